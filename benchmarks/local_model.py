@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,14 +18,13 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
+from oprag.compare import Results, SettingDifference, SettingSummary
 from oprag.compare.data import read_data
-from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.providers.local_model import LOCAL_NAME
 from oprag.compare.report import write_report
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.table import CellSummary, cell_table
 from oprag.methods import method_names
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "local_model_grid.md"
@@ -71,18 +70,18 @@ def main() -> None:
     print(plan.describe(), file=sys.stderr, flush=True)
     report = run_experiment(wanted, options.results, retry_failed=True, watch=told())
     print(report, file=sys.stderr)
-    rows = cell_table(options.results, wanted.name)
+    results = Results.open(options.results, wanted.name)
     parts = [
         f"<!-- Written by `{COMMAND}`; change the benchmark, not this file. -->",
-        markdown(_result(wanted, options.results, rows)).replace("## ", "# ", 1),
+        markdown(_result(results)).replace("## ", "# ", 1),
         machine(PACKAGES),
     ]
     options.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"wrote {options.output}")
 
 
-def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> Result:
-    rows = list(rows)
+def _result(results: Results) -> Result:
+    rows = results.settings
     spent = sum(row.per_answer["calls"] * row.answered for row in rows)
     tables = [
         Table(
@@ -93,7 +92,7 @@ def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> R
     ]
     notes = []
     for axis in ("order", "similarity_threshold"):
-        found = [one for one in differences(results, wanted.name, axis=axis) if one.metric in METRICS[:3]]
+        found = results.differences(axis, METRICS[:3])
         tables.append(
             Table(
                 f"Differences by {axis}, question by question; p corrected for all comparisons in one metric:",
@@ -102,7 +101,7 @@ def _result(wanted: Experiment, results: Path, rows: Iterable[CellSummary]) -> R
             )
         )
         notes.append(_conclusion(axis, found))
-    notes.append(_page(results))
+    notes.append(_page(results.path))
     return Result(
         "A grid with a real local model",
         f"{QUESTIONS} questions about stories (a random sample of FairytaleQA, seed {SEED}), every method and "
@@ -127,9 +126,9 @@ def _page(results: Path) -> str:
     )
 
 
-def _conclusion(axis: str, found: Sequence[CellDifference]) -> str:
+def _conclusion(axis: str, found: Sequence[SettingDifference]) -> str:
     """What may be said of the differences."""
-    settled = [one for one in found if one.adjusted_p is not None and one.adjusted_p < 0.05]
+    settled = [one for one in found if one.difference.adjusted_p is not None and one.difference.adjusted_p < 0.05]
     if settled:
         return f"By {axis}, {len(settled)} of {len(found)} differences have a corrected p < 0.05."
     return (
@@ -138,12 +137,12 @@ def _conclusion(axis: str, found: Sequence[CellDifference]) -> str:
     )
 
 
-def _difference(one: CellDifference) -> list[str]:
-    which = f"{one.value} − {one.baseline}"
-    return [_setting(one.values), one.metric, which, one.difference.describe(), p_value(one.adjusted_p)]
+def _difference(one: SettingDifference) -> list[str]:
+    which = f"{one.value} − {one.baseline_value}"
+    return [_setting(one.values), one.metric, which, one.difference.describe(), p_value(one.difference.adjusted_p)]
 
 
-def _line(row: CellSummary) -> list[str]:
+def _line(row: SettingSummary) -> list[str]:
     values = row.values
     scores = [row.scores.get(metric) for metric in METRICS]
     shown = [

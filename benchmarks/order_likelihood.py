@@ -15,14 +15,12 @@ from pathlib import Path
 from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
+from oprag.compare import Curve, Results, SettingDifference, SettingSummary
 from oprag.compare.data import read_data
-from oprag.compare.pairs import CellDifference, differences
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.summary import Summary
-from oprag.compare.sweet_spot import SweetSpot, sweet_spots
-from oprag.compare.table import CellSummary, cell_table
 
 OUTPUT = Path(__file__).parent.parent / "docs" / "order_likelihood.md"
 COMMAND = "python -m benchmarks.order_likelihood --data FOLDER --model FOLDER --results FILE"
@@ -75,9 +73,10 @@ def main() -> None:
 
 
 def _result(wanted: Experiment, results: Path, model: str) -> Result:
-    rows = cell_table(results, wanted.name)
-    by_order = differences(results, wanted.name, axis="order", metrics=[METRIC])
-    curves = sweet_spots(results, wanted.name, axis="k", metric=METRIC)
+    found = Results.open(results, wanted.name)
+    rows = found.settings
+    by_order = found.differences("order", [METRIC])
+    curves = found.curves("k", METRIC)
     tables = [
         Table(
             "The mean log-probability of a token of the gold answer, in nats (higher is better), with 95 % intervals "
@@ -109,26 +108,26 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
     )
 
 
-def _conclusion(found: Sequence[CellDifference]) -> str:
-    settled = [one for one in found if one.adjusted_p is not None and one.adjusted_p < 0.05]
+def _conclusion(found: Sequence[SettingDifference]) -> str:
+    settled = [one for one in found if one.difference.adjusted_p is not None and one.difference.adjusted_p < 0.05]
     if not settled:
         return (
             f"**No difference between orders can be claimed**: of {len(found)} differences none has a "
             "corrected p < 0.05."
         )
     told_of = "; ".join(
-        f"{one.values.get('data')}, k = {one.values.get('k')}: {one.value} − {one.baseline} "
-        f"{one.difference.describe()}, p = {p_value(one.adjusted_p)}"
+        f"{one.values.get('data')}, k = {one.values.get('k')}: {one.value} − {one.baseline_value} "
+        f"{one.difference.describe()}, p = {p_value(one.difference.adjusted_p)}"
         for one in settled
     )
     return f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05: {told_of}."
 
 
-def _peaks(curves: Sequence[SweetSpot]) -> str:
+def _peaks(curves: Sequence[Curve]) -> str:
     named = [
-        f"{one.values.get('data')}, {one.values.get('order')}: k = {one.best.value}"
+        f"{one.values.get('data')}, {one.values.get('order')}: k = {one.sweet_spot.value}"
         for one in curves
-        if one.best is not None
+        if one.sweet_spot is not None
     ]
     if not named:
         return "**No sweet spot can be named**: in no order is one k shown to be better than all others."
@@ -138,18 +137,18 @@ def _peaks(curves: Sequence[SweetSpot]) -> str:
     )
 
 
-def _difference(one: CellDifference) -> list[str]:
+def _difference(one: SettingDifference) -> list[str]:
     values = one.values
     return [
         str(values.get("data", "")),
         str(values.get("k", "")),
-        f"{one.value} − {one.baseline}",
+        f"{one.value} − {one.baseline_value}",
         one.difference.describe(),
-        p_value(one.adjusted_p),
+        p_value(one.difference.adjusted_p),
     ]
 
 
-def _line(row: CellSummary) -> list[str]:
+def _line(row: SettingSummary) -> list[str]:
     values = row.values
     tokens = row.per_answer.get("context_tokens")
     return [

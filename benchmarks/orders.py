@@ -8,10 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.result import Figure, Result, Table, main
+from oprag.compare import Results, SettingSummary
 from oprag.compare.data import DataSet, read_data
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.table import CellSummary, cell_table
 
 SETS = ("fairytaleqa_books", "qmsum", "cuad_leval")
 ORDERS = ("source", "rank", "reverse_rank", "edges", "random")
@@ -34,7 +34,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     with TemporaryDirectory() as folder:
         path = Path(folder, "orders.db")
         report = run_experiment(experiment, path)
-        rows = cell_table(path, "orders")
+        rows = Results.open(path, "orders").settings
     counts = ", ".join(f"{name} {len(one.questions):,}" for name, one in sets.items())
     result = Result(
         "Orders without a model",
@@ -67,7 +67,7 @@ def _with_evidence(data_set: DataSet) -> DataSet:
     return DataSet(name=data_set.name, documents=data_set.documents, questions=questions)
 
 
-def _lines(rows: Iterable[CellSummary], metric: str) -> Iterable[list[str]]:
+def _lines(rows: Iterable[SettingSummary], metric: str) -> Iterable[list[str]]:
     """A line for each set, search and order; orders that cannot change a metric are one line."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
@@ -81,7 +81,7 @@ def _lines(rows: Iterable[CellSummary], metric: str) -> Iterable[list[str]]:
     return lines.values()
 
 
-def _equal(rows: Iterable[CellSummary]) -> tuple[str, bool]:
+def _equal(rows: Iterable[SettingSummary]) -> tuple[str, bool]:
     means: dict[tuple[object, ...], set[float]] = {}
     for row in rows:
         place = (row.values["data"], row.values["search"], row.values["k"])

@@ -35,10 +35,13 @@ from benchmarks.recorded_material import (
     write_plain,
     write_published,
 )
-from oprag.compare import Comparison, Experiment, compare, read_data
+from oprag.compare import Experiment, Results, compare, read_data
 
 MEANT: dict[str, str] = {
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
+    "limits / * columns": "Settings whose model has a price have a column of money.",
+    "limits / * row: money": "Settings whose model has a price have a column of money.",
+    "limits / *.per_answer.money": "Settings whose model has a price have a column of money.",
     "sweep contexts / *.chosen.cite": "Without a model, citing has no effect, so it is no part of a setting.",
     "sweep contexts / *.chosen.empty_answer": "Without a model, no answer is empty, so it is no part of a setting.",
 }
@@ -137,7 +140,7 @@ def axes(folder: Path, data: Data) -> Iterator[Fact]:
         stores = {"mine": {"use": f"{MATERIAL}:store"}}
         place = place_of(folder, f"axes {number}", data=data, stores=stores, grid=full)
         results = compare(place.file, trust=True)
-        yield from place.ran(results.report)
+        yield from place.ran(results.run)
         yield from place.all_of(results, judged=["token_f1"], exported=("settings",))
 
 
@@ -151,7 +154,7 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
     yield from place.oprag("compare", place.file, *RUN, *exports)
     yield from place.exported("settings")
     results = compare(place.file, trust=True)
-    yield from place.ran(results.report)
+    yield from place.ran(results.run)
     yield from again("again", place.all_of(results, judged=["rouge_l"]))
     yield from place.reported("--experiment", place.file, "--trust")
 
@@ -172,7 +175,7 @@ def curves(folder: Path, data: Data) -> Iterator[Fact]:
         yield from place.all_of(results, judged=results.metrics, exported=("settings",))
         yield from place.reported("--metric", "token_f1")
         yield from again("where", place.judged(results.where(**part), "rouge_l"))
-        for row in Comparison.open(place.results, confidence=0.8, resamples=500):
+        for row in Results.open(place.results, confidence=0.8, resamples=500):
             for end in ("low", "high"):
                 yield place.fact(f"at 80 %: rouge_l_{end}", row[f"rouge_l_{end}"], row)
 
@@ -193,7 +196,7 @@ def likelihoods(folder: Path, data: Data) -> Iterator[Fact]:
     read = {name: read_data(table["path"]) for name, table in data.items()}
     experiment = Experiment(name="likelihoods", data=read, grid=grid, models={"likely": Likely()})
     results = compare(experiment, place.results)
-    yield from place.ran(results.report)
+    yield from place.ran(results.run)
     yield from place.all_of(results, judged=["answer_likelihood"])
 
 
@@ -203,12 +206,12 @@ def failures(folder: Path, data: Data) -> Iterator[Fact]:
     # With several calls at a time, how many of a question are made before one fails would be chance.
     place = place_of(folder, "failures", data=data, grid=grid, max_concurrency=1)
     yield from place.oprag("compare", place.file, *RUN)
-    yield from place.all_of(Comparison.open(place.results), judged=["token_f1"])
+    yield from place.all_of(Results.open(place.results), judged=["token_f1"])
     yield from place.reported()
     os.environ[MENDED] = "1"
     results = compare(place.file, trust=True, retry_failed=True)
     del os.environ[MENDED]
-    yield from again("mended", (*place.ran(results.report), *place.all_of(results, exported=())))
+    yield from again("mended", (*place.ran(results.run), *place.all_of(results, exported=())))
 
 
 def limits(folder: Path, data: Data) -> Iterator[Fact]:
@@ -218,7 +221,7 @@ def limits(folder: Path, data: Data) -> Iterator[Fact]:
     place = place_of(folder, "limits", data=data, grid=grid, prices=prices, max_concurrency=1)
     for limit in (("--limit-calls", 10), ("--limit-tokens", 9_000), ("--limit-money", 0.04), ()):
         facts = [*place.oprag("compare", place.file, *RUN, *limit)]
-        facts += place.all_of(Comparison.open(place.results), exported=())
+        facts += place.all_of(Results.open(place.results), exported=())
         yield from again(" ".join(map(str, limit or ["no limit"])), facts)
 
 
@@ -231,7 +234,7 @@ def sweeps(folder: Path, path: str) -> Iterator[Fact]:
         yield from place.oprag("sweep", path, *model, *how, "--results", place.results, "--write-profile", profile)
         if profile.exists():
             yield from place.placed("profile", tomllib.loads(profile.read_text(encoding="utf-8")))
-        yield from place.all_of(Comparison.open(place.results), exported=("settings",))
+        yield from place.all_of(Results.open(place.results), exported=("settings",))
 
 
 def measured(folder: Path, data: Data) -> Iterator[Fact]:
@@ -240,7 +243,7 @@ def measured(folder: Path, data: Data) -> Iterator[Fact]:
     place = place_of(folder, "measured", data=data, grid=grid, metrics=["token_f1"])
     yield from place.oprag("compare", place.file, "--measure", "--trust", "--plan", "--json")
     yield from place.oprag("compare", place.file, "--measure", *RUN)
-    yield from place.all_of(Comparison.open(place.results))
+    yield from place.all_of(Results.open(place.results))
 
 
 def on_ray(folder: Path, data: Data) -> Iterator[Fact]:
@@ -248,7 +251,7 @@ def on_ray(folder: Path, data: Data) -> Iterator[Fact]:
     grid = {**SMALL, **ORDERS, "method": ["stuff", "map_reduce"]}
     place = place_of(folder, "ray", data=data, grid=grid, metrics=["token_f1", "evidence_coverage"])
     yield from place.oprag("compare", place.file, "--ray", "local", *RUN)
-    yield from place.all_of(Comparison.open(place.results), judged=["token_f1"])
+    yield from place.all_of(Results.open(place.results), judged=["token_f1"])
 
 
 def generated(folder: Path, given: Set) -> Iterator[Fact]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import tomli_w
 
-from oprag.compare import Comparison, differences, read_data
+from oprag.compare import Results, read_data
 
 __all__ = ["Fact", "Place"]
 
@@ -90,7 +90,7 @@ class Place:
         what = "plan" if "--plan" in arguments else f"oprag {arguments[0]}"
         yield self.fact(f"{what}: exit code", done.returncode)
         if "--json" in arguments:
-            yield from self.placed(what, json.loads(done.stdout))
+            yield from self.placed(what, _as_first_recorded(json.loads(done.stdout)))
 
     def placed(self, what: str, value: Any) -> Iterator[Fact]:
         """The plain values in something like JSON by their places; of sentences the figures alone."""
@@ -108,7 +108,7 @@ class Place:
     # What is read of results: one function for each way to read them.
 
     def all_of(
-        self, results: Comparison, *, judged: Iterable[str] = (), exported: Iterable[str] = ("settings", "answers")
+        self, results: Results, *, judged: Iterable[str] = (), exported: Iterable[str] = ("settings", "answers")
     ) -> Iterator[Fact]:
         """Rows, answers, exports, and what is said about some metrics."""
         yield self.fact("columns", list(results.columns))
@@ -145,12 +145,13 @@ class Place:
             for column, value in row.items():
                 yield self.fact(f"{table}: {column}", value, row, str(row.get("question_id", "")))
 
-    def judged(self, results: Comparison, metric: str) -> Iterator[Fact]:
+    def judged(self, results: Results, metric: str) -> Iterator[Fact]:
         """What is said about a metric: differences, the best setting, sweet spots, fronts and pivots."""
+        whole = Results.open(results.path, results.experiment)
         for axis in results.axes:
-            for one in differences(results.path, results.experiment, axis=axis, metrics=[metric]):
-                setting = self.told({**one.values, **one.alone, axis: one.value})
-                beside = f"{axis}={one.baseline} {self.told(one.baseline_alone)}".rstrip()
+            for one in whole.differences(axis, [metric]):
+                setting = self.told(one.setting.values)
+                beside = f"{axis}={one.baseline_value} {self.told(one.baseline_alone)}".rstrip()
                 yield from self._judgment(f"difference in {metric} from {beside}", one, setting)
         yield from self._pivots(results, metric)
         if metric not in NOT_BETTER:
@@ -159,31 +160,31 @@ class Place:
             for axis in sorted({"k", "token_budget", "similarity_threshold"} & set(results.axes)):
                 yield from self._curves(results, metric, axis)
 
-    def _best(self, results: Comparison, metric: str, what: str) -> Iterator[Fact]:
+    def _best(self, results: Results, metric: str, what: str) -> Iterator[Fact]:
         best = results.best(metric)
         yield self.fact(what, self.told(best.setting.values))
         yield self.fact(f"{what}: shown", best.shown)
         yield self.fact(f"{what}: comparisons", best.comparisons)
         yield self.fact(f"{what}: tied", [self.told(one.values) for one in best.tied])
-        yield self.fact(f"{what}: rivals", [self.told(one.setting.values) for one in best.rivals])
+        yield self.fact(f"{what}: rivals", [self.told(one.baseline.values) for one in best.rivals])
         yield self.fact(f"{what}: figures", _figures(best.describe()))
         for other in best.others:
-            yield from self._judgment(f"{what}: above", other, self.told(other.setting.values))
+            yield from self._judgment(f"{what}: above", other, self.told(other.baseline.values))
         for cost in ("context_tokens", "tokens", "calls"):
             if any(row[metric] is not None and row[cost] is not None for row in results):
                 yield self.fact(
                     f"{what}: front of {cost}", [self.told(row) for row in results.pareto(metric, cost=cost)]
                 )
 
-    def _curves(self, results: Comparison, metric: str, axis: str) -> Iterator[Fact]:
-        for spot in results.sweet_spots(axis, metric):
+    def _curves(self, results: Results, metric: str, axis: str) -> Iterator[Fact]:
+        for spot in results.curves(axis, metric):
             what, curve = f"curve of {metric} over {axis}", self.told(spot.values)
-            yield self.fact(f"{what}: best", spot.best and spot.best.value, curve)
+            yield self.fact(f"{what}: best", spot.sweet_spot and spot.sweet_spot.value, curve)
             yield self.fact(f"{what}: contenders", [point.value for point in spot.contenders], curve)
             yield self.fact(f"{what}: highest", spot.highest.value, curve)
             yield self.fact(f"{what}: figures", _figures(spot.describe()), curve)
 
-    def _pivots(self, results: Comparison, metric: str) -> Iterator[Fact]:
+    def _pivots(self, results: Results, metric: str) -> Iterator[Fact]:
         for rows, columns in pairwise(results.axes):
             for quantity, value in product((metric, "context_tokens"), ("median ± sd", "mean [interval]", "n")):
                 pivot = results.pivot(rows, columns, quantity, value=value)
@@ -196,7 +197,7 @@ class Place:
         found = one.difference
         for name in ("n", "mean", "low", "high", "p_value", "unpaired", "units", "differing"):
             yield self.fact(f"{what}: {name}", getattr(found, name), setting)
-        yield self.fact(f"{what}: adjusted p", one.adjusted_p, setting)
+        yield self.fact(f"{what}: adjusted p", found.adjusted_p, setting)
 
     def ran(self, report: Any) -> Iterator[Fact]:
         """How a run ended, and what was spent."""
@@ -225,6 +226,52 @@ class Place:
             for field in ("text", "documents", "answers", "choices", "right_choice", "evidence", "about"):
                 value = json.loads(json.dumps(getattr(question, field), default=dict))
                 yield self.fact(field, value, question=str(question.id))
+
+
+def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
+    """The JSON of results with the names that it had when it was first recorded."""
+    if "settings" not in told:
+        return told
+    settings = told.pop("settings")
+    told["cells"] = settings
+    if "report" in told:
+        names = ("values", "phases", "cores")
+        told["measured"] = [{name: one[name] for name in names} for one in settings if one["phases"]]
+    for one in [*settings, *told.get("impossible", ())]:
+        del one["phases"], one["cores"]
+    told["differences"] = told["differences"] and [_as_pair(one) for one in told["differences"]]
+    for curve in told.get("curves", ()):
+        points = {str(point["value"]): point for point in curve["points"]}
+        best = curve.pop("sweet_spot")
+        curve["best"] = best and points[str(best)]
+        curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
+        curve["highest"] = points[str(curve["highest"])]
+        behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve["behind"]]
+        higher = (one["difference"]["shown"] and one["difference"]["low"] > 0 for one, _ in behind)
+        pairs = [{**_as_pair(one), "point": point} for one, point in behind]
+        kept = ("difference", "adjusted_p", "point")
+        curve["behind"] = [
+            {**{name: pair[name] for name in kept}, "shown": shown} for pair, shown in zip(pairs, higher, strict=True)
+        ]
+    return told
+
+
+def _as_pair(one: dict[str, Any]) -> dict[str, Any]:
+    setting, baseline, axis = one["setting"], one["baseline"], one["axis"]
+    difference = dict(one["difference"])
+    adjusted_p, comparisons = difference.pop("adjusted_p"), difference.pop("comparisons")
+    return {
+        "metric": one["metric"],
+        "axis": axis,
+        "value": setting[axis],
+        "baseline": baseline[axis],
+        "values": {name: value for name, value in setting.items() if name in baseline and name != axis},
+        "alone": {name: value for name, value in setting.items() if name not in baseline},
+        "baseline_alone": {name: value for name, value in baseline.items() if name not in setting},
+        "difference": {name: value for name, value in difference.items() if name not in ("alpha", "shown")},
+        "adjusted_p": adjusted_p,
+        "comparisons": comparisons,
+    }
 
 
 def _cells(page: str) -> Iterator[tuple[str, str, str, str]]:

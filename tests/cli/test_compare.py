@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.compare import Comparison
+from oprag.compare import Results
 from oprag.compare.measure.usage import describe_cores
 from tests.compare.answering import LEAKED
 from tests.compare.folders import model, write_data, write_experiment
@@ -124,7 +124,7 @@ def test_the_money_of_measuring_is_asked_for(tmp_path):
     # Its answers are scored, and a run has nothing to ask.
     shown = done(path, "--measure", "--yes").stdout
     assert len(calls_in(log)) == 14
-    assert re.search(r"^ source +0\.\d{3}", shown, re.MULTILINE)
+    assert re.search(r"^source +0\.\d{3}", shown, re.MULTILINE)
     done(path)
     assert len(calls_in(log)) == 14
 
@@ -170,7 +170,7 @@ def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
         "3 of 4 questions can be scored, since the others do not have evidence: evidence_coverage"
         in done(path, "--plan").stdout
     )
-    shown = done(path).stdout
+    shown = done(path, "--all").stdout
     assert shown.count("(n=3) ") == 4
     assert "(n=…) is a mean over so many questions" in shown
     page = tmp_path / "harbour.html"
@@ -190,14 +190,14 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     grid = 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 4]'
     # No document asks a question.
     path = write_experiment(tmp_path, grid, shortened(cut="crane lift?", empty="bread rise?"))
-    result = done(path)
+    result = done(path, "--all")
     counted = [line.split() for line in result.stdout.splitlines() if re.match(r" (source|rank) +[14] +4 +0 ", line)]
     assert [line[2:6] for line in counted] == [["4", "0", "1!", "1!"]] * 4
     assert "! more than 10% of the answers" in result.stdout
     assert "4 answers: a reply was cut short at the model's limit of output tokens" in result.stderr
     assert "4 answers: the model's reply was empty" in result.stderr
     data = json.loads(done(path, "--json").stdout)
-    assert [sum(row["notes"].values()) for row in data["cells"]] == [2] * 4
+    assert [sum(row["notes"].values()) for row in data["settings"]] == [2] * 4
     assert "4 of them: the model's reply was empty" in done(path, "--plan").stdout
     settings, answers = tmp_path / "settings.csv", tmp_path / "answers.csv"
     done(path, "--csv", settings)
@@ -206,7 +206,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
         assert [(row["cut_short"], row["empty"]) for row in csv.DictReader(file)] == [("1", "1")] * 4
     with answers.open(encoding="utf-8-sig", newline="") as file:
         assert sum("cut short" in row["notes"] for row in csv.DictReader(file)) == 4
-    assert "of 16 answers 4 cut short and 4 empty" in repr(Comparison.open(tmp_path / "harbour.db"))
+    assert "of 16 answers 4 cut short and 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
     assert "Of 16 answers 4 cut short and 4 empty." in page
@@ -222,7 +222,7 @@ def test_one_of_many_answers_marks_nothing(tmp_path):
     first, *others = questions.read_text(encoding="utf-8").splitlines()
     first = json.dumps({**json.loads(first), "question": "How much does a crane lift in the book of cranes?"})
     questions.write_text("\n".join([first, *others]), encoding="utf-8")
-    shown = done(path).stdout
+    shown = done(path, "--all").stdout
     assert re.search(r"^ +12 +0 +1 ", shown, re.MULTILINE)
     assert "1!" not in shown
     assert "! more than" not in shown
@@ -230,7 +230,7 @@ def test_one_of_many_answers_marks_nothing(tmp_path):
 
 def test_empty_replies_are_no_finding_about_the_order(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
-    shown = done(path).stdout
+    shown = done(path, "--all").stdout
     for metric in ("token_f1", "rouge_l"):
         assert f"{metric}: no difference between the values of order. Of 8 answers 8 empty: that may be why." in shown
     assert re.search(r"^evidence_coverage: no difference between the values of order.$", shown, re.MULTILINE)
@@ -251,14 +251,14 @@ def test_whole_replies_are_not_spoken_of(tmp_path):
 
 def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    result = done(path)
+    result = done(path, "--all")
     lines = result.stdout.splitlines()
     tables = [line for line in lines if re.match(r" \S+ +\S+ +\d|.*(source|rank|random) +\d", line)]
     assert len(tables) >= 2 * 6  # scores, and what they took
     printed = [line for line in lines if line.startswith(" ")]
     assert max(len(line) for line in printed if "n = " not in line) <= 80
-    assert lines[0].startswith("In all rows: ")
-    assert "method=stuff" in lines[0]
+    (same,) = [line for line in lines if line.startswith("In all rows: ")]
+    assert "method=stuff" in same
     for metric in ("token", "evidence", "inverted"):
         assert metric in result.stdout
     assert "order against source" in result.stdout
@@ -268,10 +268,10 @@ def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
 
 def test_the_numbers_are_those_of_json(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    shown = done(path).stdout
+    shown = done(path, "--all").stdout
     data = json.loads(done(path, "--json").stdout)
-    assert len(data["cells"]) == 6
-    for row in data["cells"]:
+    assert len(data["settings"]) == 6
+    for row in data["settings"]:
         assert f"{row['scores']['evidence_coverage']['mean']:.3f}" in shown
     for pair in data["differences"]:
         if pair["metric"] == "inverted_pairs":
@@ -299,7 +299,7 @@ def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
     monkeypatch.setattr("oprag.cli.compare._MOST_COMPUTED", 1)
     result = compare(path, "--json")
     assert json.loads(result.stdout)["differences"] is None
-    assert "More than 1 pairs differ in order alone; oprag.compare.pairs.differences() has them." in result.stderr
+    assert "More than 1 pairs differ in order alone; Results.differences() has them." in result.stderr
 
 
 @pytest.mark.process
@@ -318,7 +318,8 @@ def test_what_a_model_prints_is_no_part_of_it(tmp_path):
 def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)
     path = write_experiment(tmp_path, ORDERS, model())
-    rows = [line for line in done(path).stdout.splitlines() if re.match(r" (source|rank|random) ", line)]
+    shown = done(path, "--all").stdout
+    rows = [line for line in shown.splitlines() if re.match(r" (source|rank|random) ", line)]
     assert all(re.match(r" (source|rank|random) +[24] +\S", row) for row in rows)
     assert max(map(len, rows)) <= int(width)
     # Scores and counts, in as many tables as it takes.
@@ -328,14 +329,14 @@ def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, wi
 def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
     failing = model(failing="comet")
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = [1, 4]', failing, give_up_after=100)
-    shown = done(path, code=1).stdout
+    shown = done(path, "--all", code=1).stdout
     data = json.loads(done(path, "--json", code=1).stdout)
-    for row in data["cells"]:
+    for row in data["settings"]:
         score = row["scores"]["token_f1"]
         assert score["n"] == row["answered"] < row["asked"] == 4
         assert f"(n={score['n']}) {score['mean']:.3f}" in shown
     assert "is a mean over so many questions" in shown
-    whole = done(write_experiment(tmp_path, 'method = "stuff"\nk = [1, 4]', model())).stdout
+    whole = done(write_experiment(tmp_path, 'method = "stuff"\nk = [1, 4]', model()), "--all").stdout
     assert "(n=" not in whole
     assert "An interval from fewer than 10 questions" in whole
 
@@ -349,14 +350,14 @@ def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
 )
 def test_a_control_is_held_against_each_context_by_name(tmp_path, methods, line):
     path = write_experiment(tmp_path, f"method = {methods}\nk = [1, 4]", model())
-    shown = done(path, "--compare-axis", "method").stdout
+    shown = done(path, "--compare-axis", "method", "--all").stdout
     for k in (1, 4):
         assert line.format(k) in shown
 
 
 def test_pairs_without_a_difference_are_counted(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\norder = ["source", "rank"]\nk = [1, 2, 4]')
-    shown = done(path).stdout
+    shown = done(path, "--all").stdout
     told = re.findall(r"rank \(k=\d\): (\S+)", shown.partition("inverted_pairs: order")[2])
     assert told
     assert "+0.000" not in told
@@ -385,13 +386,13 @@ def test_a_second_run_asks_nothing_again(tmp_path):
     first, made = done(path, "--json").stdout, len(calls_in(log))
     second = done(path, "--json").stdout
     assert len(calls_in(log)) == made
-    assert json.loads(first)["cells"] == json.loads(second)["cells"]
+    assert json.loads(first)["settings"] == json.loads(second)["settings"]
 
 
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    assert "k against 2" in done(path, "--compare-axis", "k").stdout
-    assert "evidence_coverage: no difference between the values of order." in done(path).stdout
+    assert "k against 2" in done(path, "--compare-axis", "k", "--all").stdout
+    assert "evidence_coverage: no difference between the values of order." in done(path, "--all").stdout
 
 
 def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
@@ -416,7 +417,7 @@ def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
     path = write_experiment(tmp_path, NO_MODEL)
     text = path.read_text(encoding="utf-8").replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
     path.write_text(text, encoding="utf-8")
-    result = done(path)
+    result = done(path, "--all")
     assert "\x1b[31m" not in result.stdout
     assert "[red]" in result.stdout
 
@@ -592,7 +593,7 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(tmp_path):
 
 def undisturbed(folder):
     data = json.loads(done(write_experiment(folder, ORDERS, model()), "--json").stdout)
-    return data["cells"], data["differences"]
+    return data["settings"], data["differences"]
 
 
 @pytest.mark.parametrize(
@@ -613,12 +614,12 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     if number == signal.SIGINT:
         assert len(kept) == before  # what was on its way came in
         assert "Stopped: interrupted." in err
-        assert "In all rows" in out
+        assert "differences from" in out
     result = done(path, "--json")
     later = calls_in(log)[before:]
     assert kept.isdisjoint(line.split()[-1] for line in later)
     data = json.loads(result.stdout)
-    assert (data["cells"], data["differences"]) == undisturbed(tmp_path / "b")
+    assert (data["settings"], data["differences"]) == undisturbed(tmp_path / "b")
 
 
 @pytest.mark.process

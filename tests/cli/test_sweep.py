@@ -61,8 +61,8 @@ def test_without_a_model_the_contexts_are_scored(folder):
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["metric"] == "evidence_coverage"
-    assert [row["values"]["token_budget"] for row in told["cells"]] == [20, 60]
-    assert {row["values"]["order"] for row in told["cells"]} == {"rank"}
+    assert [row["values"]["token_budget"] for row in told["settings"]] == [20, 60]
+    assert {row["values"]["order"] for row in told["settings"]} == {"rank"}
     assert told["curves"][0]["conclusion"].startswith("sweet spot at token_budget=60")
     assert told["profile"]["context"]["order"] == "rank"
     plain = sweep("book.txt", "--questions", "asked.jsonl", "--budgets", "20,60", "--orders", "rank")
@@ -290,7 +290,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
     assert remark.startswith(
         "token_budget=4096, 8192 (source, rank): the contexts are those of token_budget=2048, which"
     )
-    assert [(one["setting"]["values"]["token_budget"], one["budget"], one["whole"]) for one in told["repeated"]] == [
+    assert [(one["setting"]["token_budget"], one["budget"], one["whole"]) for one in told["repeated"]] == [
         (4096, 2048, True),
         (4096, 2048, True),
         (8192, 2048, True),

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from oprag.errors import MissingExtraError, OptionError
-from tests.compare.test_frame import frame
-from tests.compare.test_sweet_spot import KS, PEAK, curve
-from tests.compare.test_table import made
+from tests.compare.analysis.matrices import frame, made
+from tests.compare.analysis.test_curves import KS, PEAK, curve
 
 pytest.importorskip("matplotlib")
 
@@ -34,10 +33,10 @@ def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
     assert set(lines) == {"order=source", "order=rank (flat)"}
     assert list(lines["order=source"].get_xdata()) == list(KS)
     assert list(lines["order=source"].get_ydata()) == whole.where(order="source")["token_f1"]
-    band = figure.axes[0].collections[0].get_paths()[0].vertices
     source = whole.where(order="source")
-    assert band[:, 1].min() == pytest.approx(min(source["token_f1_low"]))
-    assert band[:, 1].max() == pytest.approx(max(source["token_f1_high"]))
+    whiskers = [segment[:, 1].tolist() for segment in figure.axes[0].collections[0].get_segments()]
+    ends = zip(source["token_f1_low"], source["token_f1_high"], strict=True)
+    assert whiskers == [pytest.approx(both) for both in ends]
     assert stars_of(figure) == [(16, source["token_f1"][2])]
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("k", "token_f1")
     assert figure.axes[0].get_xscale() == "log"
@@ -109,7 +108,7 @@ def test_names_are_no_formulas_of_matplotlib():
         ({"kind": "bars"}, "kind must be one of curve, pareto"),
         ({"x": "order"}, "no numbers"),
         ({"metric": "inverted_pairs"}, "not better"),
-        ({"kind": "pareto", "cost": "money"}, "cost must be"),
+        ({"kind": "pareto", "cost": "price"}, "cost must be"),
         ({"kind": "pareto", "x": "k"}, "x has no effect on a pareto plot"),
         ({"kind": "curve", "cost": "tokens"}, "cost has no effect on a curve plot"),
     ],

@@ -36,7 +36,7 @@ def first(tmp_path_factory):
         patch.chdir(folder)
         exec(compile(SCRIPT, "comparing.md", "exec"), {})
         Path("reference.toml").write_text(FIRST, encoding="utf-8")
-        result = CliRunner().invoke(app, ["compare", "reference.toml"])
+        result = CliRunner().invoke(app, ["compare", "reference.toml", "--compare-axis", "k"])
     assert result.exit_code == 0, result.output
     return result.stdout, folder
 
@@ -118,7 +118,7 @@ def test_the_example_is_planned_and_run_without_a_model(tmp_path):
     assert "0 calls of models, of 0 that the cells need" in planned.stdout.splitlines()
     result = CliRunner().invoke(app, ["compare", path, "--json"])
     assert result.exit_code == 0, result.output
-    cells = json.loads(result.stdout)["cells"]
+    cells = json.loads(result.stdout)["settings"]
     assert [(cell["values"]["k"], cell["values"]["order"], cell["cells"]) for cell in cells] == [
         (k, order, seeds) for k in (4, 8, 16) for order, seeds in (("source", 1), ("rank", 1), ("random", 3))
     ]

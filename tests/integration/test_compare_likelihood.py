@@ -8,7 +8,7 @@ from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 from oprag.compare.providers.likelihood import likelihood_prompt
 from oprag.compare.providers.local_model import local_model_file
-from oprag.compare.reading import read_results
+from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.resolved import ResolvedExperiment
@@ -41,18 +41,16 @@ def test_a_context_makes_gold_answers_likelier(tmp_path):
     report = run(experiment, path)
     assert report.complete, report
     assert report.spent.calls == 2 * 4
-    with_context, alone = (cell.answers for cell in read_results(path).cells)
-    assert list(with_context) == list(alone)
-    for key, answer in with_context.items():
-        assert answer.scores["answer_likelihood"] - alone[key].scores["answer_likelihood"] > 0.5
-        assert alone[key].scores["answer_likelihood"] < 0
+    with_context, alone = (one.by_question("answer_likelihood") for one in Results.open(path).settings)
+    assert (with_context - alone > 0.5).all()
+    assert (alone < 0).all()
 
     # The figures are those of the model itself, and are kept for the next run.
     likely = GgufLikelihood(local_model_file(), **settings)
     (name,) = ResolvedExperiment(experiment).described()["models"].values()
     assert name == likely.name
-    (first, *_) = alone.values()
+    first, *_ = alone.tolist()
     own = [likely.answer_likelihood(likelihood_prompt("", QUESTIONS[0].text), gold) for gold in QUESTIONS[0].answers]
-    assert first.scores["answer_likelihood"] == pytest.approx(max(own), abs=0.05)
+    assert first == pytest.approx(max(own), abs=0.05)
     assert run(experiment, path).spent == report.spent
     assert rows(path, "SELECT count(*), min(step), max(step) FROM replies") == [(8, "likelihood", "likelihood")]

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
+from oprag.compare import Results
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.reading import read_results
 from oprag.errors import ResultsFileError
 from tests.compare.folders import write_experiment
 
@@ -94,7 +94,7 @@ def test_a_row_that_cannot_be_is_told_in_one_line(theirs, tmp_path, statement, w
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
     with pytest.raises(ResultsFileError):
-        read_results(theirs)
+        Results.open(theirs)
 
 
 @pytest.mark.parametrize("planted", [b"CREATE\xff", b'CREATE "', b"\xc3REATE"])
@@ -105,7 +105,7 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
     assert result.exit_code == 1
     assert "is damaged (" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    for use in (read_results, lambda path: ResultsFile(path).check()):
+    for use in (Results.open, lambda path: ResultsFile(path).check()):
         with pytest.raises(ResultsFileError) as raised:
             use(theirs)
         assert "\n" not in str(raised.value)

@@ -18,8 +18,8 @@ import oprag
 from oprag import build_context
 from oprag.chunk import Chunk
 from oprag.cli.app import app
-from oprag.compare.answer_rows import answer_rows
-from oprag.compare.reading import read_failures, read_results
+from oprag.compare import Results
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.running.run import run
 from oprag.errors import OpragError, OpragWarning
 from oprag.masking import without_keys
@@ -71,10 +71,10 @@ def test_a_failed_call_leaves_no_secret_in_the_results_or_what_is_made_of_them(t
     run(experiment(failing), path)
     report = CliRunner().invoke(app, ["report", str(path)])
     assert report.exit_code == 0, report.output
-    results = read_results(path, "small")
-    (failure,) = read_failures(path, "small")
+    with ResultsReader(path, "small") as reader:
+        (failure,) = reader.failures()
     assert "***" in failure.message
-    rows = [*answer_rows(results, path, ["k"], measured=False)]
+    rows = [*Results.open(path, "small").answers()]
     stored = [file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()]
     assert len(stored) > 1
     assert not holds_secrets("".join([report.output, failure.message, str(rows), *stored]))
@@ -86,8 +86,9 @@ def test_secrets_in_the_results_of_others_are_masked(tmp_path):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE answers SET message = ?", [" ".join([*BESIDE, *BARE])])
     report = CliRunner().invoke(app, ["report", str(path)])
-    rows = [*answer_rows(read_results(path, "small"), path, ["k"], measured=False)]
-    failures = read_failures(path, "small")
+    rows = [*Results.open(path, "small").answers()]
+    with ResultsReader(path, "small") as reader:
+        failures = reader.failures()
     assert "***" in failures[0].message
     assert not holds_secrets(f"{report.output}{rows}{failures}{path.with_suffix('.html').read_text('utf-8')}")
 

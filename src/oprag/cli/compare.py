@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -20,6 +20,7 @@ from oprag.cli.run import (
     carry_out,
     chatter_apart,
     leave,
+    metric_names,
     plan_as_json,
     show_plan,
     tell_what_next,
@@ -27,9 +28,11 @@ from oprag.cli.run import (
 )
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
+from oprag.masking import describe
 
 if TYPE_CHECKING:
-    from oprag.compare.frame import Comparison
+    from oprag.compare.analysis.differences import SettingDifference
+    from oprag.compare.results import Results
     from oprag.compare.running.plan import Plan
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
@@ -93,6 +96,20 @@ def compare(
             rich_help_panel=OUTPUT,
         ),
     ] = "order",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="The metric of the table; by default the first with scores, and more of which is better.",
+            autocompletion=metric_names,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Print all metrics, their differences, and what was measured as well.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
     csv: Annotated[
         str | None,
         typer.Option(
@@ -127,6 +144,7 @@ def compare(
     with chatter_apart():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
         path = Path(results) if results is not None else Path(file).with_suffix(".db")
+        _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
@@ -134,7 +152,8 @@ def compare(
     planned, report = carry_out(
         ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
     )
-    _show(experiment, path, planned, report, compare_axis, files, answers=answers, as_json=as_json)
+    shown = _Shown(compare_axis, metric, everything=everything, measured=everything or measure)
+    _show(experiment, path, planned, report, shown, files, answers=answers, as_json=as_json)
     tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
 
@@ -147,6 +166,18 @@ def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> 
         raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
 
 
+def _check_metric(metric: str | None, experiment: Experiment) -> None:
+    """Refuse a metric that the table cannot be about, before anything is spent."""
+    from oprag.compare.metrics.registry import check_better
+
+    if metric is None:
+        return
+    check_better(metric)
+    if metric not in experiment.metric_names:
+        names = ", ".join(experiment.metric_names)
+        raise OptionError(f"--metric must be one that the experiment scores: {names}; got {describe(metric)}", metric)
+
+
 def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
     """Refuse what cannot be written, before anything is spent."""
     if answers and not files:
@@ -156,7 +187,7 @@ def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answer
     named = list(files.values())
     if plan:
         raise OptionError("--plan runs nothing, so it has no table to write; leave out --csv and --parquet", named)
-    from oprag.compare.exporting import CSV, PARQUET, check_parquet
+    from oprag.compare.export import CSV, PARQUET, check_parquet
 
     if "Parquet" in files:
         check_parquet()
@@ -166,11 +197,18 @@ def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answer
         raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
 
 
-def _write_files(files: Mapping[str, str], comparison: Comparison, *, answers: bool) -> None:
-    write = {"CSV": comparison.to_csv, "Parquet": comparison.to_parquet}
+def _write_files(files: Mapping[str, str], results: Results, *, answers: bool) -> None:
+    write = {"CSV": results.to_csv, "Parquet": results.to_parquet}
     for kind, name in files.items():
         write[kind](name, answers=answers)
         tell(f"{kind}: {name}")
+
+
+class _Shown(NamedTuple):
+    axis: str
+    metric: str | None
+    everything: bool
+    measured: bool
 
 
 def _show(
@@ -178,56 +216,70 @@ def _show(
     path: Path,
     plan: Plan,
     report: RunReport,
-    axis: str,
+    shown: _Shown,
     files: Mapping[str, str],
     *,
     answers: bool,
     as_json: bool,
 ) -> None:
-    """Print the table, the differences, and what was measured; and write the files."""
-    from oprag.cli.tables import show_differences, show_measured, show_table
-    from oprag.compare.analysis.settings import varying_axes
-    from oprag.compare.measurements import measured_table
-    from oprag.compare.pairs import count_pairs, differences
-    from oprag.compare.reading import read_failures, read_results
-    from oprag.compare.table import cell_table
+    """Print the tables, and write the files."""
+    from oprag.compare.metrics.registry import more_is_better
+    from oprag.compare.results import Results
 
-    results = read_results(path, experiment.name)
+    results = Results.open(path, experiment.name)
+    metric = shown.metric or next(filter(more_is_better, results.metrics), None)
+    metrics = None if as_json or shown.everything else [] if metric is None else [metric]
     with LateProgress("computing intervals", "settings") as progress:
-        table = cell_table(results, watch=progress.update)
-    number = count_pairs(results, axis=axis)
-    many = number > _MOST_COMPUTED
-    with LateProgress("computing intervals", "differences") as progress:
-        pairs = [] if many else differences(results, axis=axis, watch=progress.update)
-    measured = measured_table(results, path)
-    if files:
-        from oprag.compare.frame import Comparison
-        from oprag.compare.quantities import read_seconds
-
-        comparison = Comparison(results, table, measured, read_seconds(results, path), path)
-        _write_files(files, comparison, answers=answers)
-    if many:
-        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; oprag.compare.pairs.differences() has them.")
-    if as_json:
-        echo_json(
-            {
-                "experiment": experiment.name,
-                "results": str(path),
-                "plan": plan_as_json(plan),
-                "report": asdict(report),
-                "cells": [asdict(row) for row in table],
-                "differences": None if many else [asdict(pair) for pair in pairs],
-                "measured": [asdict(row) for row in measured],
-                "failures": [asdict(failure) for failure in read_failures(path, experiment.name)],
-            }
-        )
+        results.compute(None if files else metrics, progress.update)
+    pairs = _differences(results, shown.axis, metrics)
+    _write_files(files, results, answers=answers)
+    if not as_json:
+        _print(results, metric, pairs, shown)
         return
-    if any(row.answered or row.failed for row in table):
-        show_table(table, most=_MOST_SHOWN)
-    if number and not many and not pairs:
-        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
-    elif not number and (others := [name for name in varying_axes(table)[0] if name != axis]):
-        tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
-    show_differences(pairs, table, most=_MOST_SHOWN)
-    if measured:
-        show_measured(measured, most=_MOST_SHOWN)
+    from oprag.cli.tables import difference_as_json, setting_as_json
+    from oprag.compare.db.reader import ResultsReader
+
+    with ResultsReader(path, experiment.name) as reader:
+        failures = reader.failures()
+    echo_json(
+        {
+            "experiment": experiment.name,
+            "results": str(path),
+            "plan": plan_as_json(plan),
+            "report": asdict(report),
+            "settings": [setting_as_json(setting) for setting in results.settings],
+            "differences": None if pairs is None else [difference_as_json(pair) for pair in pairs],
+            "failures": [asdict(failure) for failure in failures],
+        }
+    )
+
+
+def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
+    """The differences along an axis; None where they are too many."""
+    if results.count_pairs(axis) > _MOST_COMPUTED:
+        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; Results.differences() has them.")
+        return None
+    with LateProgress("computing intervals", "differences") as progress:
+        return results.differences(axis, metrics, watch=progress.update)
+
+
+def _print(results: Results, metric: str | None, pairs: Sequence[SettingDifference] | None, shown: _Shown) -> None:
+    from oprag.cli.tables import show_differences, show_measured, show_settings, show_table
+
+    others = [name for name in results.axes if name != shown.axis]
+    if pairs is not None and not pairs and results.count_pairs(shown.axis):
+        tell(f"There are no scores of settings that differ in {shown.axis} alone, so nothing is compared.")
+    elif not results.count_pairs(shown.axis) and others:
+        tell(f"No two settings differ in {shown.axis} alone; --compare-axis compares another one: {', '.join(others)}.")
+    if not any(setting.answered or setting.failed for setting in results.settings):
+        return
+    if metric is not None:
+        show_settings(results, metric, [pair for pair in pairs or () if pair.metric == metric], most=_MOST_SHOWN)
+    if shown.everything or metric is None:
+        show_table(results.settings, most=_MOST_SHOWN)
+    if shown.everything:
+        show_differences(pairs or (), results.settings, most=_MOST_SHOWN)
+    if shown.measured:
+        show_measured(results.settings, most=_MOST_SHOWN)
+    if not shown.everything:
+        tell("--all prints all metrics, their differences, and what was measured; --json has everything.")

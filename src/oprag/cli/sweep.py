@@ -202,28 +202,33 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
 
 
 def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
-    from oprag.cli.tables import show_differences, show_table
-
     if as_json:
+        from oprag.cli.tables import curve_as_json, difference_as_json, setting_as_json
+
         echo_json(
             {
                 "results": str(path),
                 "metric": found.metric,
-                "cells": [asdict(row) for row in found.table],
-                "curves": [asdict(curve) | {"conclusion": curve.describe()} for curve in found.curves],
-                "impossible": [asdict(row) for row in found.impossible],
-                "unfilled": [asdict(one) for one in found.unfilled],
-                "repeated": [asdict(one) for one in found.repeated],
+                "settings": [setting_as_json(setting) for setting in found.settings],
+                "curves": [curve_as_json(curve) for curve in found.curves],
+                "impossible": [setting_as_json(setting) for setting in found.impossible],
+                "unfilled": [{"setting": dict(one.setting.values), "answers": one.answers} for one in found.unfilled],
+                "repeated": [
+                    {"setting": dict(one.setting.values), "budget": one.budget, "whole": one.whole}
+                    for one in found.repeated
+                ],
                 "remarks": found.remarks,
-                "differences": [asdict(pair) for pair in found.orders],
+                "differences": [difference_as_json(pair) for pair in found.orders],
                 "chosen": dict(found.chosen.values),
                 "why": found.why,
                 "profile": asdict(found.profile),
             }
         )
         return
-    show_table(found.table, most=_MOST_SHOWN)
-    show_differences(found.orders, found.table, most=_MOST_SHOWN)
+    from oprag.cli.tables import show_differences, show_table
+
+    show_table(found.settings, most=_MOST_SHOWN)
+    show_differences(found.orders, found.settings, most=_MOST_SHOWN)
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
     for said in found.remarks:

@@ -1,26 +1,37 @@
-"""The tables of an experiment on a terminal."""
+"""The results of an experiment on a terminal, and as JSON."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from oprag.cli.console import console
+from oprag.cli.console import console, money
+from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import HasValues, varying_axes
-from oprag.compare.measurements import MeasuredSetting, measured_how
+from oprag.compare.analysis.summary import MANY, SettingSummary, faults, measured_how
+from oprag.compare.analysis.wording import named
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.pairs import CellDifference
+from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.stats.summary import Summary
-from oprag.compare.table import MANY, CellSummary, faults
 from oprag.masking import safe
 
-__all__ = ["show_differences", "show_measured", "show_table"]
+__all__ = [
+    "curve_as_json",
+    "difference_as_json",
+    "setting_as_json",
+    "show_differences",
+    "show_measured",
+    "show_settings",
+    "show_table",
+]
 
 _LONGEST = 24  # characters of a value
 _AROUND = 3  # characters between two columns
@@ -45,7 +56,133 @@ class _Column(NamedTuple):
         return max((len(line) for text in (self.title, *self.cells) for line in text.split("\n")), default=0)
 
 
-def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
+def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
+    """What a setting scored and took, as values that JSON can hold."""
+    plain = ("cells", "asked", "answered", "failed", "per_answer", "notes", "cores")
+    return {
+        "values": dict(setting.values),
+        **{name: getattr(setting, name) for name in plain},
+        "scores": {metric: asdict(summary) for metric, summary in setting.scores.items()},
+        "phases": {phase: asdict(taken) for phase, taken in setting.phases.items()},
+    }
+
+
+def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
+    """A difference, as values that JSON can hold."""
+    difference = pair.difference
+    return {
+        "metric": pair.metric,
+        "axis": pair.axis,
+        "setting": dict(pair.setting.values),
+        "baseline": dict(pair.baseline.values),
+        "difference": asdict(difference) | {"excludes_zero": difference.excludes_zero, "shown": difference.shown},
+    }
+
+
+def curve_as_json(curve: Curve) -> dict[str, Any]:
+    """What is said of a curve, as values that JSON can hold."""
+    plain = ("axis", "metric", "values", "comparisons", "unscored", "exhausted")
+    return {
+        **{name: getattr(curve, name) for name in plain},
+        "points": [
+            {"value": point.value, "summary": asdict(point.summary), "context_tokens": point.context_tokens}
+            for point in curve.points
+        ],
+        "sweet_spot": curve.sweet_spot and curve.sweet_spot.value,
+        "contenders": [point.value for point in curve.contenders],
+        "highest": curve.highest.value,
+        "behind": [difference_as_json(one) for one in curve.behind],
+        "conclusion": curve.describe(),
+    }
+
+
+def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference], *, most: int) -> None:
+    """Print a line for each setting: its score, its difference from its baseline, and what an answer costs.
+
+    Args:
+        results: The results.
+        metric: The metric.
+        pairs: The differences in this metric along one axis.
+        most: How many settings are printed.
+    """
+    shown = results.settings[:most]
+    beside: dict[tuple[int, ...], list[SettingDifference]] = {}
+    for pair in pairs:
+        beside.setdefault(pair.setting.cells, []).append(pair)
+    # A control that meets several baselines has no difference of its own.
+    of_setting = [beside.get(setting.setting.cells, []) for setting in shown]
+    ours = [found[0] if len(found) == 1 else None for found in of_setting]
+    cost = results.usual_cost(metric)
+    columns = [
+        _Column(metric, [_mean(setting, metric) for setting in shown]),
+        _Column("difference", [_difference(pair) for pair in ours], right=False),
+        _Column("tokens", [_number(setting.cost(cost)) for setting in shown]),
+    ]
+    if any("money" in setting.per_answer for setting in results.settings):
+        paid = [setting.cost("money") for setting in shown]
+        columns.append(_Column("money", ["–" if amount is None else money(amount) for amount in paid]))
+    if not any(ours):
+        del columns[1]
+    names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]
+    out = console()
+    questions = max((setting.scores[metric].n for setting in results.settings if metric in setting.scores), default=0)
+    told = f"{metric} of {questions:,} question{'' if questions == 1 else 's'}"
+    if any(ours):
+        axis, first = pairs[0].axis, safe(_value(pairs[0].baseline_value))
+        told += f"; differences from {axis}={first}"
+    out.print(told, style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("setting", overflow="fold")
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
+    for row in zip(names, *(column.cells for column in columns), strict=True):
+        table.add_row(*row)
+    out.print(table)
+    for line in _notes(results, metric, [pair for pair in ours if pair is not None], cost):
+        out.print(line)
+    if len(results) > most:
+        out.print(f"{len(results) - most:,} more settings; --json has all of them.")
+
+
+def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
+    """What has to be known to read the table of settings."""
+    scored = [setting.scores[metric] for setting in results.settings if metric in setting.scores]
+    if any(pair.difference.shown for pair in pairs):
+        corrected = pairs[0].difference.comparisons
+        yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
+    elif pairs and all(pair.difference.tied for pair in pairs):
+        yield f"No {pairs[0].axis} changes {metric} in any of these questions."
+    elif any(pair.difference.low is not None for pair in pairs):
+        yield "No difference is shown (* would mark it), which does not show that there is none."
+    if cost == "context_tokens":
+        yield "Tokens are those of the context."
+    if (fewest := min((one.n for one in scored), default=0)) < max((one.n for one in scored), default=0):
+        yield f"Some means are over fewer questions, down to {fewest:,}; differences are over those that both have."
+    if any(setting.doubtful for setting in results.settings):
+        yield f"! more than {MANY:.0%} of the answers are cut short or empty: the score says more about that."
+    if any(one.low is not None and one.units < FEW_UNITS for one in scored):
+        yield f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow."
+
+
+def _mean(setting: SettingSummary, metric: str) -> str:
+    if metric not in setting.scores:
+        return "–"
+    return f"{setting.scores[metric].mean or 0.0:.3f}{'!' if setting.doubtful else ''}"
+
+
+def _difference(pair: SettingDifference | None) -> str:
+    if pair is None or pair.difference.mean is None:
+        return "–"
+    difference = pair.difference
+    if difference.tied:
+        return "none in any question"
+    text = f"{difference.mean:+z.3f}"
+    if difference.low is not None and difference.high is not None:
+        text += f" [{difference.low:+z.3f}, {difference.high:+z.3f}]"
+    return f"{text}{' *' if difference.shown else ''}"
+
+
+def show_table(rows: Sequence[SettingSummary], *, most: int) -> None:
     """Print what each setting scored and took; as many tables as the width needs."""
     differ, same = varying_axes(rows)
     out = console()
@@ -76,7 +213,7 @@ def show_table(rows: Sequence[CellSummary], *, most: int) -> None:
         out.print(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.")
 
 
-def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary], *, most: int) -> None:
+def show_differences(pairs: Sequence[SettingDifference], rows: Sequence[SettingSummary], *, most: int) -> None:
     """Print how settings differ that differ in one axis alone."""
     differ = [name for name in varying_axes(rows)[0] if pairs and name != pairs[0].axis]
     out = console()
@@ -85,20 +222,23 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
     intervals = False
     for metric in metrics:
         family = [pair for pair in compared if pair.metric == metric]
-        told = [pair for pair in family if not _none_at_all(pair)]
+        told = [pair for pair in family if not pair.difference.tied]
         if not told:
             written = metric not in METRICS or METRICS[metric].of == "answer"
             doubt = f" {faulty}: that may be why." if written and (faulty := _doubt(rows)) else ""
             out.print(f"{metric}: no difference between the values of {family[0].axis}.{doubt}")
             continue
         intervals = True
-        corrected = f" (p corrected for {family[0].comparisons:,} comparisons)" if family[0].comparisons > 1 else ""
-        out.print(f"{metric}: {family[0].axis} against {safe(_value(family[0].baseline))}{corrected}", style="bold")
+        comparisons = family[0].difference.comparisons
+        corrected = f" (p corrected for {comparisons:,} comparisons)" if comparisons > 1 else ""
+        baseline = safe(_value(family[0].baseline_value))
+        out.print(f"{metric}: {family[0].axis} against {baseline}{corrected}", style="bold")
         shown = told[: max(_LEAST, most // len(metrics))]
         for pair in shown:
             where = _where({**pair.values, **pair.alone}, differ)
             against = _where(pair.baseline_alone, differ)
-            adjusted = "" if pair.adjusted_p is None else f"; p = {pair.adjusted_p:.2g}"
+            p = pair.difference.adjusted_p
+            adjusted = "" if p is None else f"; p = {p:.2g}"
             out.print(
                 f"  {safe(_value(pair.value))}{where and f' ({where})'}{against and f' against {against}'}: "
                 f"{pair.difference.describe()}{adjusted}"
@@ -114,7 +254,7 @@ def show_differences(pairs: Sequence[CellDifference], rows: Sequence[CellSummary
         )
 
 
-def _faulty(rows: Sequence[CellSummary]) -> Iterator[tuple[str, list[str]]]:
+def _faulty(rows: Sequence[SettingSummary]) -> Iterator[tuple[str, list[str]]]:
     """How many answers of each setting are cut short or empty, where any is."""
     for title, name in (("cut\nshort", "cut_short"), ("empty", "empty")):
         counts = [getattr(row, name) for row in rows]
@@ -122,7 +262,7 @@ def _faulty(rows: Sequence[CellSummary]) -> Iterator[tuple[str, list[str]]]:
             yield title, [_marked(count, row.answered) for row, count in zip(rows, counts, strict=True)]
 
 
-def _doubt(rows: Sequence[CellSummary]) -> str:
+def _doubt(rows: Sequence[SettingSummary]) -> str:
     """How many answers are empty or cut short, where they are many."""
     told = faults(rows) if any(row.doubtful for row in rows) else ""
     return told and f"{told[0].upper()}{told[1:]}"
@@ -136,12 +276,11 @@ def _where(values: Mapping[str, Any], differ: Sequence[str]) -> str:
     return ", ".join(f"{name}={safe(_value(values[name]))}" for name in differ if name in values)
 
 
-def _none_at_all(pair: CellDifference) -> bool:
-    return pair.difference.n > 0 and not pair.difference.differing
-
-
-def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
+def show_measured(rows: Sequence[SettingSummary], *, most: int) -> None:
     """Print what the phases of each setting took."""
+    rows = [row for row in rows if row.phases]
+    if not rows:
+        return
     differ, same = varying_axes(rows)
     out = console()
     _print_same(out, differ, same)
@@ -159,8 +298,7 @@ def show_measured(rows: Sequence[MeasuredSetting], *, most: int) -> None:
     _print_columns(out, fixed, [_Column(title, cells) for title, cells in columns.items()])
     if len(rows) > most:
         out.print(f"{len(rows) - most:,} more; --json has all of them.")
-    if rows:
-        out.print(safe(measured_how(rows)))
+    out.print(safe(measured_how(rows)))
 
 
 def _print_same(out: Console, differ: Sequence[str], same: Mapping[str, Any]) -> None:
@@ -180,7 +318,7 @@ def _axes(differ: Sequence[str], rows: Sequence[HasValues]) -> list[_Column]:
     return [_Column(name.replace("_", "\n"), cells[name], right=False) for name in differ]
 
 
-def _taken(rows: Sequence[CellSummary]) -> list[_Column]:
+def _taken(rows: Sequence[SettingSummary]) -> list[_Column]:
     """How many answers there are, and what they took."""
     names = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
     return [
@@ -215,7 +353,7 @@ def _print_table(out: Console, fixed: Sequence[_Column], columns: Sequence[_Colu
     out.print(table)
 
 
-def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
+def _most_questions(rows: Sequence[SettingSummary]) -> dict[tuple[str, Any], int]:
     """How many questions of a data set have a score of a metric, in the setting where they are most."""
     most: dict[tuple[str, Any], int] = {}
     for row in rows:
@@ -229,7 +367,7 @@ def _value(value: Any) -> str:
     return "none" if value is None else repr(value) if isinstance(value, str) and not value.strip() else str(value)
 
 
-def _score(row: CellSummary, metric: str, all_of: int) -> str:
+def _score(row: SettingSummary, metric: str, all_of: int) -> str:
     """The mean, and its interval below it; with the number of questions where it is not that of all."""
     summary = row.scores.get(metric)
     if summary is None or summary.mean is None:

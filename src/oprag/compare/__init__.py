@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from oprag.lazy import loader
 
 __all__ = [
-    "CellDifference",
-    "CellSummary",
-    "Comparison",
+    "Curve",
     "DataSet",
     "EmbedderSpec",
     "Evidence",
@@ -20,15 +18,15 @@ __all__ = [
     "Price",
     "Progress",
     "Question",
+    "Results",
     "ResultsFile",
     "RunReport",
     "ScoredAnswer",
+    "SettingDifference",
+    "SettingSummary",
     "Sweep",
-    "SweetSpot",
     "TransformersLikelihood",
-    "cell_table",
     "compare",
-    "differences",
     "make_plan",
     "measure_cells",
     "metric",
@@ -37,14 +35,11 @@ __all__ = [
     "run",
     "run_on_ray",
     "sweep_experiment",
-    "sweet_spots",
 ]
 
 # No module is called as a name here is: importing the module would put it in its place.
 _PLACES = {
-    "CellDifference": "oprag.compare.pairs",
-    "CellSummary": "oprag.compare.table",
-    "Comparison": "oprag.compare.frame",
+    "Curve": "oprag.compare.analysis.curves",
     "DataSet": "oprag.compare.data",
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data",
@@ -57,15 +52,15 @@ _PLACES = {
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.running.report",
     "Question": "oprag.compare.data",
+    "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.report",
     "ResultsFile": "oprag.compare.db.results_file",
     "ScoredAnswer": "oprag.compare.metrics.registry",
+    "SettingDifference": "oprag.compare.analysis.differences",
+    "SettingSummary": "oprag.compare.analysis.summary",
     "Sweep": "oprag.compare.sweep.choice",
-    "SweetSpot": "oprag.compare.sweet_spot",
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
-    "cell_table": "oprag.compare.table",
-    "compare": "oprag.compare.frame",
-    "differences": "oprag.compare.pairs",
+    "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
@@ -74,23 +69,24 @@ _PLACES = {
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep.experiment",
-    "sweet_spots": "oprag.compare.sweet_spot",
 }
 
 if TYPE_CHECKING:
+    from oprag.compare.analysis.curves import Curve
+    from oprag.compare.analysis.differences import SettingDifference
+    from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data import DataSet, Evidence, Question, read_data
     from oprag.compare.db.results_file import ResultsFile
-    from oprag.compare.frame import Comparison, compare
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.custom import metric
     from oprag.compare.metrics.registry import ScoredAnswer
-    from oprag.compare.pairs import CellDifference, differences
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood
     from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.ray import run_on_ray
+    from oprag.compare.results import Results, compare
     from oprag.compare.running.plan import Plan, make_plan
     from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run
@@ -98,8 +94,6 @@ if TYPE_CHECKING:
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.choice import Sweep, read_sweep
     from oprag.compare.sweep.experiment import sweep_experiment
-    from oprag.compare.sweet_spot import SweetSpot, sweet_spots
-    from oprag.compare.table import CellSummary, cell_table
 
 __getattr__ = loader(__name__, _PLACES)
 

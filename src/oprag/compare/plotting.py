@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.curve import axis_rank
-from oprag.compare.pareto import pareto_front
-from oprag.compare.sweet_spot import SweetSpot
-from oprag.compare.text_table import shown
+from oprag.compare.analysis.best import pareto_front
+from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.settings import axis_rank
+from oprag.compare.analysis.wording import printable
 from oprag.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ _MARKERS = "osD^v<>Pp"
 """One fewer than there are colours, so that both come together again after ninety."""
 _LINES = ("-", "--", "-.", ":")
 _MOST_INSIDE = 6
-"""A longer legend stands beside the axes, and so many bands are paler."""
+"""A longer legend is beside the axes."""
 _WIDE = 8
 """Where the largest value is so many times the least, the axis is logarithmic."""
 
 
-def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> Figure:
-    """A line for each curve with the band of its intervals, and a star where there is a sweet spot.
+def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Figure:
+    """A line for each curve with the interval of each point, and a star where there is a sweet spot.
 
     Args:
-        spots: The curves.
+        curves: The curves.
         names: What each is called.
         x: The axis of the curves, or context_tokens.
 
@@ -40,33 +40,32 @@ def plot_curves(spots: Sequence[SweetSpot], names: Sequence[str], *, x: str) -> 
         MissingExtraError: matplotlib is not installed.
     """
     figure, axes = _figure()
-    if x == "context_tokens":
+    in_tokens = x == "context_tokens"
+    points = [point for curve in curves for point in curve.points]
+    if in_tokens:
         places: Mapping[Any, float] = {}
+        _scale(axes, [point.context_tokens for point in points])
     else:
-        values = dict.fromkeys(point.value for spot in spots for point in spot.points)
-        places = _places(axes, sorted(values, key=lambda value: axis_rank(x, value)))
-    pale = 0.15 if len(spots) <= _MOST_INSIDE else 0.05
-    for spot, name, marker, style in zip(spots, names, cycle(_MARKERS), cycle(_LINES), strict=False):
-        points = [
-            (point.context_tokens if x == "context_tokens" else places[point.value], point) for point in spot.points
-        ]
-        there = sorted(((place, point) for place, point in points if place is not None), key=lambda one: one[0])
+        places = _places(axes, sorted({point.value for point in points}, key=lambda value: axis_rank(x, value)))
+    for curve, name, marker, style in zip(curves, names, cycle(_MARKERS), cycle(_LINES), strict=False):
+        placed = ((point.context_tokens if in_tokens else places[point.value], point) for point in curve.points)
+        there = sorted(((place, point) for place, point in placed if place is not None), key=lambda one: one[0])
         at = [place for place, _ in there]
-        means = [_number(point.summary.mean) for _, point in there]
-        label = f"{name} (flat)" if spot.best is None and len(spot.points) > 1 else name
+        means = [point.summary.mean or 0.0 for _, point in there]
+        label = f"{name} (flat)" if curve.sweet_spot is None and len(curve.points) > 1 else name
         (line,) = axes.plot(at, means, marker=marker, linestyle=style, label=_plain(label))
-        low = [_number(point.summary.low, mean) for (_, point), mean in zip(there, means, strict=True)]
-        high = [_number(point.summary.high, mean) for (_, point), mean in zip(there, means, strict=True)]
-        axes.fill_between(at, low, high, color=line.get_color(), alpha=pale, linewidth=0)
+        ends = [
+            [0.0 if end is None else abs(end - mean) for end, mean in zip(some, means, strict=True)]
+            for some in ([point.summary.low for _, point in there], [point.summary.high for _, point in there])
+        ]
+        axes.errorbar(at, means, yerr=ends, fmt="none", ecolor=line.get_color(), elinewidth=1, capsize=3)
         for place, point in there:
-            if point is spot.best:
+            if point is curve.sweet_spot:
                 axes.plot([place], [point.summary.mean], "*", color=line.get_color(), markersize=18, zorder=3)
-    if x == "context_tokens":
-        _scale(axes, [point.context_tokens for spot in spots for point in spot.points])
-    axes.set_xlabel("tokens of the context" if x == "context_tokens" else x)
-    axes.set_ylabel(spots[0].metric if spots else "")
+    axes.set_xlabel("tokens of the context" if in_tokens else x)
+    axes.set_ylabel(curves[0].metric if curves else "")
     axes.set_title("Mean with its interval; a star is a sweet spot", fontsize="medium")
-    _legend(figure, axes, len(spots))
+    _legend(figure, axes, len(curves))
     return figure
 
 
@@ -126,7 +125,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
     """Where each value stands: by its size, or evenly where one is None, which has no size."""
-    titles = [shown(value) for value in values]
+    titles = [printable(value) for value in values]
     if None in values:
         axes.set_xticks(range(len(values)), titles)
         return {value: float(place) for place, value in enumerate(values)}
@@ -150,10 +149,6 @@ def _legend(figure: Figure, axes: Axes, count: int) -> None:
         axes.legend(fontsize="small")
 
 
-def _number(value: float | None, instead: float = float("nan")) -> float:
-    return instead if value is None else value
-
-
 def _plain(name: str) -> str:
     """A name in which matplotlib finds no formula, and which is not left out of a legend."""
-    return " " + shown(name).replace("$", r"\$")
+    return " " + printable(name).replace("$", r"\$")

@@ -1,13 +1,15 @@
-"""Matrices of results that tests write down, and the same as the modules read them that are not yet on the matrix."""
+"""Results that tests write down: matrices of scores, and what is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
+from oprag.compare.analysis.matrix import ResultMatrix, as_numbers, matrix_of
 from oprag.compare.db.records import Measurement
+from oprag.compare.results import Results
 from oprag.compare.spec.axes import axes
 
 DEFAULTS: Mapping[str, Any] = {name: axis.default for name, axis in axes().items()} | {
@@ -20,9 +22,33 @@ Scores = Mapping[str, float | None]
 """The score of each question by its key; None where it failed."""
 
 
-def made(scores: Scores, *, tokens: int = 10, seconds: Mapping[str, float] | None = None, **values: Any) -> Any:
-    """A cell with the scores of its answers, and with what they took."""
-    return SimpleNamespace(scores=scores, tokens=tokens, seconds=seconds or {}, values={**DEFAULTS, **values})
+def made(
+    scores: Scores,
+    *,
+    asked: int = 0,
+    tokens: int = 10,
+    written: int = 3,
+    context: int | None = None,
+    scored: bool = True,
+    seconds: Mapping[str, float] | None = None,
+    **values: Any,
+) -> Any:
+    """A cell with the scores of its answers, how many questions it asks at least, and what answers took."""
+    return SimpleNamespace(
+        scores=scores,
+        asked=asked,
+        tokens=tokens,
+        written=written,
+        context=context,
+        scored=scored,
+        seconds=seconds or {},
+        values={**DEFAULTS, **values},
+    )
+
+
+def frame(*cells: Any, **described: Any) -> Results:
+    """The results of cells; nothing of them is in a file."""
+    return Results(results_of(*cells, **described), "none.db")
 
 
 def results_of(
@@ -30,11 +56,13 @@ def results_of(
     metric: str = "token_f1",
     questions: Iterable[str] = (),
     documents: Mapping[str, str] | None = None,
+    clusters: Mapping[str, Hashable] | None = None,
     described: Mapping[str, Any] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> ResultMatrix:
     """The matrix of cells; of questions without an answer as well, with their documents and what is said about them."""
     keys = list(dict.fromkeys([*questions, *(key for cell in cells for key in cell.scores)]))
+    keys += [f"left {number}" for number in range(len(keys), max((cell.asked for cell in cells), default=0))]
     of = {key: number for number, key in enumerate(keys)}
     places = [(number, key, cell) for number, cell in enumerate(cells) for key in cell.scores]
     reader: Any = SimpleNamespace(
@@ -61,10 +89,10 @@ def results_of(
                 failed=cell.scores[key] is None,
                 calls=2,
                 input_tokens=cell.tokens,
-                output_tokens=3,
+                output_tokens=cell.written,
                 cached_tokens=1,
                 embedded_tokens=5,
-                context_tokens=None,
+                context_tokens=cell.context,
                 error="ModelError" if cell.scores[key] is None else None,
                 notes=(),
                 route=None,
@@ -72,15 +100,21 @@ def results_of(
             for number, key, cell in places
         ],
         scores=lambda: [
-            (number, of[key], metric, score) for number, key, cell in places if (score := cell.scores[key]) is not None
+            (number, of[key], metric, score)
+            for number, key, cell in places
+            if cell.scored and (score := cell.scores[key]) is not None
         ],
+        measured_cores=dict,
         measurements=lambda: [
             Measurement(f"cell {number}", key, 1, "retrieval", seconds, 50.0, 1_000, 10)
             for number, cell in enumerate(cells)
             for key, seconds in cell.seconds.items()
         ],
     )
-    return matrix_of(reader)
+    matrix = matrix_of(reader)
+    return (
+        matrix if clusters is None else replace(matrix, clusters=as_numbers([clusters.get(key, key) for key in keys]))
+    )
 
 
 def _data_of(key: str, cells: Sequence[Any]) -> str:

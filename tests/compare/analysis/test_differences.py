@@ -1,5 +1,6 @@
 """Differences that are judged together, and which of several samples is the highest."""
 
+from dataclasses import replace
 from functools import reduce
 from itertools import permutations
 from operator import add
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from oprag.compare.analysis.differences import ComparisonFamily, highest
 from oprag.compare.stats.difference import paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
+from tests.compare.analysis.matrices import frame, made
 
 NONE = np.nan
 
@@ -45,50 +47,61 @@ def test_where_questions_lack_it_is_ahead_in_those_that_both_have():
 
 def test_p_values_are_corrected_for_all_comparisons_together():
     draw = np.random.default_rng(1)
-    base, *others = draw.normal([0, 0.4, 0.8, 0.1], 1, size=(12, 4)).T
-    family = ComparisonFamily([(base, other) for other in others], questions(12))
-    wanted = max_t_p_values(np.column_stack([base - other for other in others]))
-    found = [family.compare(other, base) for other in others]
+    rows = draw.normal([0, 0.4, 0.8, 0.1], 1, size=(12, 4)).T
+    family = ComparisonFamily(rows, questions(12), [(0, 1), (0, 2), (0, 3)])
+    wanted = max_t_p_values(np.column_stack([rows[0] - other for other in rows[1:]]))
+    found = [family.compare(other, 0) for other in (1, 2, 3)]
     assert [one.adjusted_p for one in found] == pytest.approx(wanted)
-    assert [one.difference for one in found] == [paired_difference(other, base, questions(12)) for other in others]
     assert family.comparisons == 3
+    alone = [paired_difference(rows[other], rows[0], questions(12)) for other in (1, 2, 3)]
+    assert [replace(one, adjusted_p=None, comparisons=1) for one in found] == alone
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, NONE]), min_size=8, max_size=8), min_size=2, max_size=5))
 def test_a_pair_counts_once_in_either_direction_and_never_without_a_difference(samples):
-    rows = [scored(*one) for one in samples]
-    pairs = [(one, other) for number, one in enumerate(rows) for other in rows[:number]]
-    once = ComparisonFamily(pairs, questions(8), resamples=500)
-    again = ComparisonFamily(
-        [*pairs, *((np.where(other == 0, -0.0, other), one) for one, other in pairs)], questions(8), resamples=500
-    )
+    rows = np.array(samples)
+    count = len(rows)
+    pairs = [(one, other) for one in range(count) for other in range(one)]
+    once = ComparisonFamily(rows, questions(8), pairs, resamples=500)
+    # The same scores again, with another zero.
+    twice = np.concatenate([rows, np.where(rows == 0, -0.0, rows)])
+    turned = [(other + count, one) for one, other in pairs]
+    again = ComparisonFamily(twice, questions(8), [*pairs, *turned], resamples=500)
     assert again.comparisons == once.comparisons <= len(pairs)
     for one, other in pairs:
-        first, second, turned = once.compare(one, other), again.compare(one, other), again.compare(other, one)
+        first, second, back = once.compare(one, other), again.compare(one, other), again.compare(other, one)
         assert first == second
-        assert turned.adjusted_p == first.adjusted_p
-        assert (first.adjusted_p is None) == (not first.difference.differing)
-        assert first.tied == (first.difference.n > 0 and first.adjusted_p is None)
+        assert back.adjusted_p == first.adjusted_p
+        assert (first.adjusted_p is None) == (not first.differing)
+        assert first.tied == (first.n > 0 and first.adjusted_p is None)
 
 
 def test_units_are_clusters():
-    base, other = np.zeros(8), np.tile([1.0, -1.0], 4)
-    apart = ComparisonFamily([(base, other)], questions(8))
+    rows = np.array([np.zeros(8), np.tile([1.0, -1.0], 4)])
+    apart = ComparisonFamily(rows, questions(8), [(0, 1)])
     assert apart.comparisons == 1
     # In each document they cancel, so that nothing can be told apart.
-    together = ComparisonFamily([(base, other)], questions(8) // 2)
+    together = ComparisonFamily(rows, questions(8) // 2, [(0, 1)])
     assert together.comparisons == 0
-    assert together.compare(base, other).adjusted_p is None
+    assert together.compare(0, 1).adjusted_p is None
 
 
-def test_shown_needs_an_interval_above_zero_and_a_small_p_value():
-    base, better = np.zeros(12), np.full(12, 0.5)
-    family = ComparisonFamily([(base, better)], questions(12))
-    assert family.compare(better, base).shown
-    assert not family.compare(base, better).shown
-    few = ComparisonFamily([(base[:5], better[:5])], questions(5))
-    judged = few.compare(better[:5], base[:5])
-    assert judged.difference.excludes_zero
-    assert not judged.shown
-    assert judged.describe().endswith("; p = 0.062")
-    assert few.compare(base[:5], base[:5]).describe() == "the same score in every question"
+def test_shown_needs_an_interval_on_one_side_of_zero_and_a_small_p_value():
+    rows = np.array([np.zeros(12), np.full(12, 0.5)])
+    family = ComparisonFamily(rows, questions(12), [(0, 1)])
+    higher, lower = family.compare(1, 0), family.compare(0, 1)
+    assert higher.shown
+    assert higher.shown_higher
+    assert lower.shown
+    assert not lower.shown_higher
+    few = ComparisonFamily(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
+    assert few.excludes_zero
+    assert (few.adjusted_p, few.shown) == (0.0625, False)
+
+
+def test_a_difference_in_words():
+    cells = [made(dict.fromkeys("abcde", 0.0), order=order) for order in ("source", "edges")]
+    better = made(dict.fromkeys("abcde", 0.5), order="rank")
+    tied, clear = frame(cells[0], better, cells[1]).differences()[::-1]
+    assert tied.describe() == "the same score in every question"
+    assert clear.describe().endswith("; p = 0.062")

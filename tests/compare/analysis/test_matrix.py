@@ -1,24 +1,22 @@
-"""The matrix of results has what the file has, and what the modules have that do not read from it yet."""
+"""The matrix of results has what the file has."""
 
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from math import fsum
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.analysis.matrix import ANSWERED, COSTS, FAILED, NOT_ASKED, NOT_TRIED, read_matrix
+from oprag.compare.analysis.matrix import ANSWERED, FAILED, NOT_ASKED, NOT_TRIED, SECONDS, read_matrix
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.quantities import read_seconds, values_by_question
-from oprag.compare.reading import CellAnswers, KeptAnswer, read_results
 from oprag.compare.running.run import run
-from oprag.compare.setting import settings_of
-from oprag.compare.table import metrics_of
 from oprag.errors import ExperimentError, ResultsFileError
-from tests.compare.analysis.matrices import DEFAULTS, made, results_of
+from tests.compare.analysis.matrices import made, results_of
 from tests.compare.helpers import RecordingModel, experiment, keepers
 
 PRICES = {"m": {"input": 2.0, "output": 10.0}}
@@ -37,13 +35,16 @@ def path(tmp_path_factory):
         {"k": 2, "chunk_size": 32, "method": ["self_route", "closed_book", "context_only"], "repeat": [1, 2]},
     ]
     run(experiment(model, grid=grid, prices=PRICES).changed(data=data), path)
-    results = read_results(path)
+    matrix = read_matrix(path)
     file = ResultsFile(path, run=1)
     # Every other cell was measured, and not in all phases nor for all questions.
-    for number, cell in enumerate(results.cells):
+    for number, cell in enumerate(matrix.cells):
+        answered = [
+            one.key for one, there in zip(matrix.questions, matrix.status[number] > NOT_TRIED, strict=True) if there
+        ]
         taken = [
             Measurement(cell.key, key, attempt, phase, 0.1 * place + number + 0.01 * attempt, 50.0, 1_000 + place, 10)
-            for place, key in enumerate(cell.answers)
+            for place, key in enumerate(answered)
             for phase in ("retrieval", "generation")
             for attempt in (1, 2)
             if (place + number) % 3 and (phase == "retrieval" or place % 2)
@@ -54,51 +55,62 @@ def path(tmp_path_factory):
     return path
 
 
-def same_as_before(matrix, results, seconds=None):
-    """Whether each setting has the same values, to the last bit, by both readings."""
-    before = settings_of(results.cells)
-    assert [one.values for one in matrix.settings] == [one.values for one in before]
-    for name in (*metrics_of(results), *COSTS):
-        if name == "money":
-            continue
-        found = matrix.setting_values(name)
-        for row, setting in zip(found, before, strict=True):
-            there = dict(zip((question.key for question in matrix.questions), row.tolist(), strict=True))
-            wanted = values_by_question(setting, name, seconds or {})
-            assert {key: value for key, value in there.items() if not np.isnan(value)} == wanted, name
+def mean_over(by_cell):
+    """The mean of each question that all cells have, counted one by one."""
+    first, *others = by_cell
+    return {
+        question: value + fsum(other[question] - value for other in others) / len(by_cell)
+        for question, value in first.items()
+        if all(question in other for other in others)
+    }
 
 
-def test_it_has_what_was_read_before(path):
-    matrix, results = read_matrix(path), read_results(path)
-    assert (matrix.experiment, matrix.described) == (results.experiment, results.described)
-    assert [(cell.key, cell.values) for cell in matrix.cells] == [(cell.key, cell.values) for cell in results.cells]
-    assert list(matrix.metrics) == metrics_of(results)
-    same_as_before(matrix, results, read_seconds(results, path))
-    for row, cell in enumerate(results.cells):
-        assert cell.asked == int(np.sum(matrix.status[row] != NOT_ASKED))
-        for column, question in enumerate(matrix.questions):
-            answer = cell.answers.get(question.key)
-            state = matrix.status[row, column]
-            assert state == (
-                (NOT_TRIED if question.data == cell.values["data"] else NOT_ASKED)
-                if answer is None
-                else FAILED
-                if answer.failed
-                else ANSWERED
-            )
-            assert matrix.notes.get((row, column), ()) == (() if answer is None else answer.notes)
-            assert matrix.errors.get((row, column)) == (None if answer is None else answer.error)
+def known(row):
+    return {number: value for number, value in enumerate(row.tolist()) if not np.isnan(value)}
+
+
+def test_settings_have_the_means_of_their_cells(path):
+    matrix = read_matrix(path)
+    for name, values in matrix.values.items():
+        for row, setting in zip(matrix.setting_values(name), matrix.settings, strict=True):
+            there = [cell for cell in setting.cells if name not in SECONDS or (cell, "retrieval") in matrix.phase_use]
+            assert known(row) == (mean_over([known(values[cell]) for cell in there]) if there else {}), name
+
+
+def test_it_has_what_the_file_has(path):
+    matrix = read_matrix(path)
+    with ResultsReader(path) as reader:
+        answers, scores = [*reader.answers()], [*reader.scores()]
+        assert (matrix.experiment, matrix.described) == (reader.name, reader.described)
+        keys = [cell.key for cell in reader.cells]
+        assert [question.key for question in matrix.questions] == [question.key for question in reader.questions]
+    row_of = {cell.key: row for row, cell in enumerate(matrix.cells)}
+    assert {*row_of} == {*keys}
+    assert len(answers) == np.sum(matrix.status > NOT_TRIED)
+    for one in answers:
+        place = row_of[keys[one.cell]], one.question
+        assert matrix.status[place] == (FAILED if one.failed else ANSWERED)
+        assert matrix.notes.get(place, ()) == one.notes
+        assert (matrix.errors.get(place), matrix.routes.get(place)) == (one.error, one.route)
+        if not one.failed:
+            assert matrix.values["embedded_tokens"][place] == one.embedded_tokens
+            tokens = matrix.values["tokens"][place]
+            assert np.isnan(tokens) or tokens == one.input_tokens + one.output_tokens
+    assert sum(np.sum(~np.isnan(matrix.values[name])) for name in matrix.metrics) == len(scores)
+    for number, question, metric, value in scores:
+        assert matrix.values[metric][row_of[keys[number]], question] == value
+    for row, cell in enumerate(matrix.cells):
+        ours = [question.data == cell.values["data"] for question in matrix.questions]
+        assert ((matrix.status[row] != NOT_ASKED) == ours).all()
     assert {FAILED, NOT_ASKED, ANSWERED} <= set(matrix.status.ravel().tolist())
     assert "self_route" in {matrix.cells[cell].values["method"] for cell, _ in matrix.routes}
 
 
 def test_questions_of_one_document_are_one_cluster_where_there_are_ten(path):
-    matrix, results = read_matrix(path), read_results(path)
-    by_number: dict[int, set[object]] = {}
-    for question, number in zip(matrix.questions, matrix.clusters.tolist(), strict=True):
-        by_number.setdefault(number, set()).add(results.clusters[question.key])
-    assert all(len(clusters) == 1 for clusters in by_number.values())
-    assert len(by_number) == len(set(results.clusters.values())) == 12 + 4
+    matrix = read_matrix(path)
+    with ResultsReader(path) as reader:
+        documents = [one.documents[0] if one.data == "books" else one.question for one in reader.questions]
+    assert len({*zip(documents, matrix.clusters.tolist(), strict=True)}) == len({*documents}) == 12 + 4
 
 
 def test_money_is_that_of_the_tokens(path):
@@ -150,23 +162,12 @@ scores = st.lists(
 )
 
 
-@given(scores, st.lists(st.sampled_from([("source", 0), ("random", 1), ("random", 2)]), min_size=8, max_size=8))
-def test_settings_have_the_values_and_the_ties_of_the_present_reading(given_scores, kinds):
-    cells, before = [], []
-    for number, (one, (order, k)) in enumerate(zip(given_scores, kinds, strict=False)):
-        values = {"order": order, "seed": number, "k": k + 1}
-        cells.append(made(one, **values))
-        answers = {
-            key: KeptAnswer(score is None, 2, 10, 3, 1, 5, None, {} if score is None else {"token_f1": score})
-            for key, score in one.items()
-        }
-        before.append(CellAnswers(str(number), {**DEFAULTS, **values}, 8, answers))
-    matrix = results_of(*cells)
-    old = settings_of(before)
-    for row, setting in zip(matrix.setting_values("token_f1").tolist(), old, strict=True):
-        keys = [question.key for question in matrix.questions]
-        there = {key: value for key, value in zip(keys, row, strict=True) if not np.isnan(value)}
-        assert there == setting.scores("token_f1")
+@given(scores)
+def test_equal_scores_have_exactly_their_own_mean(given_scores):
+    for some in given_scores:
+        alone = results_of(made(some, order="rank"))
+        seeds = results_of(*(made(some, order="random", seed=seed) for seed in range(3)))
+        assert np.array_equal(alone.setting_values("token_f1"), seeds.setting_values("token_f1"), equal_nan=True)
 
 
 def test_the_sequence_of_seeds_does_not_break_a_tie():

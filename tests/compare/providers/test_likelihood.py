@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
-from oprag.compare.pairs import differences
 from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel, likelihood_prompt
 from oprag.compare.providers.model import Model, ModelSpec
+from oprag.compare.results import Results
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
@@ -95,7 +95,7 @@ def test_every_gold_answer_is_asked_for_behind_the_context_and_without_one(tmp_p
 def test_differences_of_likelihoods_are_computed(tmp_path):
     grid = {"k": 4, "chunk_size": 32, "method": "answer_likelihood", "order": ["source", "reverse_rank"]}
     run(asked_of(Reader(), grid=grid, data=keepers(3, 4)), tmp_path / "results.db")
-    (pair,) = [one for one in differences(tmp_path / "results.db", axis="order") if one.metric == "answer_likelihood"]
+    (pair,) = Results.open(tmp_path / "results.db").differences("order", ["answer_likelihood"])
     found = scores(tmp_path / "results.db")
     by_order = {
         order: [score for (_, where, _), score in found.items() if where == order]

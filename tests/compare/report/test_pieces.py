@@ -8,56 +8,18 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.settings import Setting
 from oprag.compare.analysis.wording import amount, change, named, value_text
 from oprag.compare.db.records import AnswerText, Piece
-from oprag.compare.pairs import CellDifference
 from oprag.compare.report.chunk_map import Line, chunk_map
-from oprag.compare.report.comparisons import claim, claimed
+from oprag.compare.report.comparisons import claim
 from oprag.compare.report.curves import _chart
 from oprag.compare.report.overview import _of_axis
-from oprag.compare.report.partners import nearest, partners
 from oprag.compare.report.sides import CellName, chosen
-from oprag.compare.setting import Setting
 from oprag.compare.stats.difference import paired_difference
-from tests.compare.test_sweet_spot import spots
-from tests.compare.test_table import made
-
-
-def test_partners_are_alike_but_for_what_may_differ():
-    def setting(**values):
-        return Setting(values, ())
-
-    base = [setting(k=1, method="a", t=None), setting(k=2, method="a", t=None)]
-    some = [setting(k=2, method="a", t=0.5), setting(k=1, method="a", t=0.7), setting(k=3, method="a", t=0.5)]
-    assert [(one.values["t"], other.values["k"]) for one, other in partners(some, base, ("t",))] == [(0.5, 2), (0.7, 1)]
-    # What has no effect in one of them cannot differ.
-    assert len(list(partners(some, [setting(method="a")], ("t",)))) == 3
-    assert list(partners([setting(k=True)], [setting(k=1)], ())) == []
-
-
-def test_the_nearest_shares_the_most_values_but_for_those_that_must_be_the_same():
-    def setting(**values):
-        return Setting(values, ())
-
-    others = [
-        setting(data="a", k=1, order="source"),
-        setting(data="a", k=1, order="rank"),
-        setting(data="b", k=4, order="rank"),
-        setting(data="a", k=8),
-    ]
-    some = [
-        setting(data="a", k=4, order="rank"),
-        setting(data="a", k=8, order="edges"),
-        setting(data="b", k=1, order="source"),
-        setting(data="c", k=1, order="source"),
-    ]
-    assert [(one, others.index(other)) for one, other in nearest(some, others, ("data",))] == [
-        (some[0], 1),
-        (some[1], 3),
-        (some[2], 2),
-    ]
-    # Of equals it is the first.
-    assert [others.index(other) for _, other in nearest([setting(data="a", k=3)], others, ("data",))] == [0]
+from tests.compare.analysis.matrices import made
+from tests.compare.analysis.test_curves import spots
 
 
 def box(path):
@@ -96,14 +58,12 @@ def test_a_map_of_nothing_is_empty():
 
 def difference(values, adjusted_p):
     found = paired_difference(np.array(values), np.zeros(len(values)))
-    return CellDifference(
+    return SettingDifference(
         metric="token_f1",
         axis="order",
-        value="rank",
-        baseline="source",
-        values={},
-        difference=found,
-        adjusted_p=adjusted_p,
+        setting=Setting({"order": "rank"}, (1,)),
+        baseline=Setting({"order": "source"}, (0,)),
+        difference=replace(found, adjusted_p=adjusted_p),
     )
 
 
@@ -113,7 +73,9 @@ def test_only_questions_that_are_all_the_same_are_said_to_be():
     side = np.tile([0.0, 1.0], 10)
     found = paired_difference(side, 1 - side, np.arange(20) // 2)
     assert (found.mean, found.low, found.high, found.differing) == (0, 0, 0, 20)
-    assert claim(replace(difference([0.0] * 5, 1.0), difference=found)).startswith("No difference can be claimed.")
+    assert claim(replace(difference([0.0] * 5, 1.0), difference=replace(found, adjusted_p=1.0))).startswith(
+        "No difference can be claimed."
+    )
 
 
 def test_the_claims_of_an_axis_are_counted():
@@ -147,11 +109,11 @@ def test_of_contexts_those_with_scores_are_shown():
 
 def test_what_a_difference_shows_is_said_in_words():
     better = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.001)
-    assert claimed(better)
+    assert better.difference.shown
     assert claim(better) == "With rank token_f1 is higher than with source."
     assert claim(difference([-0.5, -0.6] * 10, 0.04)) == "With rank token_f1 is lower than with source."
     chance = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.2)
-    assert not claimed(chance)
+    assert not chance.difference.shown
     assert "may be chance" in claim(chance)
     assert claim(difference([0.5, -0.4] * 10, 1.0)) == "No difference can be claimed."
     assert claim(difference([0.0] * 12, 1.0)) == "The same score in every question."

@@ -18,12 +18,10 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.usage import describe_cores
-from oprag.compare.pairs import differences
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.reading import read_results
 from oprag.compare.report import write_report
+from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.compare.report.grids import full_experiment, ran, reader
@@ -84,7 +82,7 @@ def test_an_experiment_without_answers_says_so(tmp_path):
 
 def test_the_table_has_the_means_and_intervals_of_the_cell_table(results, page):
     head, *found = page.table("settings", "Means with 95 %")
-    rows = cell_table(results)
+    rows = Results.open(results).settings
     assert len(found) == len(rows) == 29
     column = {name: number for number, name in enumerate(head)}
     for shown, row in zip(found, rows, strict=True):
@@ -100,14 +98,14 @@ def test_the_table_has_the_means_and_intervals_of_the_cell_table(results, page):
 
 def test_differences_are_those_of_the_harness_with_what_they_show_in_words(results, page):
     _, *found = page.table("differences", "Mean difference in token_f1 from k 1")
-    pairs = differences(results, axis="k", metrics=["token_f1"])
+    pairs = Results.open(results).differences("k", ["token_f1"])
     assert len(found) == len(pairs)
     wanted = {
         (
             str(pair.value),
             f"{pair.difference.mean:+z.3f}",
             f"[{pair.difference.low:+z.3f}, {pair.difference.high:+z.3f}]",
-            "–" if pair.adjusted_p is None else f"{pair.adjusted_p:.2g}",
+            "–" if pair.difference.adjusted_p is None else f"{pair.difference.adjusted_p:.2g}",
         )
         for pair in pairs
     }
@@ -125,10 +123,8 @@ def test_differences_are_those_of_the_harness_with_what_they_show_in_words(resul
 
 
 def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
-    from oprag.compare.sweet_spot import sweet_spots
-
     text = page.section("length").text
-    spots = sweet_spots(results, axis="k", metric="token_f1")
+    spots = Results.open(results).curves("k", "token_f1")
     assert len(spots) > 4
     for spot in spots:
         if spot.values["method"] != "long_context":  # Which reads the same, however long the context is.
@@ -161,10 +157,9 @@ def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
     head, *found = page.table("pivots", "tokens of an answer, in and out: method × order")
     assert head == ["method", "source", "rank"]
     by_question: dict[str, list[int]] = {}
-    for cell in read_results(results).cells:
-        if (cell.values["method"], cell.values["order"]) == ("stuff", "rank"):
-            for key, answer in cell.answers.items():
-                by_question.setdefault(key, []).append(answer.input_tokens + answer.output_tokens)
+    for row in Results.open(results).answers():
+        if (row["method"], row["order"]) == ("stuff", "rank"):
+            by_question.setdefault(row["question_id"], []).append(row["tokens"])
     (stuff,) = (row for row in found if row[0] == "stuff")
     middle = median(fmean(tokens) for tokens in by_question.values())
     assert float(stuff[2].split(" ± ")[0]) == pytest.approx(middle, abs=0.06)
@@ -178,10 +173,10 @@ def test_heat_maps_pivots_and_compression_pool_the_same_answers(results, page):
 
 def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
     _, *found = page.table("whole", "How many questions")
-    by_method: dict[str, list[dict[str, float]]] = {}
-    for cell in read_results(results).cells:
-        scores = {key: one.scores["token_f1"] for key, one in cell.answers.items()}
-        by_method.setdefault(cell.values["method"], []).append(scores)
+    by_method: dict[str, list[dict[int, float]]] = {}
+    for setting in Results.open(results).settings:
+        scores = dict(enumerate(setting.by_question("token_f1").tolist()))
+        by_method.setdefault(setting.values["method"], []).append(scores)
     # However many chunks are retrieved, the whole document is the same.
     whole, *again = by_method["long_context"]
     assert again == [whole]
@@ -462,7 +457,7 @@ def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):
     page = page_of(write_report(path, tmp_path / "r.html"))
     (svg,) = page.section("length").by_class("oprag-chart")
     assert svg.all("desc")[0].text.count("sweet spot at k=3: token_f1 1.000") == 2
-    (tokens,) = {row.per_answer["context_tokens"] for row in cell_table(path) if row.values["k"] == 3}
+    (tokens,) = {row.per_answer["context_tokens"] for row in Results.open(path).settings if row.values["k"] == 3}
     ringed = [one.text for one in svg.all("circle") if one.attributes["fill"] == "none" and one.text]
     assert len(ringed) == 2
     assert all(f"{tokens:.2f}" in text and "token_f1 1" in text for text in ringed)

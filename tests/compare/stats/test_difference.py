@@ -18,7 +18,7 @@ def against_nothing(values: Any, *clusters: Any, **options: Any) -> Difference:
 
 def made(**given: Any) -> Difference:
     """A difference with some of its fields."""
-    fields = {"n": 120, "mean": 0.042, "low": 0.011, "high": 0.073, "excludes_zero": True, "unpaired": 0}
+    fields = {"n": 120, "mean": 0.042, "low": 0.011, "high": 0.073, "unpaired": 0}
     return Difference(**{**fields, "p_value": 0.01, "units": given.get("n", 120), "differing": 9, **given})
 
 

@@ -5,13 +5,12 @@ import pytest
 
 from oprag import ExperimentError
 from oprag.compare import ModelSpec, read_data, run
-from oprag.compare.setting import settings_of
-from oprag.compare.sweep.choice import _choice, read_sweep
+from oprag.compare.analysis.best import choose_economical
+from oprag.compare.sweep.choice import read_sweep
 from oprag.compare.sweep.experiment import sweep_experiment
-from oprag.compare.table import cell_table
 from oprag.profile import read_profile, write_profile
+from tests.compare.analysis.matrices import frame, made
 from tests.compare.ledgers import reader, thorough, write_ledgers
-from tests.compare.test_table import made, results_of
 
 WORDS = {"splitter": "words", "chunk_size": 14}
 BUDGETS = [20, 60, 150, 300, 900]
@@ -40,8 +39,8 @@ def test_an_inverted_u_has_its_sweet_spot(swept):
     # Up, and down again where the context is too long for the model.
     assert means[0] < means[1] < max(means)
     assert means[-1] == 0
-    assert source.best is not None
-    assert means.index(max(means)) == [point.value for point in source.points].index(source.best.value)
+    assert source.sweet_spot is not None
+    assert means.index(max(means)) == [point.value for point in source.points].index(source.sweet_spot.value)
     # The model needs the ledgers in their sequence.
     assert (by_order["rank"].highest.summary.mean or 0.0) < max(means)
 
@@ -120,9 +119,8 @@ def scored(scores, order, budget, tokens):
 
 
 def chosen_of(*cells, clusters=None):
-    results = results_of(*cells, clusters=clusters)
-    rows = list(zip(settings_of(results.cells), cell_table(results), strict=True))
-    (setting, _), why = _choice(rows, results, "token_f1")
+    results = frame(*cells, clusters=clusters)
+    setting, why = choose_economical(results.settings, "token_f1", axes=("order", "token_budget"))
     return (setting.values["order"], setting.values["token_budget"]), why
 
 
@@ -257,10 +255,10 @@ def test_where_a_model_answers_its_tokens_are_counted(tmp_path):
     sweep = read_sweep(tmp_path / "sweep.db", "sweep", "token_f1")
     taken = {
         row.values["token_budget"]: row.per_answer["input_tokens"] + row.per_answer["output_tokens"]
-        for row in sweep.table
+        for row in sweep.settings
     }
     # Whatever is not in the context is in the whole book, which is read where the budget is small.
-    assert {row.scores["token_f1"].mean for row in sweep.table} == {1.0}
+    assert {row.scores["token_f1"].mean for row in sweep.settings} == {1.0}
     assert taken[300] < taken[40]
     assert sweep.chosen.values["token_budget"] == 300
 
@@ -358,4 +356,4 @@ def test_questions_asked_twice_show_no_more_than_once(tmp_path):
     for once, twice in zip(curves[0].points, curves[1].points, strict=True):
         assert twice.summary.n == 2 * once.summary.n
         assert (twice.summary.low, twice.summary.high) == pytest.approx((once.summary.low, once.summary.high))
-    assert [one.shown for one in curves[0].behind] == [one.shown for one in curves[1].behind]
+    assert [one.difference.shown for one in curves[0].behind] == [one.difference.shown for one in curves[1].behind]

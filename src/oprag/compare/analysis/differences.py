@@ -2,50 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import fsum
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.settings import HasValues, grid_values
+from oprag.compare.analysis.matrix import ResultMatrix
+from oprag.compare.analysis.settings import (
+    ORDERED_AXES,
+    HasValues,
+    Setting,
+    curves_along,
+    grid_values,
+    place_on,
+    varying_axes,
+)
+from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
 
-__all__ = ["ComparisonFamily", "Judgment", "axis_pairs", "highest"]
-
-Described = TypeVar("Described", bound=HasValues)
+__all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "family_of", "highest"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgment:
-    """What is known of the difference between two settings.
+class SettingDifference:
+    """How much higher a setting scores than another one, its baseline.
 
     Attributes:
-        difference: The scores of the first minus those of the second, over the questions that both have.
-        adjusted_p: Its p-value, corrected for the whole family; None where the two have no question in
-            common, or the same score in every question, and so are not part of it.
-        shown: Whether the first is shown to be better: the interval is above 0, and p is below 1 - confidence.
+        metric: The name of the metric.
+        setting: The setting.
+        baseline: The setting that it is compared with.
+        difference: The scores of the setting minus those of the baseline, over the questions that both have. Its
+            `adjusted_p` is corrected for all comparisons of the experiment in this metric.
+        axis: The axis in which the two differ, of which the baseline has the first value; None where the setting is the
+            highest one, and is compared with all others.
     """
 
+    metric: str
+    setting: Setting
+    baseline: Setting
     difference: Difference
-    adjusted_p: float | None
-    shown: bool
+    axis: str | None = None
 
     @property
-    def tied(self) -> bool:
-        """Whether both have the same score in every question."""
-        return self.difference.n > 0 and not self.difference.differing
+    def value(self) -> Any:
+        """The value of the setting on the axis."""
+        return self.setting.values.get(self.axis or "")
+
+    @property
+    def baseline_value(self) -> Any:
+        """The value of the baseline on the axis."""
+        return self.baseline.values.get(self.axis or "")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the setting on the other axes, of those that have an effect in both."""
+        there = self.baseline.values
+        return {name: value for name, value in self.setting.values.items() if name in there and name != self.axis}
+
+    @property
+    def alone(self) -> dict[str, Any]:
+        """The values of the setting on the axes that have an effect in it alone."""
+        return {name: value for name, value in self.setting.values.items() if name not in self.baseline.values}
+
+    @property
+    def baseline_alone(self) -> dict[str, Any]:
+        """The values of the baseline on the axes that have an effect in it alone."""
+        return {name: value for name, value in self.baseline.values.items() if name not in self.setting.values}
 
     def describe(self) -> str:
         """The difference and its p-value in a few words."""
-        if self.tied:
+        if self.difference.tied:
             return "the same score in every question"
-        adjusted = "" if self.adjusted_p is None else f"; p = {self.adjusted_p:.2g}"
-        return f"difference {self.difference.describe()}{adjusted}"
+        adjusted = self.difference.adjusted_p
+        return f"difference {self.difference.describe()}{'' if adjusted is None else f'; p = {adjusted:.2g}'}"
 
 
 class ComparisonFamily:
@@ -55,27 +89,34 @@ class ComparisonFamily:
     Pairs with the same score in every question are not counted: these questions cannot tell them apart.
 
     Args:
-        pairs: The scores of the two sides of each comparison, of shape (questions,); NaN where a side has none.
-        clusters: What each question belongs to, of the same shape.
+        scores: The score of each question in each setting, of shape (settings, questions); NaN where it has none.
+        clusters: What each question belongs to, of shape (questions,).
+        pairs: The numbers of the settings on the two sides of each comparison.
         confidence: How often an interval holds the truth.
         resamples: Number of samples for intervals and p-values.
     """
 
     def __init__(
         self,
-        pairs: Iterable[tuple[FloatArray, FloatArray]],
+        scores: FloatArray,
         clusters: IntArray,
+        pairs: Iterable[tuple[int, int]],
         *,
         confidence: float = 0.95,
         resamples: int = RESAMPLES,
     ) -> None:
         self.confidence = confidence
+        self._scores = scores
         self._clusters = clusters
         self._resamples = resamples
-        self._numbers: dict[bytes, int] = {}
+        self._known: dict[tuple[int, int], Difference] = {}
+        # By content: 0 is -0, and one NaN the other.
+        numbers: dict[bytes, int] = {}
+        contents = (np.where(np.isnan(row), np.nan, row + 0.0).tobytes() for row in scores)
+        self._contents = [numbers.setdefault(content, len(numbers)) for content in contents]
         compared: dict[frozenset[int], dict[int, float]] = {}
         for first, second in pairs:
-            key = self._key(first, second)
+            key = frozenset(self._place(first, second))
             if key not in compared:
                 compared[key] = self._by_unit(first, second)
         # Signs are drawn for units in this sequence: those of comparisons without any difference are among them.
@@ -93,36 +134,74 @@ class ComparisonFamily:
         """The number of comparisons that p-values are corrected for."""
         return len(self._adjusted)
 
-    def compare(self, first: FloatArray, second: FloatArray) -> Judgment:
-        """What is known of the difference between the two sides of a comparison of this family."""
-        difference = paired_difference(
-            first, second, self._clusters, confidence=self.confidence, resamples=self._resamples
-        )
-        adjusted = self._adjusted.get(self._key(first, second))
-        if adjusted is not None and difference.p_value is not None:
-            # Of other random signs, it may be larger by a hair.
-            adjusted = max(adjusted, difference.p_value)
-        above = difference.low is not None and difference.low > 0
-        alpha = round(1 - self.confidence, 12)  # 1 - 0.95 is a little more than 0.05
-        return Judgment(
-            difference=difference,
-            adjusted_p=adjusted,
-            shown=above and adjusted is not None and adjusted < alpha,
-        )
+    def compare(self, first: int, second: int) -> Difference:
+        """The scores of one setting minus those of another, of a comparison of this family."""
+        place = self._place(first, second)
+        if place not in self._known:
+            found = paired_difference(
+                self._scores[first],
+                self._scores[second],
+                self._clusters,
+                confidence=self.confidence,
+                resamples=self._resamples,
+            )
+            adjusted = self._adjusted.get(frozenset(place))
+            if adjusted is not None and found.p_value is not None:
+                # Of other random signs, it may be larger by a hair.
+                adjusted = max(adjusted, found.p_value)
+            self._known[place] = replace(found, adjusted_p=adjusted, comparisons=self.comparisons)
+        return self._known[place]
 
-    def _key(self, first: FloatArray, second: FloatArray) -> frozenset[int]:
-        # By content: 0 is -0, and one NaN the other.
-        contents = (np.where(np.isnan(one), np.nan, one + 0.0).tobytes() for one in (first, second))
-        return frozenset(self._numbers.setdefault(content, len(self._numbers)) for content in contents)
+    def _place(self, first: int, second: int) -> tuple[int, int]:
+        return self._contents[first], self._contents[second]
 
-    def _by_unit(self, first: FloatArray, second: FloatArray) -> dict[int, float]:
+    def _by_unit(self, first: int, second: int) -> dict[int, float]:
         """The difference in each unit: a question, or what it belongs to."""
-        apart = first - second
+        apart = self._scores[first] - self._scores[second]
         both = ~np.isnan(apart)
         found: dict[int, list[float]] = {}
         for unit, value in zip(self._clusters[both].tolist(), apart[both].tolist(), strict=True):
             found.setdefault(unit, []).append(value)
         return {unit: fsum(values) for unit, values in found.items()}
+
+
+def family_of(
+    matrix: ResultMatrix, metric: str, *, confidence: float = 0.95, resamples: int = RESAMPLES
+) -> ComparisonFamily:
+    """All comparisons of an experiment in one metric.
+
+    They are those that tables, sentences and reports are made of: the values of each axis against its first value with
+    all else equal and, where more of the metric is better, the highest setting of each data set against all others, and
+    the highest point of each curve against its other points. So a pair has the same p-value wherever it is shown.
+
+    The highest setting is picked by its scores: where nothing differs, some single comparison with it has a p-value
+    below 0.05 in more than one experiment of twenty (in one of eight for 15 settings). That all comparisons with
+    it have one, as a best setting and a sweet spot need, happens in one of twenty at most.
+    """
+    scores = matrix.setting_values(metric)
+    pairs = [
+        pair
+        for axis in varying_axes(matrix.settings)[0]
+        for pair in axis_pairs(matrix.settings, matrix.described, axis)
+    ]
+    if more_is_better(metric):
+        pairs += _with_the_highest(matrix.settings, scores)
+    return ComparisonFamily(scores, matrix.clusters, pairs, confidence=confidence, resamples=resamples)
+
+
+def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterator[tuple[int, int]]:
+    scored = np.flatnonzero(~np.isnan(scores).all(axis=1)).tolist()
+    by_data: dict[object, list[int]] = {}
+    for number in scored:
+        by_data.setdefault(settings[number].values["data"], []).append(number)
+    groups = list(by_data.values())
+    there = [settings[number] for number in scored]
+    for axis in varying_axes(there)[0]:
+        if axis in ORDERED_AXES:
+            groups += [[scored[place] for place in along] for _, along in curves_along(there, axis)]
+    for members in groups:
+        top = members[highest([scores[number] for number in members])]
+        yield from ((top, other) for other in members if other != top)
 
 
 def highest(samples: Sequence[FloatArray]) -> int:
@@ -148,37 +227,41 @@ def highest(samples: Sequence[FloatArray]) -> int:
     return max(numbers, key=lambda number: (wins[number], means[number]))
 
 
-def axis_pairs(
-    settings: Iterable[Described], described: Mapping[str, Any], axis: str
-) -> Iterator[tuple[Described, Described]]:
-    """Each setting with those of the first value that are like it, the setting that is compared last."""
-    settings = [setting for setting in settings if axis in setting.values]
-    if not settings:
+def axis_pairs(settings: Sequence[HasValues], described: Mapping[str, Any], axis: str) -> Iterator[tuple[int, int]]:
+    """The settings with the first value of an axis, by their numbers, each with those that are like it but for that.
+
+    Args:
+        settings: The settings.
+        described: What the results file says about the experiment.
+        axis: The axis.
+
+    Yields:
+        The number of the one with the first value, and that of the other, in the sequence of the others.
+    """
+    numbers = [number for number, setting in enumerate(settings) if axis in setting.values]
+    if not numbers:
         return
-    there = [setting.values[axis] for setting in settings]
+    there = [settings[number].values[axis] for number in numbers]
     first = next((value for value in grid_values(described)[axis] if value in there), there[0])
+    is_first = {number: _same(settings[number].values[axis], first) for number in numbers}
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
-    baselines: dict[frozenset[str], list[Described]] = {}
-    for setting in settings:
-        if _same(setting.values[axis], first):
-            baselines.setdefault(frozenset(setting.values), []).append(setting)
-    known: dict[tuple[frozenset[str], frozenset[str]], dict[Hashable, list[Described]]] = {}
-    for setting in settings:
-        if _same(setting.values[axis], first):
+    baselines: dict[frozenset[str], list[int]] = {}
+    for number in numbers:
+        if is_first[number]:
+            baselines.setdefault(frozenset(settings[number].values), []).append(number)
+    known: dict[tuple[frozenset[str], frozenset[str]], dict[Hashable, list[int]]] = {}
+    for number in numbers:
+        if is_first[number]:
             continue
-        names = frozenset(setting.values)
+        names = frozenset(settings[number].values)
         for others, members in baselines.items():
             shared = (names & others) - {axis}
             if (others, shared) not in known:
                 by_values = known[others, shared] = {}
                 for one in members:
-                    by_values.setdefault(_place(one, shared), []).append(one)
-            for one in known[others, shared].get(_place(setting, shared), ()):
-                yield one, setting
-
-
-def _place(setting: HasValues, names: Collection[str]) -> Hashable:
-    return tuple((type(value), value) for name, value in setting.values.items() if name in names)
+                    by_values.setdefault(place_on(settings[one], shared), []).append(one)
+            for one in known[others, shared].get(place_on(settings[number], shared), ()):
+                yield one, number
 
 
 def _same(value: Any, other: Any) -> bool:

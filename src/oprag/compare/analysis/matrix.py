@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ __all__ = [
     "FAILED",
     "NOT_ASKED",
     "NOT_TRIED",
+    "PHASES",
     "SECONDS",
     "CellInfo",
     "PhaseUse",
@@ -52,14 +53,15 @@ __all__ = [
 BoolArray = NDArray[np.bool_]
 StatusArray = NDArray[np.int8]
 Shape = tuple[int, int]
+Found = TypeVar("Found")
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 """What became of a question in a cell; it is not asked where the cell is about another data set."""
 
 _OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 _COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
-_PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
-SECONDS = ("seconds", *(f"{phase}_seconds" for phase in _PHASES))
+PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
+SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
 """What was measured of time: of retrieval and generation together, and of each phase."""
 COSTS = ("tokens", *_COUNTS, "money", *SECONDS)
 """What an answer can cost: tokens are those that models read and wrote, together."""
@@ -122,6 +124,7 @@ class ResultMatrix:
         errors: The class of the error of a question that failed.
         routes: Which way an answer took, of methods that have several.
         phase_use: What was measured of each phase of the answers of a cell besides seconds.
+        cores: The cores that could be used by the runs that measured a cell.
     """
 
     experiment: str
@@ -135,6 +138,7 @@ class ResultMatrix:
     errors: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
     routes: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
     phase_use: Mapping[tuple[int, Phase], PhaseUse] = field(default_factory=dict, repr=False)
+    cores: Mapping[int, Collection[str]] = field(default_factory=dict, repr=False)
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -199,16 +203,40 @@ class ResultMatrix:
             questions=[self.questions[column] for column in columns],
             clusters=self.clusters[list(columns)],
             status=self.status[part],
-            values={name: values[part] for name, values in self.values.items()},
+            values={name: some for name, values in self.values.items() if not np.isnan(some := values[part]).all()},
             notes=kept(self.notes),
             errors=kept(self.errors),
             routes=kept(self.routes),
             phase_use={(of_cell[cell], phase): use for (cell, phase), use in self.phase_use.items() if cell in of_cell},
+            cores={of_cell[cell]: cores for cell, cores in self.cores.items() if cell in of_cell},
         )
+
+    def notes_of(self, cell: int) -> Sequence[tuple[int, tuple[str, ...]]]:
+        """The numbers of the questions of a cell that have notes, each with its notes."""
+        return self._notes_by_cell.get(cell, ())
+
+    def routes_of(self, cell: int) -> Sequence[tuple[int, str]]:
+        """The numbers of the questions of a cell whose answers took one of several ways, each with its way."""
+        return self._routes_by_cell.get(cell, ())
+
+    @cached_property
+    def _notes_by_cell(self) -> Mapping[int, list[tuple[int, tuple[str, ...]]]]:
+        return _by_cell(self.notes)
+
+    @cached_property
+    def _routes_by_cell(self) -> Mapping[int, list[tuple[int, str]]]:
+        return _by_cell(self.routes)
 
     @cached_property
     def _measured(self) -> frozenset[int]:
         return frozenset(cell for cell, _ in self.phase_use)
+
+
+def _by_cell(given: Mapping[tuple[int, int], Found]) -> dict[int, list[tuple[int, Found]]]:
+    found: dict[int, list[tuple[int, Found]]] = {}
+    for (cell, question), one in given.items():
+        found.setdefault(cell, []).append((question, one))
+    return found
 
 
 def mean_over(rows: FloatArray) -> FloatArray:
@@ -257,8 +285,9 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
 
     answered = {place: answer for place, answer in answers.items() if not answer.failed}
     values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
-    seconds, phase_use = _measured(reader, cells, shape)
     taken = {*COSTS, *METRICS, *values}
+    row_of_key = {cell.key: row for row, cell in enumerate(cells)}
+    seconds, phase_use = _measured(reader, row_of_key, shape)
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
@@ -274,6 +303,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         errors={place: answer.error for place, answer in answers.items() if answer.error is not None},
         routes={place: answer.route for place, answer in answers.items() if answer.route is not None},
         phase_use=phase_use,
+        cores={row_of_key[key]: cores for key, cores in reader.measured_cores().items()},
     )
 
 
@@ -335,10 +365,9 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
 
 
 def _measured(
-    reader: ResultsReader, cells: Sequence[CellInfo], shape: Shape
+    reader: ResultsReader, row_of: Mapping[str, int], shape: Shape
 ) -> tuple[dict[str, FloatArray], dict[tuple[int, Phase], PhaseUse]]:
     """The seconds of each question, of which attempts are averaged, and what else each phase used."""
-    row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     attempts: dict[str, dict[tuple[int, int], list[float]]] = {}
     use: dict[tuple[int, Phase], list[Measurement]] = {}

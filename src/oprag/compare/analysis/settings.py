@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from oprag.compare.spec.axes import AVERAGED, axes, has_effect
+from oprag.compare.spec.axes import AVERAGED, axes, check_axis, has_effect
+from oprag.errors import OptionError
 
 __all__ = [
+    "ORDERED_AXES",
     "HasValues",
     "Setting",
     "asks_model",
+    "axis_rank",
+    "check_ordered",
+    "curves_along",
     "effective_values",
     "grid_values",
     "group_cells",
     "hashable",
+    "matches",
+    "nearest",
     "place_in_grid",
+    "place_on",
     "varying_axes",
 ]
+
+_NONE_FIRST, _NONE_LAST = (-1, 0), (1, 0)
+ORDERED_AXES = {
+    "chunk_size": _NONE_LAST,
+    "chunk_overlap": _NONE_FIRST,
+    "k": _NONE_LAST,
+    "max_candidates": _NONE_FIRST,
+    "token_budget": _NONE_LAST,
+    "similarity_threshold": _NONE_FIRST,
+    "redundancy_threshold": _NONE_LAST,
+    "min_chunks": _NONE_FIRST,
+    "neighbors": _NONE_FIRST,
+    "passage_tokens": _NONE_LAST,
+    "collapse_tokens": _NONE_LAST,
+    "variants": _NONE_FIRST,
+    "answer_threshold": _NONE_FIRST,
+    "source_token_budget": _NONE_LAST,
+}
+"""The axes whose values are numbers, and where None is: before them where it is the least, as no threshold is."""
 
 
 class HasValues(Protocol):
@@ -28,6 +55,9 @@ class HasValues(Protocol):
     def values(self) -> Mapping[str, Any]:
         """The values of the axes that have an effect."""
         ...
+
+
+Described = TypeVar("Described", bound=HasValues)
 
 
 @dataclass(frozen=True)
@@ -80,6 +110,26 @@ def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, An
     return differ, same
 
 
+def check_ordered(axis: str) -> None:
+    """Refuse an axis whose values are not numbers.
+
+    Raises:
+        OptionError: The axis does not exist, scores are averaged over it, or its values have no order.
+    """
+    check_axis(axis)
+    if axis not in ORDERED_AXES:
+        raise OptionError(
+            f"the values of {axis!r} are no numbers, so there is no curve over them; there are curves over "
+            f"{', '.join(ORDERED_AXES)}, and Results.differences compares any values",
+            axis,
+        )
+
+
+def axis_rank(axis: str, value: Any) -> tuple[int, float]:
+    """A key to sort the values of an axis of numbers by."""
+    return ORDERED_AXES[axis] if value is None else (0, value)
+
+
 def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The values of each axis as the grid has them, its own axes first; empty for axes with their default.
 
@@ -108,3 +158,83 @@ def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> l
     A value that is not listed, since its axis has no effect in the cell, comes last.
     """
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
+
+
+def curves_along(settings: Sequence[HasValues], axis: str) -> list[tuple[dict[str, Any], list[int]]]:
+    """The numbers of the settings that are alike but for an axis of numbers, by what they have in common."""
+    groups: dict[Hashable, tuple[dict[str, Any], list[int]]] = {}
+    for number, setting in enumerate(settings):
+        if axis in setting.values:
+            values = {name: value for name, value in setting.values.items() if name != axis}
+            groups.setdefault(_content(values), (values, []))[1].append(number)
+    found = list(groups.values())
+    curves: list[tuple[dict[str, Any], list[int]]] = []
+    for values, members in found:
+        if not any(_is_part(values, other) for other, _ in found):
+            # Without a threshold min_chunks has no effect, so such a setting lacks it, and is on the curve of each.
+            also = [number for other, others in found if _is_part(other, values) for number in others]
+            along = sorted(members + also, key=lambda number: axis_rank(axis, settings[number].values[axis]))
+            curves.append((values, along))
+    return curves
+
+
+def _is_part(values: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the other has the same values and more."""
+    return values.keys() < other.keys() and _content(values) == _content({name: other[name] for name in values})
+
+
+def _content(values: Mapping[str, Any]) -> Hashable:
+    return frozenset((name, type(value), value) for name, value in values.items())
+
+
+def matches(
+    settings: Sequence[Described], others: Sequence[Described], but_for: Collection[str]
+) -> Iterator[tuple[Described, Described]]:
+    """Each setting with the first of the others that has the same values, where both have one.
+
+    Args:
+        settings: The settings.
+        others: What they are compared with.
+        but_for: The axes in which they may differ.
+    """
+    known: dict[frozenset[str], dict[Hashable, Described]] = {}
+    for setting in settings:
+        for other in others:
+            shared = frozenset(setting.values).intersection(other.values).difference(but_for)
+            if shared not in known:
+                by_values = known[shared] = {}
+                for one in others:
+                    if shared <= one.values.keys():
+                        by_values.setdefault(place_on(one, shared), one)
+            found = known[shared].get(place_on(setting, shared))
+            if found is not None:
+                yield setting, found
+                break
+
+
+def nearest(
+    settings: Sequence[Described], others: Sequence[Described], same: Collection[str]
+) -> Iterator[tuple[Described, Described]]:
+    """Each setting with the one of the others that is most like it, where there is one; of equals the first.
+
+    Args:
+        settings: The settings.
+        others: What they are compared with.
+        same: The axes in which they must not differ.
+    """
+    known: dict[Hashable, list[Described]] = {}
+    for one in others:
+        known.setdefault(place_on(one, same), []).append(one)
+    for setting in settings:
+        if alike := known.get(place_on(setting, same)):
+            yield setting, max(alike, key=lambda one: _equal_values(setting, one))
+
+
+def _equal_values(setting: HasValues, other: HasValues) -> int:
+    shared = setting.values.keys() & other.values.keys()
+    return sum(place_on(setting, [name]) == place_on(other, [name]) for name in shared)
+
+
+def place_on(setting: HasValues, names: Collection[str]) -> Hashable:
+    """The values of a setting on some axes; values of different types, such as 1 and True, are different."""
+    return tuple((name, type(setting.values[name]), hashable(setting.values[name])) for name in sorted(names))

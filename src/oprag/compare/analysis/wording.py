@@ -1,19 +1,22 @@
-"""Values, numbers and settings as a reader sees them."""
+"""Values, figures, settings and tables in words, for Python, the terminal and the report."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from oprag.compare.stats.summary import Summary
 
 __all__ = [
+    "aligned",
     "amount",
     "change",
     "counted",
     "interval",
     "named",
+    "printable",
     "score",
+    "setting_name",
     "share",
     "spread",
     "unit_of",
@@ -92,3 +95,32 @@ def change(old: float | None, new: float | None) -> str:
 def counted(count: int, one: str, several: str = "") -> str:
     """A number of things."""
     return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
+def printable(value: Any) -> str:
+    """A value as it is written in a file, on one line, with nothing that a terminal would obey."""
+    text = "none" if value is None else str(value)
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def setting_name(values: Mapping[str, Any], axes: Collection[str]) -> str:
+    """What a setting is called where its values can be copied from: `name=value` of some axes that it has."""
+    return ", ".join(f"{name}={printable(values[name])}" for name in axes if name in values)
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns with two spaces between them, as wide as their widest cell.
+
+    Args:
+        head: The titles.
+        rows: The cells of each row.
+
+    Example:
+        >>> print(aligned(["k", "score"], [["8", "0.325"], ["128", "0.824"]]))
+        k    score
+        8    0.325
+        128  0.824
+    """
+    lines = [head, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

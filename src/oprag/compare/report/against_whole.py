@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from oprag.compare.analysis.settings import nearest
 from oprag.compare.analysis.wording import named
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import HEIGHTS, Part, Section, Table, Text
-from oprag.compare.report.partners import nearest
 
 __all__ = ["section"]
 
@@ -30,8 +32,8 @@ def section(material: Material) -> Section | None:
     cut: dict[str, None] = {}
     pairs = [*nearest(by_method["stuff"], by_method["long_context"], ("data", "model"))]
     for (setting, whole), name in zip(pairs, material.names([setting for setting, _ in pairs]), strict=True):
-        scores, of_whole = setting.scores(metric), whole.scores(metric)
-        both = [scores[question] - of_whole[question] for question in scores if question in of_whole]
+        apart = setting.by_question(metric) - whole.by_question(metric)
+        both = apart[~np.isnan(apart)].tolist()
         if both:
             found[name] = both
             if whole.values.get("source_token_budget") is not None and whole.values.get("overflow") != "error":

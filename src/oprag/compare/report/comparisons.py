@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.wording import counted, value_text
-from oprag.compare.pairs import CellDifference, count_pairs, differences
 from oprag.compare.report.material import Material
 from oprag.compare.stats.difference import FEW_UNITS
 
-__all__ = ["LEAST_P", "Comparisons", "claim", "claimed", "comparisons_of", "corrected"]
+__all__ = ["Comparisons", "claim", "comparisons_of", "corrected"]
 
-LEAST_P = 0.05
 _MOST_PAIRS = 400
 
 
@@ -25,22 +24,20 @@ class Comparisons:
         too_many: How many there are of the axes that have too many.
     """
 
-    by_axis: Mapping[str, Sequence[CellDifference]]
+    by_axis: Mapping[str, Sequence[SettingDifference]]
     too_many: Mapping[str, int]
 
 
 def comparisons_of(material: Material) -> Comparisons:
     """Compare the values of every axis in which settings differ."""
-    by_axis: dict[str, Sequence[CellDifference]] = {}
+    by_axis: dict[str, Sequence[SettingDifference]] = {}
     too_many: dict[str, int] = {}
     axes = [name for name in material.differ if name != "data"] if material.metric is not None else []
     for axis in sorted(axes, key=lambda name: name != "order"):
-        count = count_pairs(material.results, axis=axis)
+        count = material.results.count_pairs(axis)
         if count > _MOST_PAIRS:
             too_many[axis] = count
-        elif count and (
-            found := differences(material.results, axis=axis, metrics=[str(material.metric)], family=material.family)
-        ):
+        elif count and (found := material.results.differences(axis, [str(material.metric)])):
             by_axis[axis] = found
     return Comparisons(by_axis, too_many)
 
@@ -55,21 +52,16 @@ def corrected(material: Material) -> str:
     )
 
 
-def claimed(pair: CellDifference) -> bool:
-    """Whether a difference can be claimed: its interval excludes 0, and its corrected p-value is below 0.05."""
-    return pair.difference.excludes_zero and pair.adjusted_p is not None and pair.adjusted_p < LEAST_P
-
-
-def claim(pair: CellDifference) -> str:
+def claim(pair: SettingDifference) -> str:
     """What a difference shows, in words."""
     difference = pair.difference
     if difference.mean is None:
         return "No question has a score in both."
     if not difference.differing:
         return "The same score in every question."
-    if claimed(pair):
+    if difference.shown:
         more = "higher" if difference.mean > 0 else "lower"
-        text = f"With {value_text(pair.value)} {pair.metric} is {more} than with {value_text(pair.baseline)}."
+        text = f"With {value_text(pair.value)} {pair.metric} is {more} than with {value_text(pair.baseline_value)}."
     elif difference.excludes_zero:
         text = "The interval excludes 0, but among so many comparisons that may be chance: nothing can be claimed."
     else:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
+from oprag.compare.analysis.settings import matches
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import amount, change, named, score
-from oprag.compare.quantities import values_by_question
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Section, Table, Text
-from oprag.compare.report.partners import partners
-from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 
@@ -26,19 +27,19 @@ def section(material: Material) -> Section | None:
     have = [setting for setting in material.settings if all(axis in setting.values for axis in _THRESHOLDS)]
     without = [setting for setting in have if all(setting.values[axis] is None for axis in _THRESHOLDS)]
     with_some = [setting for setting in have if any(setting.values[axis] is not None for axis in _THRESHOLDS)]
-    pairs = list(partners(with_some, without, (*_THRESHOLDS, "min_chunks")))
+    pairs = list(matches(with_some, without, (*_THRESHOLDS, "min_chunks")))
     if not pairs:
         return None
     others = [axis for axis in material.differ if axis not in (*_THRESHOLDS, "min_chunks")]
     shown: dict[str, Callable[[float | None], str]] = {material.cost: amount}
-    if any(values_by_question(one, "seconds", material.seconds) for pair in pairs for one in pair):
+    if any(one.cost("seconds") is not None for pair in pairs for one in pair):
         shown["seconds"] = amount
     if material.metric is not None:
         shown[material.metric] = score
     *_, last = shown
     rows: list[list[str]] = []
     for setting, base in pairs[:_MOST]:
-        means = {name: _means(material, base, setting, name) for name in shown}
+        means = {name: _means(base, setting, name) for name in shown}
         _, _, count = means[last]
         row = [named(setting.values, others), _threshold(setting.values), f"{count:,}"]
         for name, (old, new, both) in means.items():
@@ -56,13 +57,11 @@ def section(material: Material) -> Section | None:
     return Section("compression", "With and without thresholds", [table, note])
 
 
-def _means(material: Material, base: Setting, setting: Setting, name: str) -> tuple[float | None, float | None, int]:
+def _means(base: SettingSummary, setting: SettingSummary, name: str) -> tuple[float | None, float | None, int]:
     """The means of two settings over the questions that have a value in both, and how many these are."""
-    old, new = (values_by_question(one, name, material.seconds) for one in (base, setting))
-    both = [question for question in old if question in new]
-    if not both:
-        return None, None, 0
-    return fmean(old[question] for question in both), fmean(new[question] for question in both), len(both)
+    both = np.array([base.by_question(name), setting.by_question(name)])
+    old, new = both[:, ~np.isnan(both).any(axis=0)].tolist()
+    return (fmean(old), fmean(new), len(old)) if old else (None, None, 0)
 
 
 def _threshold(values: Mapping[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
+from oprag.compare.analysis.best import pareto_front
 from oprag.compare.analysis.wording import amount, interval, unit_of, value_text
-from oprag.compare.pareto import pareto_front
 from oprag.compare.report.charts.axes import Axis
 from oprag.compare.report.charts.scatter import Dot, dot_legend, scatter_chart
 from oprag.compare.report.material import COSTS, Material
@@ -25,9 +25,10 @@ def section(material: Material) -> Section | None:
         (material.cost, "tokens", Axis(COSTS[material.cost], "tokens")),
         ("seconds", "time", Axis("time of an answer, retrieval and generation", "s")),
     ):
-        for data, numbers in list(material.by_data.items())[:_MOST_SETS]:
+        for data, settings in list(material.by_data.items())[:_MOST_SETS]:
             title = f"{material.metric} against {what}" + (f", {data}" if len(material.by_data) > 1 else "")
-            parts += _parts(material, title, axis, _costs(material, cost, numbers))
+            paid = {one.number: mean for one in settings if (mean := one.cost(cost)) is not None}
+            parts += _parts(material, title, axis, paid)
     if not parts:
         return None
     parts.insert(
@@ -44,13 +45,13 @@ def section(material: Material) -> Section | None:
 
 def _parts(material: Material, title: str, axis: Axis, costs: Mapping[int, float]) -> list[Part]:
     metric = material.metric
-    places = [number for number in costs if metric is not None and metric in material.table[number].scores]
+    places = [number for number in costs if metric is not None and metric in material.settings[number].scores]
     if metric is None or len(places) < 2:
         return []
     group = next((axis for axis in ("method", "order", *material.differ) if axis in material.differ), "method")
     dots = []
     for number in places:
-        row = material.table[number]
+        row = material.settings[number]
         value = row.values.get(group)
         dots.append(
             Dot(costs[number], row.scores[metric].mean or 0.0, material.name(row.values), group=value_text(value))
@@ -68,7 +69,7 @@ def _parts(material: Material, title: str, axis: Axis, costs: Mapping[int, float
         front=front,
     )
     rows = [
-        (dots[number].name, amount(dots[number].x), interval(material.table[places[number]].scores[metric]))
+        (dots[number].name, amount(dots[number].x), interval(material.settings[places[number]].scores[metric]))
         for number in front[:_MOST]
     ]
     return [
@@ -80,9 +81,3 @@ def _parts(material: Material, title: str, axis: Axis, costs: Mapping[int, float
             more=len(front) - len(rows),
         ),
     ]
-
-
-def _costs(material: Material, cost: str, numbers: Sequence[int]) -> dict[int, float]:
-    """What an answer costs in the mean, by the number of the setting."""
-    means = {number: material.mean(material.settings[number], cost) for number in numbers}
-    return {number: mean for number, mean in means.items() if mean is not None}

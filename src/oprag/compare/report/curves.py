@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oprag.compare.analysis.curves import Curve, CurvePoint
 from oprag.compare.analysis.wording import counted, unit_of, value_text
 from oprag.compare.report.charts.axes import Axis
 from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Figure, Part, Section, Text
-from oprag.compare.sweet_spot import CurvePoint, SweetSpot, sweet_spots
 
 __all__ = ["section", "spots_of"]
 
@@ -17,7 +17,7 @@ _LENGTHS = ("k", "token_budget")
 _MOST = 12  # charts
 
 
-def spots_of(material: Material) -> list[SweetSpot]:
+def spots_of(material: Material) -> list[Curve]:
     """What can be said about each curve over the length of the context, of those with two points or more.
 
     What reads whole documents reads the same however long the context is.
@@ -28,18 +28,16 @@ def spots_of(material: Material) -> list[SweetSpot]:
         spot
         for axis in _LENGTHS
         if axis in material.differ
-        for spot in sweet_spots(
-            material.results, axis=axis, metric=material.metric, table=material.table, family=material.family
-        )
+        for spot in material.results.curves(axis, material.metric)
         if len(spot.points) > 1 and spot.values.get("method") != "long_context"
     ]
 
 
-def section(material: Material, spots: Sequence[SweetSpot]) -> Section | None:
+def section(material: Material, spots: Sequence[Curve]) -> Section | None:
     """The curves."""
     if not spots:
         return None
-    charts: dict[tuple[str, str], list[SweetSpot]] = {}
+    charts: dict[tuple[str, str], list[Curve]] = {}
     for spot in spots:
         place = spot.axis, material.name({name: value for name, value in spot.values.items() if name != "order"})
         charts.setdefault(place, []).append(spot)
@@ -58,7 +56,7 @@ def section(material: Material, spots: Sequence[SweetSpot]) -> Section | None:
     return Section("length", "Score against the length of the context", parts)
 
 
-def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
+def _chart(axis: str, where: str, curves: Sequence[Curve]) -> Figure:
     metric = curves[0].metric
     in_tokens = all(point.context_tokens is not None for spot in curves for point in spot.points)
     lines = [
@@ -70,7 +68,7 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
                     point.summary.mean or 0.0,
                     point.summary.low,
                     point.summary.high,
-                    mark=point is spot.best,
+                    mark=point is spot.sweet_spot,
                 )
                 for x, point in _placed(spot, in_tokens=in_tokens)
             ),
@@ -102,11 +100,11 @@ def _chart(axis: str, where: str, curves: Sequence[SweetSpot]) -> Figure:
     return Figure(chart, title, x.label, y.label, line_legend(lines, "sweet spot"), notes)
 
 
-def _order(spot: SweetSpot) -> str:
+def _order(spot: Curve) -> str:
     return value_text(spot.values["order"]) if "order" in spot.values else value_text(spot.values.get("method"))
 
 
-def _placed(spot: SweetSpot, *, in_tokens: bool) -> list[tuple[float, CurvePoint]]:
+def _placed(spot: Curve, *, in_tokens: bool) -> list[tuple[float, CurvePoint]]:
     """The points of a curve with their lengths; without those whose length is not known."""
     places = ((point.context_tokens if in_tokens else point.value, point) for point in spot.points)
     return [(float(place), point) for place, point in places if place is not None]

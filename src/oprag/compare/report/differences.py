@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.wording import named, value_text
-from oprag.compare.pairs import CellDifference
 from oprag.compare.report.comparisons import Comparisons, claim, corrected
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Heading, Part, Section, Table, Text
@@ -31,16 +31,16 @@ def _parts(material: Material, comparisons: Comparisons) -> Iterator[Part]:
         "not, none was found, which does not show that there is none."
     )
     for axis, pairs in comparisons.by_axis.items():
-        yield Heading(f"{axis}: others against {value_text(pairs[0].baseline)}")
+        yield Heading(f"{axis}: others against {value_text(pairs[0].baseline_value)}")
         yield _table(material, axis, pairs)
     for axis, count in comparisons.too_many.items():
         yield Text(
             f"{count:,} pairs of settings differ in {axis} alone, too many to compare here: "
-            f'oprag.compare.differences("{material.path.name}", axis="{axis}") has them.'
+            f'Results.open("{material.results.path.name}").differences("{axis}") has them.'
         )
 
 
-def _table(material: Material, axis: str, pairs: Sequence[CellDifference]) -> Table:
+def _table(material: Material, axis: str, pairs: Sequence[SettingDifference]) -> Table:
     rows: list[Sequence[str]] = []
     for pair in sorted(pairs, key=_clearest)[:_MOST]:
         difference = pair.difference
@@ -58,12 +58,12 @@ def _table(material: Material, axis: str, pairs: Sequence[CellDifference]) -> Ta
                 "–" if difference.mean is None else f"{difference.mean:+z.3f}",
                 ends,
                 f"{difference.n:,}",
-                "–" if pair.adjusted_p is None else f"{pair.adjusted_p:.2g}",
+                "–" if difference.adjusted_p is None else f"{difference.adjusted_p:.2g}",
                 claim(pair),
             )
         )
     return Table(
-        f"Mean difference in {pairs[0].metric} from {axis} {value_text(pairs[0].baseline)}, the clearest first",
+        f"Mean difference in {pairs[0].metric} from {axis} {value_text(pairs[0].baseline_value)}, the clearest first",
         (axis, "in the setting", "difference", "95 % interval", "questions", "p (corrected)", "in words"),
         rows,
         names=2,
@@ -72,5 +72,5 @@ def _table(material: Material, axis: str, pairs: Sequence[CellDifference]) -> Ta
     )
 
 
-def _clearest(pair: CellDifference) -> tuple[float, float]:
-    return 2.0 if pair.adjusted_p is None else pair.adjusted_p, -abs(pair.difference.mean or 0.0)
+def _clearest(pair: SettingDifference) -> tuple[float, float]:
+    return 2.0 if pair.difference.adjusted_p is None else pair.difference.adjusted_p, -abs(pair.difference.mean or 0.0)

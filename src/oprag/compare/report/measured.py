@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from oprag.compare.analysis.summary import measured_how
 from oprag.compare.analysis.wording import spread
-from oprag.compare.measurements import measured_how
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Section, Table, Text
 
@@ -23,7 +23,7 @@ def section(material: Material) -> Section | None:
             f"{taken.peak_memory_bytes / 1e6:,.0f}",
             f"{taken.memory_growth_bytes / 1e6:,.0f}",
         )
-        for setting in material.measured
+        for setting in material.settings
         for phase, taken in setting.phases.items()
     ]
     if not rows:
@@ -36,7 +36,7 @@ def section(material: Material) -> Section | None:
         more=max(0, len(rows) - _MOST),
     )
     told = (
-        f"Cells were measured one at a time, each in a fresh process without caches. {measured_how(material.measured)}"
+        f"Cells were measured one at a time, each in a fresh process without caches. {measured_how(material.settings)}"
     )
     note = Text(told, quiet=True)
     return Section("measured", "Time, processor and memory", [table, note])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
@@ -10,7 +11,6 @@ from oprag.compare.analysis.wording import counted, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.metrics.registry import more_is_better
-from oprag.compare.reading import KeptAnswer
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.report.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
@@ -31,10 +31,10 @@ def section(material: Material, size: int) -> Section | None:
         material: What there is.
         size: How many bytes it may have, about; questions that do not fit are counted.
     """
-    answers = sum(len(cell.answers) for cell in material.results.cells)
+    answers = sum(setting.answered + setting.failed for setting in material.settings)
     if not answers:
         return None
-    with ResultsReader(material.path, material.results.experiment) as reader:
+    with ResultsReader(material.results.path, material.results.experiment) as reader:
         drill = _DrillDown(material, reader, size, answers)
         bodies = drill.bodies()
     total = len(drill.questions)
@@ -70,6 +70,9 @@ class _DrillDown:
 
     def __init__(self, material: Material, reader: ResultsReader, size: int, answers: int) -> None:
         self._material = material
+        matrix = self._matrix = material.results.matrix
+        self._rows = {cell.key: row for row, cell in enumerate(matrix.cells)}
+        self._columns = {question.key: column for column, question in enumerate(matrix.questions)}
         self._reader = reader
         self._size = size
         self.questions = reader.questions
@@ -86,7 +89,6 @@ class _DrillDown:
             self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
         self._metrics = self._shown_metrics()
         self._cells = [*self._named_cells()]
-        self._known = {cell.key: cell.answers for cell in material.results.cells}
 
     def bodies(self) -> list[str]:
         """The questions that fit, as HTML."""
@@ -104,11 +106,12 @@ class _DrillDown:
         cells: list[CellName] = []
         for setting in self._material.settings:
             name = self._material.name(setting.values)
-            for cell in setting.cells:
+            ours = [self._matrix.cells[cell] for cell in setting.setting.cells]
+            for cell in ours:
                 differ = [
                     f", {axis} {cell.values[axis]}"
                     for axis in ("seed", "repeat")
-                    if len({one.values[axis] for one in setting.cells}) > 1
+                    if len({one.values[axis] for one in ours}) > 1
                 ]
                 cells.append(CellName(cell.key, name + "".join(differ), setting.values))
         return cells
@@ -120,8 +123,26 @@ class _DrillDown:
     def _scores(self, question: QuestionRecord) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""
         metric = self._material.metric
-        found = {cell: answers[question.key] for cell, answers in self._known.items() if question.key in answers}
-        return {cell: answer.scores[metric] for cell, answer in found.items() if metric in answer.scores}
+        found = {cell: self._value(metric or "", cell, question) for cell in self._rows}
+        return {cell: score for cell, score in found.items() if score is not None}
+
+    def _value(self, name: str, cell: str, question: QuestionRecord) -> float | None:
+        """The score or the cost of an answer."""
+        if name not in self._matrix.values:
+            return None
+        value = float(self._matrix.values[name][self._rows[cell], self._columns[question.key]])
+        return None if isnan(value) else value
+
+    def _row(self, cell: CellName, question: QuestionRecord, answer: AnswerText) -> _Row:
+        notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
+        if answer.route:
+            notes.insert(0, f"route: {answer.route}")
+        text = f"No answer. {answer.error}" if answer.error is not None else answer.text
+        scores = [score(self._value(metric, cell.key, question)) for metric in self._metrics]
+        # Without a model, the tokens of the context.
+        called = self._value("calls", cell.key, question)
+        tokens = self._value("tokens" if called else "context_tokens", cell.key, question) or 0.0
+        return _Row(cell.name, text, "; ".join(notes), scores, "–" if answer.error else f"{tokens:,.0f}")
 
     def _spread(self, question: QuestionRecord) -> float:
         scores = self._scores(question).values()
@@ -140,27 +161,11 @@ class _DrillDown:
             "about": _about(question),
             "cut": self._cut if any(answer.more for answer in answers.values()) else 0,
             "metrics": self._metrics,
-            "rows": [
-                _row(cell.name, answers[cell.key], self._known[cell.key][question.key], self._metrics) for cell in cells
-            ],
+            "rows": [self._row(cell, question, answers[cell.key]) for cell in cells],
             "sides": sides,
             "texts": texts,
         }
         return render("question.html", number=number, question=shown)
-
-
-def _row(name: str, answer: AnswerText, known: KeptAnswer, metrics: Sequence[str]) -> _Row:
-    notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
-    if answer.route:
-        notes.insert(0, f"route: {answer.route}")
-    text = f"No answer. {answer.error}" if answer.error is not None else answer.text
-    scores = [score(known.scores.get(metric)) for metric in metrics]
-    return _Row(name, text, "; ".join(notes), scores, "–" if known.failed else f"{_tokens(known):,}")
-
-
-def _tokens(answer: KeptAnswer) -> int:
-    """The tokens that models read and wrote; without a model, those of the context."""
-    return answer.input_tokens + answer.output_tokens if answer.calls else answer.context_tokens or 0
 
 
 def _told(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from oprag.compare.analysis.summary import faults
 from oprag.compare.analysis.wording import amount, counted, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.reading import read_failures
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
-from oprag.compare.table import faults
 
 __all__ = ["section"]
 
@@ -27,7 +26,7 @@ def section(material: Material) -> Section:
 
 def _parts(material: Material) -> Iterator[Part]:
     results = material.results
-    described = results.described
+    described = results.matrix.described
     yield Table(
         "The experiment",
         ("What", "Value"),
@@ -47,21 +46,21 @@ def _parts(material: Material) -> Iterator[Part]:
 
 
 def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
-    results, table = material.results, material.table
+    results, table = material.results, material.settings
     yield "Experiment", results.experiment
-    yield "Results file", material.path.name
+    yield "Results file", results.path.name
     asked = described.get("data", {})
     yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in asked.items())
     for name in ("models", "embedders"):
         yield name.capitalize(), ", ".join(_identified(*one) for one in described.get(name, {}).items())
-    yield "Cells", f"{len(results.cells):,}, in {counted(len(table), 'setting')}"
+    yield "Cells", f"{len(results.matrix.cells):,}, in {counted(len(table), 'setting')}"
     yield "Answers", f"{sum(row.answered for row in table):,} of {sum(row.asked for row in table):,}"
     yield "Metrics", ", ".join(described.get("metrics", ()))
     yield "Answers are embedded by", described.get("score_embedder") or ""
     yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
     same = {name: value for name, value in material.same.items() if name not in ("data", "embedder", "model")}
     yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
-    spent = ResultsFile(material.path).spent(results.experiment)
+    spent = ResultsFile(results.path).spent(results.experiment)
     cost = f", {spent.money:,.2f} in the currency of the prices" if spent.money else ""
     yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
 
@@ -82,10 +81,10 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _missing(material: Material) -> Iterator[Part]:
-    failed = sum(row.failed for row in material.table)
-    left = sum(row.left for row in material.table)
+    failed = sum(row.failed for row in material.settings)
+    left = sum(row.left for row in material.settings)
     if not failed and not left:
-        faulty = faults(material.table)
+        faulty = faults(material.settings)
         but = f"; but {faulty}" if faulty else ""
         yield Text(f"Nothing is missing: every question has an answer in every cell{but}.")
         yield from _notes(material)
@@ -101,17 +100,15 @@ def _missing(material: Material) -> Iterator[Part]:
         told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
     yield Points(told)
     if failed:
-        rows = [
-            (failure.error, failure.message, f"{failure.count:,}")
-            for failure in read_failures(material.path, material.results.experiment)
-        ]
+        with ResultsReader(material.results.path, material.results.experiment) as reader:
+            rows = [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]
         yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
     yield from _notes(material)
 
 
 def _notes(material: Material) -> Iterator[Part]:
     notes: Counter[str] = Counter()
-    for row in material.table:
+    for row in material.settings:
         notes.update(row.notes)
     if notes:
         rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
@@ -119,7 +116,7 @@ def _notes(material: Material) -> Iterator[Part]:
 
 
 def _runs(material: Material) -> Iterator[Part]:
-    with ResultsReader(material.path, material.results.experiment) as reader:
+    with ResultsReader(material.results.path, material.results.experiment) as reader:
         rows = reader.runs()
     shown: list[tuple[str, ...]] = []
     for number, run in enumerate(rows[:_RUNS]):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import amount, interval, share
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Part, Section, Table, Text
-from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 
@@ -31,20 +30,18 @@ def section(material: Material) -> Section | None:
     return Section("self-route", "Self-Route", parts)
 
 
-def _table(material: Material, settings: Sequence[Setting]) -> Table:
+def _table(material: Material, settings: Sequence[SettingSummary]) -> Table:
     rows = []
-    numbers = {id(setting): number for number, setting in enumerate(material.settings)}
     for setting, name in zip(settings[:_MOST], material.names(settings), strict=False):
-        row = material.table[numbers[id(setting)]]
-        routes = _routes(material, setting)
+        routes = setting.routes
         rows.append(
             (
                 name,
-                interval(row.scores.get(material.metric or "")),
+                interval(setting.scores.get(material.metric or "")),
                 share(_first_step(routes)),
                 f"{sum(routes.values()):,}",
-                share(_long_share(material, setting)),
-                amount(material.mean(setting, "tokens")),
+                share(_mean(setting, "long_context_share")),
+                amount(setting.cost("tokens")),
             )
         )
     return Table(
@@ -62,13 +59,9 @@ def _table(material: Material, settings: Sequence[Setting]) -> Table:
     )
 
 
-def _routes(material: Material, setting: Setting) -> Counter[str]:
-    return sum((material.routes.get(cell.key, Counter()) for cell in setting.cells), Counter())
+def _first_step(routes: Mapping[str, int]) -> float | None:
+    return routes.get("rag", 0) / sum(routes.values()) if routes else None
 
 
-def _first_step(routes: Counter[str]) -> float | None:
-    return routes["rag"] / sum(routes.values()) if routes else None
-
-
-def _long_share(material: Material, setting: Setting) -> float | None:
-    return material.mean(setting, "long_context_share") if "long_context_share" in material.metrics else None
+def _mean(setting: SettingSummary, metric: str) -> float | None:
+    return setting.scores[metric].mean if metric in setting.scores else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oprag.compare.analysis.summary import MANY, SettingSummary
 from oprag.compare.analysis.wording import amount, interval, value_text
 from oprag.compare.report.material import Material
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.stats.difference import FEW_UNITS
-from oprag.compare.table import MANY, CellSummary
 
 __all__ = ["section"]
 
@@ -24,7 +24,7 @@ _TAKEN = {
 
 def section(material: Material) -> Section | None:
     """The table of settings."""
-    rows = material.table
+    rows = material.settings
     if not any(row.answered or row.failed for row in rows):
         return None
     taken = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
@@ -53,7 +53,7 @@ def section(material: Material) -> Section | None:
     return Section("settings", "All settings", [table, *_notes(material)])
 
 
-def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
+def _most_questions(rows: Sequence[SettingSummary]) -> dict[tuple[str, Any], int]:
     """How many questions of a data set have a score of a metric, in the setting where they are most."""
     most: dict[tuple[str, Any], int] = {}
     for row in rows:
@@ -63,14 +63,14 @@ def _most_questions(rows: Sequence[CellSummary]) -> dict[tuple[str, Any], int]:
     return most
 
 
-def _score(row: CellSummary, metric: str, most: Mapping[tuple[str, Any], int]) -> str:
+def _score(row: SettingSummary, metric: str, most: Mapping[tuple[str, Any], int]) -> str:
     """The mean with its interval, and over how many questions it is where others have more."""
     summary = row.scores.get(metric)
     fewer = summary is not None and (summary.n < most[metric, row.values.get("data")] or row.lacks(metric))
     return f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary)
 
 
-def _marked(count: int, row: CellSummary) -> str:
+def _marked(count: int, row: SettingSummary) -> str:
     return f"{count:,}{' !' if count > MANY * row.answered else ''}"
 
 
@@ -78,8 +78,8 @@ def _highest(material: Material) -> list[int]:
     """The setting of each data set with the highest mean, where there are several."""
     metric = material.metric
     found: list[int] = []
-    for numbers in material.by_data.values():
-        scored = {number: material.table[number].scores.get(metric or "") for number in numbers}
+    for settings in material.by_data.values():
+        scored = {setting.number: setting.scores.get(metric or "") for setting in settings}
         means = {number: summary.mean or 0.0 for number, summary in scored.items() if summary is not None}
         if len(means) > 1:
             found.append(max(means, key=lambda number: means[number]))
@@ -88,7 +88,7 @@ def _highest(material: Material) -> list[int]:
 
 def _notes(material: Material) -> list[Part]:
     notes: list[Part] = []
-    rows = material.table
+    rows = material.settings
     summaries = [summary for row in rows for summary in row.scores.values()]
     if _highest(material):
         notes.append(

@@ -43,7 +43,7 @@ class Texts:
         return self.data[data].documents.get(name) if there else None
 
 
-def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Mapping[str, object]) -> Texts:
+def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[str]) -> Texts:
     """The texts of the documents that questions of a results file are about.
 
     A question's key depends on the text of its documents, so a text that has changed since is not taken for the one
@@ -51,7 +51,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Mapping[st
 
     Args:
         given: The experiment, or its data.
-        asked: The questions of the results file, by their keys.
+        asked: The keys of the questions of the results file.
     """
     if given is None:
         return Texts()

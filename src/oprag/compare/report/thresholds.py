@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import counted, named, value_text
 from oprag.compare.report.material import COSTS, Material
 from oprag.compare.report.page import SHADES, Part, Section, Table, Text
-from oprag.compare.setting import Setting
 
 __all__ = ["section"]
 
@@ -41,15 +41,15 @@ def section(material: Material) -> Section | None:
     return Section("thresholds", "Thresholds", parts)
 
 
-def _with(material: Material, data: Any, method: Any) -> list[Setting]:
+def _with(material: Material, data: Any, method: Any) -> list[SettingSummary]:
     return [one for one in material.settings if one.values["data"] == data and one.values["method"] == method]
 
 
-def _both_vary(settings: Sequence[Setting]) -> bool:
+def _both_vary(settings: Sequence[SettingSummary]) -> bool:
     return all(len({one.values[axis] for one in settings if axis in one.values}) > 1 for axis in (_ROWS, _COLUMNS))
 
 
-def _maps(material: Material, settings: Sequence[Setting], name: str) -> list[Part]:
+def _maps(material: Material, settings: Sequence[SettingSummary], name: str) -> list[Part]:
     rows, columns = (material.values_of(axis) for axis in (_ROWS, _COLUMNS))
     found: list[Part] = []
     for metric, what, show in (

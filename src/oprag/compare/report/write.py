@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.reading import read_results
 from oprag.compare.report import (
     against_whole,
     compression,
@@ -27,6 +26,7 @@ from oprag.compare.report.comparisons import comparisons_of
 from oprag.compare.report.material import Material, metric_of
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.report.texts import texts_of
+from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, begins_with, check_target, replacing
@@ -77,10 +77,10 @@ def write_report(
     """
     check_installed()
     output = check_target(output_path, results_path, kind=REPORT)
-    results = read_results(results_path, experiment)
-    texts = texts_of(documents, results.clusters)
+    results = Results.open(results_path, experiment)
+    texts = texts_of(documents, [question.key for question in results.matrix.questions])
     check_target(output, *files_of(texts.data), kind=REPORT)
-    material = Material(Path(results_path), results, metric_of(results, metric), texts)
+    material = Material(results, metric_of(results, metric), texts)
     made = _sections(material, watch or (lambda _, __: None))
     sections = sorted(made, key=lambda section: section.id != "summary")
     try:

@@ -24,22 +24,47 @@ class Difference:
         mean: The mean difference; None without any.
         low: The lower end of its interval; None where fewer than two units were drawn from.
         high: Its upper end.
-        excludes_zero: Whether the interval lies on one side of 0.
         unpaired: How many questions one of the two has alone; they play no part.
         p_value: Of the sign-flip test, two-sided; None without questions.
         units: What the interval was drawn from: how many clusters, or questions where there are none.
         differing: How many questions differ at all.
+        adjusted_p: The p-value, corrected for all comparisons that are judged together; None where the two have no
+            question in common, or the same score in every question, and so are not among them.
+        comparisons: The number of comparisons that it is corrected for.
+        alpha: The p-value below which a difference is shown.
     """
 
     n: int
     mean: float | None
     low: float | None
     high: float | None
-    excludes_zero: bool
     unpaired: int
     p_value: float | None
     units: int
     differing: int
+    adjusted_p: float | None = None
+    comparisons: int = 1
+    alpha: float = 0.05
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of 0."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    @property
+    def tied(self) -> bool:
+        """Whether both have the same score in every question."""
+        return self.n > 0 and not self.differing
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is shown that they differ: the interval excludes 0, and the corrected p-value is below alpha."""
+        return self.excludes_zero and self.adjusted_p is not None and self.adjusted_p < self.alpha
+
+    @property
+    def shown_higher(self) -> bool:
+        """Whether the first is shown to be higher."""
+        return self.shown and self.low is not None and self.low > 0
 
     def describe(self) -> str:
         """The difference in one line, with what it lacks."""
@@ -81,6 +106,7 @@ def paired_difference(
         confidence: How often such an interval holds the truth.
         resamples: How many samples are drawn. The p-value cannot fall below 1 / (resamples + 1).
     """
+    alpha = round(1 - confidence, 12)  # 1 - 0.95 is a little more than 0.05
     apart = first - second
     both = ~np.isnan(apart)
     unpaired = int(np.sum(np.isnan(first) != np.isnan(second)))
@@ -91,11 +117,11 @@ def paired_difference(
             mean=None,
             low=None,
             high=None,
-            excludes_zero=False,
             unpaired=unpaired,
             p_value=None,
             units=0,
             differing=0,
+            alpha=alpha,
         )
     units = units_of(apart, None if clusters is None else clusters[both])
     low, high = bootstrap_interval(units, confidence, resamples) or (None, None)
@@ -104,9 +130,9 @@ def paired_difference(
         mean=units.mean,
         low=low,
         high=high,
-        excludes_zero=low is not None and high is not None and (low > 0 or high < 0),
         unpaired=unpaired,
         p_value=sign_flip_p_value(units, resamples),
         units=len(units.sums),
         differing=int(np.count_nonzero(apart)),
+        alpha=alpha,
     )

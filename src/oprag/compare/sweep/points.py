@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from oprag.compare.analysis.settings import HasValues
-from oprag.compare.curve import Row
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.setting import Setting
-from oprag.compare.table import CellSummary
 
 __all__ = [
     "NO_ROOM",
@@ -37,7 +35,7 @@ class Unfilled:
         answers: For how many of its answers.
     """
 
-    setting: CellSummary
+    setting: SettingSummary
     answers: int
 
 
@@ -51,7 +49,7 @@ class Repeated:
         whole: Whether each of them is all chunks of its documents.
     """
 
-    setting: CellSummary
+    setting: SettingSummary
     budget: int
     whole: bool
 
@@ -68,7 +66,7 @@ class Contexts:
 
     unfilled: Sequence[Unfilled]
     repeated: Sequence[Repeated]
-    whole: Sequence[CellSummary]
+    whole: Sequence[SettingSummary]
 
 
 class _Row(NamedTuple):
@@ -78,17 +76,17 @@ class _Row(NamedTuple):
     chunks: int
 
 
-def is_impossible(setting: Setting) -> bool:
+def is_impossible(setting: SettingSummary) -> bool:
     """Whether questions failed since not one chunk fits the budget, and for nothing else."""
-    errors = {answer.error for cell in setting.cells for answer in cell.answers.values() if answer.failed}
-    return errors == {NO_ROOM}
+    cells = {*setting.setting.cells}
+    return {error for (cell, _), error in setting.matrix.errors.items() if cell in cells} == {NO_ROOM}
 
 
-def read_contexts(rows: Sequence[Row], path: str | os.PathLike[str], experiment: str) -> Contexts:
+def read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[str], experiment: str) -> Contexts:
     """What the contexts of a sweep say about its settings.
 
     Args:
-        rows: The settings, and what they scored.
+        settings: The settings.
         path: The results file.
         experiment: The name of the experiment in it.
 
@@ -97,9 +95,9 @@ def read_contexts(rows: Sequence[Row], path: str | os.PathLike[str], experiment:
         ResultsFileError: There is no such file, or it is damaged or another one.
     """
     cells = {
-        cell.key: (number, cell.values.get("seed"))
-        for number, (setting, _) in enumerate(rows)
-        for cell in setting.cells
+        setting.matrix.cells[cell].key: (number, setting.matrix.cells[cell].values.get("seed"))
+        for number, setting in enumerate(settings)
+        for cell in setting.setting.cells
     }
     contexts: dict[int, dict[Hashable, _Row]] = {}
     with ResultsReader(path, experiment) as reader:
@@ -110,9 +108,9 @@ def read_contexts(rows: Sequence[Row], path: str | os.PathLike[str], experiment:
             row = _Row(context.key, len(context.kept), context.dropped, stored.chunks)
             contexts.setdefault(number, {})[seed, stored.question] = row
     return Contexts(
-        unfilled=tuple(_unfilled(rows, contexts)),
-        repeated=tuple(_repeated(rows, contexts)),
-        whole=tuple(rows[number][1] for number, ours in contexts.items() if _is_whole(ours)),
+        unfilled=tuple(_unfilled(settings, contexts)),
+        repeated=tuple(_repeated(settings, contexts)),
+        whole=tuple(settings[number] for number, ours in contexts.items() if _is_whole(ours)),
     )
 
 
@@ -122,10 +120,12 @@ def limit_of(setting: HasValues) -> int | None:
     return min(limits, default=None)
 
 
-def _unfilled(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row]]) -> Iterator[Unfilled]:
-    for number, (_, row) in enumerate(rows):
+def _unfilled(
+    settings: Sequence[SettingSummary], contexts: Mapping[int, Mapping[Hashable, _Row]]
+) -> Iterator[Unfilled]:
+    for number, setting in enumerate(settings):
         if count := sum(map(_ran_out, contexts.get(number, {}).values())):
-            yield Unfilled(setting=row, answers=count)
+            yield Unfilled(setting=setting, answers=count)
 
 
 def _ran_out(context: _Row) -> bool:
@@ -140,14 +140,16 @@ def _ran_out(context: _Row) -> bool:
     )
 
 
-def _repeated(rows: Sequence[Row], contexts: Mapping[int, Mapping[Hashable, _Row]]) -> Iterator[Repeated]:
+def _repeated(
+    settings: Sequence[SettingSummary], contexts: Mapping[int, Mapping[Hashable, _Row]]
+) -> Iterator[Repeated]:
     known: dict[Hashable, int] = {}
-    for number, (setting, row) in sorted(enumerate(rows), key=lambda one: one[1][0].values["token_budget"]):
+    for number, setting in sorted(enumerate(settings), key=lambda one: one[1].values["token_budget"]):
         ours = contexts.get(number, {})
         others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
         same = others, frozenset((place, one.context) for place, one in ours.items())
-        if ours and row.failed == 0 and same in known:
-            yield Repeated(setting=row, budget=known[same], whole=_is_whole(ours))
+        if ours and setting.failed == 0 and same in known:
+            yield Repeated(setting=setting, budget=known[same], whole=_is_whole(ours))
         else:
             known[same] = setting.values["token_budget"]
 
@@ -157,7 +159,7 @@ def _is_whole(contexts: Mapping[Hashable, _Row]) -> bool:
 
 
 def remarks_of(
-    impossible: Sequence[CellSummary], repeated: Sequence[Repeated], unfilled: Sequence[Unfilled]
+    impossible: Sequence[SettingSummary], repeated: Sequence[Repeated], unfilled: Sequence[Unfilled]
 ) -> list[str]:
     """What has to be said of budgets, a sentence each.
 
@@ -169,7 +171,7 @@ def remarks_of(
     return [*_no_points(impossible), *_not_filled(unfilled), *_nothing_new(repeated)]
 
 
-def _no_points(impossible: Sequence[CellSummary]) -> Iterator[str]:
+def _no_points(impossible: Sequence[SettingSummary]) -> Iterator[str]:
     for budget in dict.fromkeys(row.values["token_budget"] for row in impossible):
         rows = [row for row in impossible if row.values["token_budget"] == budget]
         failed, asked = max((row.failed, row.asked) for row in rows)
@@ -206,5 +208,5 @@ def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
         )
 
 
-def _orders(rows: Sequence[CellSummary]) -> str:
+def _orders(rows: Sequence[SettingSummary]) -> str:
     return ", ".join(dict.fromkeys(str(row.values["order"]) for row in rows))

@@ -1,24 +1,23 @@
-"""The best setting: which it is, and whether that is shown."""
+"""The best setting: which it is, and whether that is shown; and the Pareto front, against its definition."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.best import Best, best_of
-from oprag.compare.family import family_of
-from oprag.compare.setting import settings_of
-from oprag.compare.table import cell_table
+from oprag.compare.analysis.best import Best, best_of, pareto_front
+from oprag.compare.analysis.differences import family_of
 from oprag.errors import OptionError
-from tests.compare.test_table import made, results_of
+from tests.compare.analysis.matrices import frame, made
+
+FEW = st.integers(0, 6).map(float)
 
 
-def best(*cells, metric="token_f1", confidence=0.95) -> Best:
-    results = results_of(*cells)
-    rows = cell_table(results)
-    axes = varying_axes(rows)[0]
-    return best_of(settings_of(results.cells), rows, metric, axes, family_of(results, metric, confidence=confidence))
+def best(*cells, metric="token_f1") -> Best:
+    results = frame(*cells)
+    return best_of(results.settings, metric, axes=results.axes, family=family_of(results.matrix, metric))
 
 
 def scores(mean, *, seed=0, questions=40) -> Any:
@@ -31,7 +30,7 @@ def test_the_highest_is_shown_where_every_other_is_far_behind():
     assert found.shown
     assert found.values == {"k": 8, "order": "source"}
     assert found.rivals == ()
-    assert [other.setting.values["k"] for other in found.others] == [8, 4]
+    assert [other.baseline.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
     assert text.startswith("k=8, order=source has the highest token_f1, 0.")
     assert "is shown to be better than each of the 2 others (p corrected for 2 comparisons); the nearest is" in text
@@ -42,7 +41,7 @@ def test_the_highest_is_not_shown_where_another_is_near():
     found = best(*(made(scores(0.5, seed=seed), k=seed + 1) for seed in range(6)), made(scores(0.1), k=9))
     assert not found.shown
     assert len(found.rivals) == 5
-    assert found.others[-1].shown
+    assert found.others[-1].difference.shown_higher
     assert "is not shown to be better than 5 of the 6 others (p corrected for " in found.describe()
     assert found.describe().endswith("; and 2 more")
 
@@ -73,3 +72,21 @@ def test_many_settings_can_be_told_from_the_best():
 def test_no_score_at_all_is_refused():
     with pytest.raises(OptionError, match="no scores of 'rouge_l'"):
         best(made(scores(0.5), k=8), metric="rouge_l")
+
+
+def beaten(point, other):
+    """Whether another point is at least as good in both, and better in one."""
+    (score, cost), (other_score, other_cost) = point, other
+    return other_score >= score and other_cost <= cost and (other_score > score or other_cost < cost)
+
+
+@given(st.lists(st.tuples(FEW, FEW), max_size=30))
+def test_the_front_is_what_no_other_point_beats(points):
+    scores, costs = [score for score, _ in points], [cost for _, cost in points]
+    front = pareto_front(scores, costs)
+    assert sorted(front) == [n for n, point in enumerate(points) if not any(beaten(point, one) for one in points)]
+    assert [costs[place] for place in front] == sorted(costs[place] for place in front)
+
+
+def test_equal_points_are_all_on_the_front():
+    assert pareto_front([0.5, 0.5, 0.4], [10, 10, 10]) == [0, 1]

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare import Comparison, differences, sweet_spots
+from oprag.compare import Results
 from oprag.compare.report import write_report
 from oprag.compare.running.run import run
 from oprag.compare.stats.permutation import max_t_p_values
+from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader
 from tests.compare.report.parsed import page_of
-from tests.compare.test_table import made, results_of
 
 KS = (4, 16, 64)
 ORDERS = ("source", "rank", "reverse_rank")
@@ -35,12 +35,6 @@ def graded(*, noise: float, questions: int = 24) -> Any:
     ]
 
 
-def comparison_of(results: Any) -> Comparison:
-    from oprag.compare.table import cell_table
-
-    return Comparison(results, cell_table(results), (), {}, "nowhere.db")
-
-
 def place(values: Any) -> tuple[Any, Any]:
     return values["order"], values["k"]
 
@@ -48,24 +42,17 @@ def place(values: Any) -> tuple[Any, Any]:
 def shown_p_values(results: Any) -> dict[frozenset[tuple[Any, Any]], set[float | None]]:
     """The corrected p-value of each pair of settings, in everything that shows one."""
     found: dict[frozenset[tuple[Any, Any]], set[float | None]] = {}
-    best = comparison_of(results).best()
-    for other in best.others:
-        found.setdefault(frozenset({place(best.setting.values), place(other.setting.values)}), set()).add(
-            other.adjusted_p
-        )
-    for spot in [*sweet_spots(results, axis="k", metric="token_f1"), *comparison_of(results).sweet_spots("k")]:
-        for one in spot.behind:
-            pair = frozenset({place(spot.highest.setting.values), place(one.point.setting.values)})
-            found.setdefault(pair, set()).add(one.adjusted_p)
-    for axis in ("order", "k"):
-        for one_pair in differences(results, axis=axis, metrics=["token_f1"]):
-            both = frozenset(place({**one_pair.values, axis: value}) for value in (one_pair.value, one_pair.baseline))
-            found.setdefault(both, set()).add(one_pair.adjusted_p)
+    best = results.best()
+    shown = [*best.others, *(one for curve in results.curves("k") for one in curve.behind)]
+    shown += [one for axis in ("order", "k") for one in results.differences(axis, ["token_f1"])]
+    for one in shown:
+        both = frozenset({place(one.setting.values), place(one.baseline.values)})
+        found.setdefault(both, set()).add(one.difference.adjusted_p)
     return found
 
 
 def test_a_pair_has_one_p_value_wherever_it_is_shown():
-    found = shown_p_values(results_of(*graded(noise=0.2)))
+    found = shown_p_values(frame(*graded(noise=0.2)))
     assert len(found) > 15
     assert all(len(values) == 1 for values in found.values()), found
 
@@ -77,26 +64,26 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
         for order in ORDERS
         for k, gain in ((4, 0.0), (16, 0.2), (64, 0.5))
     ]
-    results = results_of(*cells)
-    best = comparison_of(results).best()
-    spots = sweet_spots(results, axis="k", metric="token_f1")
+    results = frame(*cells)
+    best = results.best()
+    spots = results.curves("k")
     # Seven questions that are all better in all three pairs of contexts that differ at all: p = 2 / 2^7.
     assert best.comparisons == 3
     assert best.shown
     assert [one.values["order"] for one in best.tied] == ["rank", "reverse_rank"]
-    assert {one.adjusted_p for one in best.others} == {2 / 2**7}
-    assert [spot.best is not None and spot.best.value for spot in spots] == [64] * 3
-    assert {one.adjusted_p for spot in spots for one in spot.behind} == {2 / 2**7}
+    assert {one.difference.adjusted_p for one in best.others} == {2 / 2**7}
+    assert [spot.sweet_spot is not None and spot.sweet_spot.value for spot in spots] == [64] * 3
+    assert {one.difference.adjusted_p for spot in spots for one in spot.behind} == {2 / 2**7}
     assert "tied in every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
     assert "(p corrected for 3 comparisons)" in best.describe()
     assert all("p = 0.016, corrected for 3 comparisons" in spot.describe() for spot in spots)
     # Nothing is said of the pairs that cannot differ, and they are in no family.
-    assert {pair.adjusted_p for pair in differences(results, axis="order")} == {None}
+    assert {pair.difference.adjusted_p for pair in results.differences("order")} == {None}
 
 
 def test_settings_that_are_all_the_same_leave_nothing_to_compare():
-    results = results_of(*(made({"a": 0.1, "b": 0.5}, k=1, order=order) for order in ORDERS))
-    best = comparison_of(results).best()
+    results = frame(*(made({"a": 0.1, "b": 0.5}, k=1, order=order) for order in ORDERS))
+    best = results.best()
     assert not best.shown
     assert (best.others, best.rivals, best.comparisons) == ((), (), 0)
     assert best.describe() == (
@@ -109,34 +96,32 @@ def test_of_two_settings_one_is_the_other():
     near = {str(n): 0.5 + n / 100 + (0.02 if n % 2 else -0.02) for n in range(20)}
     far = {str(n): 0.2 + n / 100 for n in range(20)}
     level = {str(n): 0.5 + n / 100 for n in range(20)}
-    shown, not_shown = (
-        comparison_of(results_of(made(level, k=4), made(other, k=8))).best().describe() for other in (far, near)
-    )
+    shown, not_shown = (frame(made(level, k=4), made(other, k=8)).best().describe() for other in (far, near))
     assert "and is shown to be better than the other: k=8 (difference +0.300 " in shown
     assert "and is not shown to be better than the other: k=8 (difference +0.000 " in not_shown
     other_way = {str(n): 0.501 + n / 100 + (-0.03 if n % 2 else 0.03) for n in range(20)}
     three = [made(level, k=4), made(near, k=8), made(other_way, k=16)]
-    assert "is not shown to be better than any of the 2 others (" in comparison_of(results_of(*three)).best().describe()
+    assert "is not shown to be better than any of the 2 others (" in frame(*three).best().describe()
 
 
 def test_the_family_is_every_pair_that_is_looked_at_once():
     draw = np.random.default_rng(0)
     means = {4: 0.1, 8: 0.4, 16: 0.9, 32: 0.5}
     scores = {k: {str(n): float(draw.normal(mean, 0.5)) for n in range(10)} for k, mean in means.items()}
-    (spot,) = sweet_spots(results_of(*(made(one, k=k) for k, one in scores.items())), axis="k", metric="token_f1")
+    (spot,) = frame(*(made(one, k=k) for k, one in scores.items())).curves("k")
     # The highest with each other one, and the first with each other one.
     pairs = [(16, 4), (16, 8), (16, 32), (4, 8), (4, 32)]
     apart = np.array([[scores[one][key] - scores[other][key] for one, other in pairs] for key in scores[4]])
     together = dict(zip(pairs, max_t_p_values(apart, 10_000, 0), strict=True))
     assert spot.highest.value == 16
     assert spot.comparisons == 5
-    assert {one.point.value: one.adjusted_p for one in spot.behind} == {
+    assert {one.baseline_value: one.difference.adjusted_p for one in spot.behind} == {
         k: pytest.approx(together[16, k]) for k in (4, 8, 32)
     }
 
 
 def test_some_settings_alone_are_a_family_of_their_own():
-    whole = comparison_of(results_of(*graded(noise=0.2)))
+    whole = frame(*graded(noise=0.2))
     assert whole.best().comparisons > whole.where(order="source").best().comparisons == 3
 
 
@@ -149,10 +134,12 @@ def test_an_experiment_in_which_nothing_differs_seldom_claims_anything():
             for order in ("source", "rank")
             for k in (4, 16)
         ]
-        results = results_of(*cells)
-        spots = sweet_spots(results, axis="k", metric="token_f1", resamples=1_000)
-        pairs = [pair for axis in ("order", "k") for pair in differences(results, axis=axis, resamples=1_000)]
-        claims += any(spot.best for spot in spots) or any((pair.adjusted_p or 1.0) < 0.05 for pair in pairs)
+        results = Results(results_of(*cells), "none.db", resamples=1_000)
+        spots = results.curves("k")
+        pairs = [pair for axis in ("order", "k") for pair in results.differences(axis)]
+        claims += any(spot.sweet_spot for spot in spots) or any(
+            (pair.difference.adjusted_p or 1.0) < 0.05 for pair in pairs
+        )
     # One in twenty would be 7.5 of them.
     assert claims <= 13
 

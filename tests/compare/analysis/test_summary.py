@@ -1,4 +1,4 @@
-"""The table: each number of it counted again from what was asked and scored."""
+"""Settings in a few figures: each number of them counted again from what was asked and scored."""
 
 import math
 from statistics import fmean, median, stdev
@@ -6,36 +6,18 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.reading import CellAnswers, KeptAnswer, Results, read_results
+from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.table import cell_table, metrics_of
 from oprag.errors import OptionError
+from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.folders import model, write_data, write_experiment
-from tests.compare.test_setting import DEFAULTS
-
-
-def table_of(*given, **options) -> Any:
-    return cell_table(*given, **options)
-
-
-def results_of(*cells, clusters=None):
-    questions = {question: question for one in cells for question in one.answers}
-    return Results("x", {}, cells, clusters or questions)
-
-
-def made(scores, *, tokens=10, asked=4, **values):
-    answers = {
-        question: KeptAnswer(score is None, 2, tokens, 3, 1, 5, None, {} if score is None else {"token_f1": score})
-        for question, score in scores.items()
-    }
-    return CellAnswers(str(values), {**DEFAULTS, **values}, asked, answers)
 
 
 def test_the_numbers_of_a_row():
     scores = {"a": 0.0, "b": 0.5, "c": 1.0}
-    (row,) = table_of(results_of(made(scores)))
-    summary = row.scores["token_f1"]
+    (row,) = frame(made(scores, asked=4)).settings
+    summary: Any = row.scores["token_f1"]
     assert (summary.n, summary.mean, summary.median) == (3, fmean(scores.values()), median(scores.values()))
     assert summary.standard_deviation == pytest.approx(stdev(scores.values()))
     assert summary.low < summary.mean < summary.high
@@ -50,14 +32,14 @@ def test_the_numbers_of_a_row():
 
 
 def test_a_failure_is_counted_and_has_no_part_in_a_mean():
-    (row,) = table_of(results_of(made({"a": 1.0, "b": None, "c": 1.0, "d": None}, tokens=7)))
+    (row,) = frame(made({"a": 1.0, "b": None, "c": 1.0, "d": None}, tokens=7)).settings
     assert (row.answered, row.failed, row.left) == (2, 2, 0)
     assert (row.scores["token_f1"].n, row.scores["token_f1"].mean) == (2, 1.0)
     assert row.per_answer["input_tokens"] == 7
 
 
 def test_a_cell_in_which_everything_failed_is_still_a_row():
-    row, _ = table_of(results_of(made({"a": None, "b": None}, k=1), made({"a": 1.0, "b": 0.0}, k=2)))
+    row, _ = frame(made({"a": None, "b": None}, k=1), made({"a": 1.0, "b": 0.0}, k=2)).settings
     assert (row.failed, row.scores, row.per_answer) == (2, {}, {})
 
 
@@ -66,7 +48,7 @@ def test_seeds_are_averaged_for_each_question_first():
         made({"a": 0.0, "b": 1.0}, asked=2, order="random", seed=1),
         made({"a": 1.0, "b": 0.0}, asked=2, order="random", seed=2),
     ]
-    (row,) = table_of(results_of(*cells))
+    (row,) = frame(*cells).settings
     summary = row.scores["token_f1"]
     assert (row.cells, row.asked, row.answered) == (2, 4, 4)
     # Four scores that differ, and two questions that do not.
@@ -78,15 +60,15 @@ def test_a_question_that_failed_under_one_seed_is_left_out_and_shown():
         made({"a": 0.0, "b": 1.0}, asked=2, order="random", seed=1),
         made({"a": 0.0, "b": None}, asked=2, order="random", seed=2),
     ]
-    (row,) = table_of(results_of(*cells))
+    (row,) = frame(*cells).settings
     assert (row.failed, row.scores["token_f1"].n) == (1, 1)
 
 
 def test_intervals_are_drawn_from_clusters():
     scores = {str(number): float(number % 2) for number in range(20)}
-    alone = table_of(results_of(made(scores, asked=20)))[0].scores["token_f1"]
+    alone: Any = frame(made(scores, asked=20)).settings[0].scores["token_f1"]
     by_two = {question: int(question) % 2 for question in scores}
-    together = table_of(results_of(made(scores, asked=20), clusters=by_two))[0].scores["token_f1"]
+    together: Any = frame(made(scores, asked=20), clusters=by_two).settings[0].scores["token_f1"]
     assert (alone.units, together.units) == (20, 2)
     assert (together.low, together.high) == (0.0, 1.0)
     assert 0.2 < alone.low < alone.high < 0.8
@@ -95,7 +77,7 @@ def test_intervals_are_drawn_from_clusters():
 def test_a_real_run_from_its_path(tmp_path):
     grid = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2, 3]\nk = 2'
     run(Experiment.from_file(write_experiment(tmp_path, grid, model()), trust=True), tmp_path / "r.db")
-    table = table_of(tmp_path / "r.db", "harbour")
+    table = Results.open(tmp_path / "r.db", "harbour").settings
     shown = [(row.values["method"], row.values.get("order"), row.cells, row.asked) for row in table]
     assert shown == [("stuff", "source", 1, 4), ("stuff", "random", 3, 12), ("closed_book", None, 1, 4)]
     stuff, _, closed = table
@@ -110,7 +92,7 @@ def test_documents_are_drawn_whole_in_a_real_run(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=12)
     run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
-    (row,) = table_of(tmp_path / "r.db")
+    (row,) = Results.open(tmp_path / "r.db").settings
     assert (row.scores["evidence_coverage"].n, row.scores["evidence_coverage"].units) == (48, 12)
 
 
@@ -120,13 +102,13 @@ def test_metrics_stand_in_our_sequence(tmp_path):
         trust=True,
     )
     run(experiment, tmp_path / "r.db")
-    assert metrics_of(read_results(tmp_path / "r.db")) == ["token_f1", "inverted_pairs"]
+    assert Results.open(tmp_path / "r.db").matrix.metrics == ("token_f1", "inverted_pairs")
 
 
 def test_progress_is_told():
     told = []
     cells = [made({"a": 1.0}, k=k) for k in (1, 2, 3)]
-    table_of(results_of(*cells), watch=lambda done, total: told.append((done, total)))
+    frame(*cells).compute(watch=lambda done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -144,4 +126,4 @@ def test_progress_is_told():
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
-        table_of(results_of(made({"a": 1.0, "b": 0.0})), **options)
+        Results(results_of(made({"a": 1.0, "b": 0.0})), "none.db", **options)

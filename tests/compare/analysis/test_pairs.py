@@ -5,22 +5,27 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.pairs import count_pairs, differences
+from oprag.compare.results import Results
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import OptionError
+from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.stats.oracles import as_pair, holm
-from tests.compare.test_table import made, results_of
 
 LOW = {str(number): number / 40 for number in range(20)}
 HIGH = {key: value + 0.25 + 0.01 * (int(key) % 3) for key, value in LOW.items()}
 
 
-def found(*given, **options) -> Any:
-    return differences(*given, **options)
+def found(matrix, **options) -> Any:
+    return Results(matrix, "none.db").differences(**options)
+
+
+def bare(difference):
+    """A difference as it is by itself."""
+    return replace(difference, adjusted_p=None, comparisons=1)
 
 
 def shown(pairs):
-    return [(pair.baseline, pair.value, pair.values.get("k")) for pair in pairs]
+    return [(pair.baseline_value, pair.value, pair.values.get("k")) for pair in pairs]
 
 
 def test_each_order_is_held_against_the_first_with_all_else_equal():
@@ -32,12 +37,12 @@ def test_each_order_is_held_against_the_first_with_all_else_equal():
         ("source", "rank", 8),
         ("source", "reverse_rank", 8),
     ]
-    assert count_pairs(results_of(*cells)) == 4
+    assert frame(*cells).count_pairs() == 4
 
 
 def test_the_difference_is_that_of_the_setting_minus_the_first():
     (pair,) = found(results_of(made(LOW, order="source"), made(HIGH, order="rank")))
-    assert pair.difference == paired_difference(*as_pair(HIGH, LOW))
+    assert bare(pair.difference) == paired_difference(*as_pair(HIGH, LOW))
     assert pair.difference.mean > 0.25
     assert (pair.metric, pair.axis) == ("token_f1", "order")
 
@@ -47,23 +52,25 @@ def test_p_values_are_adjusted_for_the_family():
     results = results_of(made(LOW), made(HIGH, order="rank"), made(slightly, order="reverse_rank"))
     pairs = found(results)
     # The highest is held against both others, so that one comparison more belongs to the family.
-    assert {pair.comparisons for pair in pairs} == {3}
+    assert {pair.difference.comparisons for pair in pairs} == {3}
     p_values = {pair.value: pair.difference.p_value for pair in pairs}
     p_values["highest"] = paired_difference(*as_pair(HIGH, slightly)).p_value
     # As strict as Holm's correction at most, but for the draws.
-    assert all(p_values[pair.value] <= pair.adjusted_p <= holm(p_values)[pair.value] + 0.02 for pair in pairs)
+    assert all(
+        p_values[pair.value] <= pair.difference.adjusted_p <= holm(p_values)[pair.value] + 0.02 for pair in pairs
+    )
 
 
 def test_another_axis():
     cells = [made(LOW, k=k, order=order) for k in (4, 8, 16) for order in ("source", "rank")]
     assert shown(found(results_of(*cells), axis="k"))[:2] == [(4, 8, None), (4, 8, None)]
-    assert count_pairs(results_of(*cells), axis="k") == 4
+    assert frame(*cells).count_pairs("k") == 4
 
 
 def test_a_control_without_a_context_is_held_against_every_context():
     cells = [made(LOW, k=k, method="stuff") for k in (4, 8)] + [made(HIGH, method="closed_book")]
     pairs = found(results_of(*cells), axis="method")
-    assert [(pair.baseline, pair.value) for pair in pairs] == [("stuff", "closed_book")] * 2
+    assert [(pair.baseline_value, pair.value) for pair in pairs] == [("stuff", "closed_book")] * 2
     assert all("k" not in pair.values for pair in pairs)
     assert [pair.baseline_alone["k"] for pair in pairs] == [4, 8]
     assert all(pair.alone == {} for pair in pairs)
@@ -72,7 +79,7 @@ def test_a_control_without_a_context_is_held_against_every_context():
 def test_a_context_that_is_held_against_a_control_says_which_it_is():
     cells = [made(HIGH, method="closed_book"), *(made(LOW, k=k, method="stuff") for k in (4, 8))]
     pairs = found(results_of(*cells), axis="method")
-    assert [(pair.baseline, pair.value, pair.alone["k"]) for pair in pairs] == [
+    assert [(pair.baseline_value, pair.value, pair.alone["k"]) for pair in pairs] == [
         ("closed_book", "stuff", 4),
         ("closed_book", "stuff", 8),
     ]
@@ -104,7 +111,7 @@ def test_failures_leave_questions_without_a_counterpart():
 def test_without_any_score_on_one_side_there_is_no_mean_and_no_p():
     failed = dict.fromkeys(LOW)
     (pair,) = found(results_of(made(LOW), made(failed, order="rank")))
-    assert (pair.difference.mean, pair.adjusted_p) == (None, None)
+    assert (pair.difference.mean, pair.difference.adjusted_p) == (None, None)
 
 
 def test_some_metrics_alone():
@@ -127,8 +134,8 @@ def test_progress_is_told():
 def test_the_first_value_is_the_first_of_the_grid():
     cells = [made(LOW, order="source", source_ranking="score_sum"), made(HIGH, order="rank")]
     described = {"grid": [{"source_ranking": ["score_sum"], "order": ["rank", "source"]}]}
-    (pair,) = found(replace(results_of(*cells), described=described))
-    assert (pair.baseline, pair.value) == ("rank", "source")
+    (pair,) = found(results_of(*cells, described=described))
+    assert (pair.baseline_value, pair.value) == ("rank", "source")
 
 
 def test_many_differences_can_be_told_from_chance():
@@ -136,4 +143,4 @@ def test_many_differences_can_be_told_from_chance():
     cells = [made(scores, k=k, order=order) for k in range(600) for scores, order in ((LOW, "source"), (HIGH, "rank"))]
     pairs = found(results_of(*cells))
     assert len(pairs) == 600
-    assert max(pair.adjusted_p for pair in pairs) < 0.05
+    assert max(pair.difference.adjusted_p for pair in pairs) < 0.05

@@ -1,13 +1,12 @@
 """What a results file says is what the run wrote, and no more than the experiment has now."""
 
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
+from oprag.compare.analysis.matrix import ANSWERED, NOT_TRIED, read_matrix
+from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.reading import as_results, read_failures, read_results
 from oprag.compare.running.run import run
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
@@ -25,46 +24,23 @@ def ran(tmp_path):
     return tmp_path
 
 
-def test_every_cell_and_answer_is_there_with_its_values(ran):
-    results = read_results(ran / "r.db")
-    assert results.experiment == "harbour"
-    shown = [(cell.values["method"], cell.values["order"]) for cell in results.cells]
+def test_cells_have_a_value_on_every_axis(ran):
+    matrix = read_matrix(ran / "r.db")
+    shown = [(cell.values["method"], cell.values["order"]) for cell in matrix.cells]
     assert shown == [
         ("stuff", "source"),
         ("stuff", "rank"),
         ("context_only", "source"),
         ("context_only", "rank"),
     ]
-    assert all(set(cell.values) == set(axes()) for cell in results.cells)
-    assert all(cell.values["stitch"] is False for cell in results.cells)
-    for cell in results.cells:
-        assert cell.asked == len(cell.answers) == 4
-        for answer in cell.answers.values():
-            assert not answer.failed
-            assert answer.calls == (cell.values["method"] == "stuff")
-            assert answer.scores["evidence_coverage"] >= 0
-            assert ("token_f1" in answer.scores) == (cell.values["method"] == "stuff")
-
-
-def test_scores_are_those_of_the_file(ran):
-    results = read_results(ran / "r.db")
-    with closing(sqlite3.connect(ran / "r.db")) as connection, connection:
-        rows = connection.execute(
-            "SELECT cells.key, questions.key, metric, value, context_tokens FROM scores "
-            "JOIN answers ON answers.id = scores.answer JOIN cells ON cells.id = answers.cell "
-            "JOIN questions ON questions.id = answers.question"
-        ).fetchall()
-    by_key = {cell.key: cell.answers for cell in results.cells}
-    assert len(rows) == sum(len(answer.scores) for answers in by_key.values() for answer in answers.values())
-    for cell, question, metric, value, tokens in rows:
-        assert by_key[cell][question].scores[metric] == value
-        assert by_key[cell][question].context_tokens == tokens
+    assert all(set(cell.values) == set(axes()) for cell in matrix.cells)
+    assert all(cell.values["stitch"] is False for cell in matrix.cells)
 
 
 def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
     grid = 'method = ["context_only", "stuff"]\norder = ["reverse_rank", "rank", "source"]\nk = 2\nstitch = false'
     run(Experiment.from_file(write_experiment(ran, grid, model()), trust=True), ran / "r.db")
-    cells = read_results(ran / "r.db").cells
+    cells = read_matrix(ran / "r.db").cells
     assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
         (method, order) for method in ("context_only", "stuff") for order in ("reverse_rank", "rank", "source")
     ]
@@ -74,16 +50,14 @@ def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
 def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="questions = 2")
     run(Experiment.from_file(path, trust=True), ran / "r.db")
-    (cell,) = read_results(ran / "r.db").cells
-    assert cell.asked == len(cell.answers) == 2
+    assert read_matrix(ran / "r.db").status.tolist() == [[ANSWERED] * 2]
 
 
 def test_questions_that_were_not_tried_have_no_answer(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
     spent = ResultsFile(ran / "r.db").spent("harbour").calls
     assert run(Experiment.from_file(path, changes={"limits": {"calls": spent + 1}}, trust=True), ran / "r.db").left == 3
-    (cell,) = read_results(ran / "r.db").cells
-    assert (cell.asked, len(cell.answers)) == (4, 1)
+    assert sorted(read_matrix(ran / "r.db").status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
 
 
 @pytest.mark.parametrize(("documents", "clusters"), [(1, 4), (9, 36), (10, 10)])
@@ -91,9 +65,9 @@ def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=documents)
     run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
-    results = read_results(tmp_path / "r.db")
+    results = read_matrix(tmp_path / "r.db")
     assert len(results.clusters) == 4 * documents
-    assert len(set(results.clusters.values())) == clusters
+    assert len(set(results.clusters.tolist())) == clusters
 
 
 def test_a_question_that_is_there_twice_is_one(tmp_path):
@@ -103,9 +77,9 @@ def test_a_question_that_is_there_twice_is_one(tmp_path):
     again = [json.dumps({**json.loads(line), "id": f"again {number}"}) for number, line in enumerate(lines[:3])]
     asked.write_text("\n".join([*lines, *again]), encoding="utf-8")
     run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
-    results = read_results(tmp_path / "r.db")
+    results = read_matrix(tmp_path / "r.db")
     assert len(results.clusters) == 7
-    assert len(set(results.clusters.values())) == 4
+    assert len(set(results.clusters.tolist())) == 4
 
 
 def test_failures_are_told_with_their_commonest_message(tmp_path):
@@ -113,7 +87,8 @@ def test_failures_are_told_with_their_commonest_message(tmp_path):
         tmp_path, 'method = "stuff"\nk = [1, 2]\ntoken_budget = ["none", 3]', model(failing="bread")
     )
     assert not run(Experiment.from_file(path, trust=True), tmp_path / "r.db").complete
-    first, second = read_failures(tmp_path / "r.db", "harbour")
+    with ResultsReader(tmp_path / "r.db", "harbour") as reader:
+        first, second = reader.failures()
     assert (first.error, first.count) == ("BudgetError", 8)
     assert "token_budget" in first.message
     assert (second.error, second.count) == ("ValueError", 2)
@@ -125,27 +100,20 @@ def test_an_experiment_is_named_where_there_are_several(ran):
     (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
     run(Experiment.from_file(ran / "other.toml", trust=True), ran / "r.db")
     with pytest.raises(ExperimentError, match=r"r\.db has several experiments; there are: harbour, other"):
-        read_results(ran / "r.db")
+        read_matrix(ran / "r.db")
     with pytest.raises(ExperimentError, match=r"has no experiment 'third'; there are: harbour, other"):
-        read_results(ran / "r.db", "third")
-    first, second = (read_results(ran / "r.db", name) for name in ("harbour", "other"))
+        read_matrix(ran / "r.db", "third")
+    first, second = (read_matrix(ran / "r.db", name) for name in ("harbour", "other"))
     assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]
 
 
 def test_a_file_that_is_missing_is_not_made(tmp_path):
-    for read in (read_results, lambda path: read_failures(path, "x")):
-        with pytest.raises(ResultsFileError, match="there is no results file"):
-            read(tmp_path / "none.db")
+    with pytest.raises(ResultsFileError, match="there is no results file"):
+        read_matrix(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "r.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
     with pytest.raises(ResultsFileError, match="is damaged"):
-        read_results(tmp_path / "r.db")
-
-
-def test_results_come_from_a_path_or_themselves(ran):
-    results = read_results(ran / "r.db", "harbour")
-    assert as_results(results) is results
-    assert as_results(str(ran / "r.db")) == results
+        read_matrix(tmp_path / "r.db")

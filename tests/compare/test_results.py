@@ -4,43 +4,34 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 import pytest
 
-from oprag.compare import Comparison, compare
-from oprag.compare.answer_rows import answer_columns
+from oprag.compare import Results, compare
+from oprag.compare.analysis.matrix import COSTS
+from oprag.compare.analysis.rows import answer_columns
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.pairs import differences
-from oprag.compare.quantities import COSTS
-from oprag.compare.reading import CellAnswers, KeptAnswer, Results
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.difference import paired_difference
-from oprag.compare.table import cell_table
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from tests.compare.analysis.matrices import frame, made, results_of
+from tests.compare.analysis.test_curves import PEAK, curve
 from tests.compare.folders import model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment
 from tests.compare.stats.oracles import as_pair
-from tests.compare.test_setting import DEFAULTS
-from tests.compare.test_sweet_spot import PEAK, curve
-from tests.compare.test_table import made, results_of
 
 GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
 HOSTILE = '<script>alert("x")</script>'
 
 
-def frame(*cells) -> Comparison:
-    """A comparison of scores that are given; nothing of it is in a file."""
-    results = results_of(*cells)
-    return Comparison(results, cell_table(results), [], {}, "none.db")
-
-
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory) -> Comparison:
+def ran(tmp_path_factory) -> Results:
     folder = tmp_path_factory.mktemp("frame")
     path = write_experiment(
         folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
@@ -55,13 +46,13 @@ def read_csv(path) -> list[dict[str, str]]:
 
 def test_a_run_gives_its_results(ran):
     assert ran.path.name == "harbour.db"
-    assert ran.report is not None
-    assert ran.report.failed == {"ValueError": 7}
+    assert ran.run is not None
+    assert ran.run.failed == {"ValueError": 7}
     assert ran.experiment == "harbour"
     assert len(ran) == 5
-    again = Comparison.open(ran.path)
+    again = Results.open(ran.path)
     assert list(again) == list(ran)
-    assert again.report is None
+    assert again.run is None
 
 
 def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
@@ -95,15 +86,15 @@ def test_rows_and_columns_are_taken_as_from_a_sequence_and_a_table(ran):
 
 
 def test_no_two_columns_have_one_name():
-    results = Results("x", {}, (), {})
-    taken = answer_columns(results, list(axes()), measured=True)
+    measured = results_of(made({"a": 0.5}, seconds={"a": 0.1}))
+    taken = [name for name in answer_columns(measured, list(axes())) if name not in METRICS]
     assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
     assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "left"}
 
 
 def test_it_shows_itself(ran):
     text = repr(ran)
-    assert text.startswith("Comparison 'harbour': 5 settings, 21 answers, 7 failed\nmethod       order   k  token_f1 ")
+    assert text.startswith("Results of 'harbour': 5 settings, 21 answers, 7 failed\nmethod       order   k  token_f1 ")
     assert len(text.splitlines()) == 7
     assert ran._repr_html_().count("<tr>") == 6
 
@@ -213,14 +204,14 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
         write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"), trust=True
     )
     run = compare(described, tmp_path / "r.db")
-    assert run.report is not None
-    assert not run.report.complete
+    assert run.run is not None
+    assert not run.run.complete
     assert (len(run), run[0]["answered"], run[0]["left"], run.metrics) == (1, 0, 4, ())
     assert list(run.answers()) == []
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)
     assert read_csv(tmp_path / "a.csv") == []
-    for ask in (run.best, run.pareto, run.sweet_spots, run.plot, lambda: run.pivot("k", "order")):
+    for ask in (run.best, run.pareto, run.curves, run.plot, lambda: run.pivot("k", "order")):
         with pytest.raises(OptionError, match="no scores"):
             ask()
 
@@ -230,8 +221,8 @@ def test_one_cell_alone(tmp_path):
     assert len(run) == 1
     assert "nothing to compare it with" in run.best("evidence_coverage").describe()
     assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
-    (spot,) = run.sweet_spots("k", "evidence_coverage")
-    assert spot.best is None
+    (spot,) = run.curves("k", "evidence_coverage")
+    assert spot.sweet_spot is None
     assert run.pivot("k", "order", "evidence_coverage").texts() != [["–"]]
 
 
@@ -242,9 +233,9 @@ def test_an_experiment_in_no_file_needs_a_path():
 
 def test_what_cannot_be_opened_is_refused(ran, tmp_path):
     with pytest.raises(ResultsFileError, match="there is no results file"):
-        Comparison.open(tmp_path / "none.db")
+        Results.open(tmp_path / "none.db")
     with pytest.raises(ExperimentError, match="no experiment 'other'"):
-        Comparison.open(ran.path, "other")
+        Results.open(ran.path, "other")
     with pytest.raises(TypeError):
         compare(experiment(None), tmp_path / "r.db", retry=True)  # type: ignore[call-arg]
 
@@ -253,7 +244,7 @@ def test_some_settings_alone(ran):
     some = ran.where(order="random", k=[4])
     assert list(some) == [{name: row[name] for name in some.columns} for row in ran if row["order"] == "random"][1:]
     assert len(list(some.answers())) == 8
-    assert some.report is ran.report
+    assert some.run is ran.run
     with pytest.raises(OptionError, match=r"no setting has order='sorce'; there are \['source', 'random', None\]"):
         ran.where(order="sorce")
     with pytest.raises(OptionError, match=r"no setting has k=7; there are"):
@@ -294,15 +285,17 @@ def test_the_pareto_front_is_that_of_the_rows():
     assert [row["k"] for row in front] == [10, 20, 50]
     assert [row["tokens"] for row in front] == [13, 23, 53]
     with pytest.raises(OptionError, match="cost must be one of tokens"):
-        frame(*cells).pareto(cost="money")
+        frame(*cells).pareto(cost="price")
     with pytest.raises(OptionError, match="seconds were not measured"):
         frame(*cells).pareto(cost="seconds")
 
 
 def test_contexts_without_a_model_are_no_answers_for_nothing():
     def cell(method, score, context, tokens):
-        answer = KeptAnswer(False, int(tokens > 0), tokens, 0, 0, 5, context, {"evidence_coverage": score})
-        return CellAnswers(f"{method}{context}", {**DEFAULTS, "method": method, "k": context}, 1, {"a": answer})
+        return made({"a": score}, method=method, k=context, context=context, tokens=tokens, written=0)
+
+    def frame(*cells):
+        return Results(results_of(*cells, metric="evidence_coverage"), "none.db")
 
     contexts = [cell("context_only", 0.2, 100, 0), cell("context_only", 0.9, 800, 0)]
     models = [cell("stuff", 0.2, 90, 120), cell("stuff", 0.5, 400, 450)]
@@ -328,21 +321,19 @@ def test_several_data_sets_are_not_mixed():
 
 def test_sweet_spots_are_those_of_the_results():
     whole = frame(*curve(PEAK))
-    (spot,) = whole.sweet_spots()
-    assert spot.best is not None
-    assert spot.best.value == 16
-    assert spot.best.setting == whole.settings[2]
+    (spot,) = whole.curves()
+    assert spot.sweet_spot is not None
+    assert spot.sweet_spot.value == 16
+    assert spot.sweet_spot.setting is whole.settings[2]
 
 
 def test_best_is_held_against_the_others_question_by_question(ran):
     found = ran.best("token_f1")
     scores: dict[Any, dict[str, list[float]]] = {}
-    for cell in ran.results.cells:
-        closed = cell.values["method"] == "closed_book"
-        setting = scores.setdefault(None if closed else (cell.values["order"], cell.values["k"]), {})
-        for question, answer in cell.answers.items():
-            if not answer.failed:
-                setting.setdefault(question, []).append(answer.scores["token_f1"])
+    for row in ran.answers():
+        setting = scores.setdefault((row["order"], row["k"]) if row["k"] else None, {})
+        if row["status"] == "answered":
+            setting.setdefault(row["question_id"], []).append(row["token_f1"])
     means = {place: {question: fmean(some) for question, some in one.items()} for place, one in scores.items()}
     assert found.summary.mean == max(ran["token_f1"]) == max(fmean(one.values()) for one in means.values())
 
@@ -352,7 +343,8 @@ def test_best_is_held_against_the_others_question_by_question(ran):
     assert len(found.others) + len(found.tied) == 4
     assert all(means[place(one)] == means[place(found.setting)] for one in found.tied)
     for other in found.others:
-        assert other.difference == paired_difference(*as_pair(means[place(found.setting)], means[place(other.setting)]))
+        wanted = paired_difference(*as_pair(means[place(found.setting)], means[place(other.baseline)]))
+        assert replace(other.difference, adjusted_p=None, comparisons=1) == wanted
 
 
 @pytest.mark.process
@@ -362,7 +354,7 @@ def test_what_was_measured_has_columns(tmp_path):
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
     )
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
-    run = Comparison.open(tmp_path / "r.db")
+    run = Results.open(tmp_path / "r.db")
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         taken = connection.execute(
             "SELECT method, cells.id, question, attempt, sum(seconds) FROM measurements JOIN cells ON cells.id = cell "
@@ -391,7 +383,7 @@ def test_measured_answers_have_what_they_took(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
     compare(path, tmp_path / "r.db", trust=True)
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
-    run = Comparison.open(tmp_path / "r.db")
+    run = Results.open(tmp_path / "r.db")
     rows = list(run.answers())
     assert len(rows) == 2
     assert all(row["generation_seconds"] >= 0.02 and row["retrieval_seconds"] > 0 for row in rows)
@@ -412,7 +404,7 @@ def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
             rows,
         )
         connection.commit()
-    run = Comparison.open(tmp_path / "r.db")
+    run = Results.open(tmp_path / "r.db")
     wanted = pytest.approx((4 * 0.1 + 5) / 4)
     assert run.where(method="stuff")[0]["seconds"] == wanted
     assert [row["seconds"] for row in run.pareto("token_f1", cost="seconds")] == [wanted]
@@ -442,6 +434,6 @@ def test_one_sample_of_scores_has_one_interval():
     zeros = dict.fromkeys(scores, 0.0)
     run = frame(made(zeros, order="source"), made(scores, order="rank"))
     summary = run.settings[1].scores["token_f1"]
-    (pair,) = differences(run.results)
+    (pair,) = run.differences()
     cell = run.pivot("order", "k", value="mean [interval]").cells["rank", None].summary
     assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high) == (cell.low, cell.high)

@@ -1,17 +1,13 @@
 """Pivots: each cell counted again from the scores that were given."""
 
-from dataclasses import replace
 from statistics import fmean, median, stdev
 from typing import Any
 
 import pytest
 
-from oprag.compare import Comparison
-from oprag.compare.pivot_table import PIVOT_VALUES
-from oprag.compare.table import cell_table
+from oprag.compare.analysis.pivot import PIVOT_VALUES
 from oprag.errors import OptionError
-from tests.compare.test_frame import frame
-from tests.compare.test_table import made, results_of
+from tests.compare.analysis.matrices import frame, made
 
 FIRST = {"a": 0.0, "b": 0.5, "c": 1.0, "d": 0.9}
 SECOND = {"a": 0.2, "b": 0.1, "c": 0.4, "d": 0.3}
@@ -78,9 +74,7 @@ def test_a_setting_that_failed_wholly_is_told_where_others_stand_in_for_it():
 
 
 def test_what_a_metric_says_nothing_of_lacks_nothing():
-    scored, other = made(FIRST, k=2), made(FIRST, k=4)
-    unscored = {question: answer._replace(scores={}) for question, answer in other.answers.items()}
-    both = frame(scored, replace(other, answers=unscored))
+    both = frame(made(FIRST, k=2), made(FIRST, k=4, scored=False))
     assert both.pivot("method", "order", value="mean").texts() == [["0.600"]]
 
 
@@ -133,8 +127,7 @@ def test_questions_of_one_document_make_a_wider_interval():
     by_document = {question: int(question) // 8 for question in scores}
     found: list[Any] = []
     for clusters in (None, by_document):
-        results = results_of(made(scores, asked=40), clusters=clusters)
-        table = Comparison(results, cell_table(results), [], {}, "none.db").pivot("k", "order", value="mean [interval]")
+        table = frame(made(scores, asked=40), clusters=clusters).pivot("k", "order", value="mean [interval]")
         (cell,) = table.cells.values()
         found.append(cell.summary)
     alone, together = found

@@ -1,21 +1,23 @@
 """Sweet spots: named where a peak is, and not where there is noise alone; what a curve is, and what is said of it."""
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pytest
 
-from oprag.compare.sweet_spot import SweetSpot, sweet_spots
+from oprag.compare.analysis.curves import Curve
+from oprag.compare.results import Results
 from oprag.errors import OptionError
-from tests.compare.test_table import made, results_of
+from tests.compare.analysis.matrices import made, results_of
 
 KS = (4, 8, 16, 32, 64)
 PEAK = {4: 0.3, 8: 0.4, 16: 0.6, 32: 0.45, 64: 0.35}
 
 
-def spots(*cells, axis="k", metric="token_f1", clusters=None, **options) -> list[SweetSpot]:
-    return sweet_spots(results_of(*cells, clusters=clusters), axis=axis, metric=metric, **options)
+def spots(*cells, axis="k", metric="token_f1", clusters=None, **options) -> list[Curve]:
+    return Results(results_of(*cells, clusters=clusters), "none.db", **options).curves(axis, metric)
 
 
 def curve(means, *, seed=0, questions=60, noise=0.1, **values) -> list[Any]:
@@ -34,16 +36,16 @@ def curve(means, *, seed=0, questions=60, noise=0.1, **values) -> list[Any]:
 
 
 def scores_of(cell):
-    return {question: answer.scores["token_f1"] for question, answer in cell.answers.items() if answer.scores}
+    return {question: score for question, score in cell.scores.items() if score is not None}
 
 
 def test_a_clear_peak_is_named():
     (spot,) = spots(*curve(PEAK))
-    assert spot.best is not None
-    assert spot.best.value == 16
-    assert spot.contenders == (spot.best,)
+    assert spot.sweet_spot is not None
+    assert spot.sweet_spot.value == 16
+    assert spot.contenders == (spot.sweet_spot,)
     assert [point.value for point in spot.points] == list(KS)
-    assert [one.point.value for one in spot.behind if one.shown] == [4, 8, 32, 64]
+    assert [one.baseline_value for one in spot.behind if one.difference.shown_higher] == [4, 8, 32, 64]
     assert (spot.axis, spot.metric) == ("k", "token_f1")
     assert "k" not in spot.values
     assert spot.values["order"] == "source"
@@ -58,7 +60,7 @@ def test_a_named_peak_is_one_for_another_test_as_well():
 
 def test_a_plateau_has_its_contenders_and_no_best():
     (spot,) = spots(*curve({4: 0.1, 8: 0.5, 16: 0.51, 32: 0.5, 64: 0.1}))
-    assert spot.best is None
+    assert spot.sweet_spot is None
     assert [point.value for point in spot.contenders] == [8, 16, 32]
     assert spot.describe().startswith("flat between k=8 and k=32: token_f1 0.")
     assert "shown to be worse: k=4, k=64" in spot.describe()
@@ -69,28 +71,28 @@ def test_noise_alone_is_flat_nearly_always():
     for seed in range(200):
         for points in named:
             (spot,) = spots(*curve(dict.fromkeys(KS[:points], 0.5), seed=seed, questions=30), resamples=1_000)
-            named[points] += spot.best is not None
+            named[points] += spot.sweet_spot is not None
     # Of 1,000 such curves of two points 56 are named, of five 4.
     assert named[2] <= 20
     assert named[5] <= 3
 
 
 def test_a_large_peak_is_found_nearly_always_and_no_other_is_named():
-    named = [spots(*curve(PEAK, seed=seed, questions=40), resamples=1_000)[0].best for seed in range(40)]
+    named = [spots(*curve(PEAK, seed=seed, questions=40), resamples=1_000)[0].sweet_spot for seed in range(40)]
     assert sum(best is not None for best in named) >= 38
     assert {best.value for best in named if best is not None} == {16}
 
 
 def test_a_small_peak_is_seldom_named_wrongly():
     means = {4: 0.5, 8: 0.51, 16: 0.52, 32: 0.51}
-    named = [spots(*curve(means, seed=seed, questions=40), resamples=1_000)[0].best for seed in range(100)]
+    named = [spots(*curve(means, seed=seed, questions=40), resamples=1_000)[0].sweet_spot for seed in range(100)]
     assert sum(best is not None and best.value != 16 for best in named) <= 2
 
 
 def test_every_other_point_must_be_shown_to_be_worse():
     # Two equal points far above the rest: one of them is the highest.
     (spot,) = spots(*curve({4: 0.1, 8: 0.1, 16: 0.8, 32: 0.8}))
-    assert spot.best is None
+    assert spot.sweet_spot is None
     assert {point.value for point in spot.contenders} == {16, 32}
 
 
@@ -98,9 +100,9 @@ def test_questions_of_one_document_are_one():
     cells = curve(PEAK, questions=40)
     alone = spots(*cells)[0]
     together = spots(*cells, clusters={str(number): number // 8 for number in range(40)})[0]
-    assert alone.best is not None
+    assert alone.sweet_spot is not None
     # Five documents cannot show anything: 2 / 2^5 is above 0.05.
-    assert together.best is None
+    assert together.sweet_spot is None
     assert len(together.contenders) == len(KS)
 
 
@@ -111,16 +113,17 @@ def test_p_values_are_corrected_for_the_points_of_the_curve():
     two = spots(made(better, k=4), made(others[8], k=8))[0]
     five = spots(made(better, k=4), *(made(scores, k=k) for k, scores in others.items()))[0]
     assert (two.comparisons, five.comparisons) == (1, 4)
-    assert two.behind[0].adjusted_p == two.behind[0].difference.p_value
-    assert five.behind[0].difference == two.behind[0].difference
-    found = [(one.adjusted_p or 0.0, one.difference.p_value or 0.0) for one in five.behind]
+    assert two.behind[0].difference.adjusted_p == two.behind[0].difference.p_value
+    apart, same = (replace(one.behind[0].difference, adjusted_p=None, comparisons=1) for one in (five, two))
+    assert apart == same
+    found = [(one.difference.adjusted_p or 0.0, one.difference.p_value or 0.0) for one in five.behind]
     assert all(adjusted >= alone for adjusted, alone in found)
     assert sum(adjusted > 1.5 * alone for adjusted, alone in found) >= 2
 
 
 def test_one_point_is_no_sweet_spot():
     (spot,) = spots(made({"a": 0.5, "b": 0.7}, k=8))
-    assert spot.best is None
+    assert spot.sweet_spot is None
     assert [point.value for point in spot.contenders] == [8]
     assert (
         spot.describe()
@@ -131,8 +134,8 @@ def test_one_point_is_no_sweet_spot():
 def test_points_without_scores_play_no_part_and_are_told():
     cells = curve({8: 0.9, 16: 0.3})
     (spot,) = spots(*cells, made(dict.fromkeys(map(str, range(60))), k=128), made({}, k=256))
-    assert spot.best is not None
-    assert spot.best.value == 8
+    assert spot.sweet_spot is not None
+    assert spot.sweet_spot.value == 8
     assert spot.unscored == (128, 256)
     assert spot.describe().endswith("; no scores at k=128, k=256")
 
@@ -151,7 +154,7 @@ def test_points_are_held_against_each_other_over_the_questions_that_both_have():
     assert four.summary.mean is not None
     assert sixteen.summary.mean is not None
     assert four.summary.mean > sixteen.summary.mean
-    assert spot.best is sixteen
+    assert spot.sweet_spot is sixteen
     (behind,) = spot.behind
     assert behind.difference.n == 20
     assert behind.difference.mean == pytest.approx(0.1)
@@ -166,13 +169,13 @@ def test_a_point_that_is_better_where_they_meet_is_not_shown_to_be_worse():
     cells = [some(p=0.2, q=0.8, r=0.8), some(p=0.8, s=0.2), some(q=0.2, s=0.8), some(r=0.2, t=0.5)]
     (spot,) = spots(*(made(scores, k=k) for k, scores in enumerate(cells, 1)))
     assert spot.highest.value == 1
-    assert spot.best is None
+    assert spot.sweet_spot is None
     assert [point.value for point in spot.contenders] == [1, 2]
 
 
 def test_points_without_a_common_question_are_not_told_apart():
     (spot,) = spots(made({str(n): 0.9 for n in range(20)}, k=4), made({f"x{n}": 0.1 for n in range(20)}, k=8))
-    assert spot.best is None
+    assert spot.sweet_spot is None
     assert len(spot.contenders) == 2
     assert "no question that both have" in spot.describe()
 
@@ -191,7 +194,7 @@ def test_seeds_are_averaged_to_one_point():
 def test_each_order_is_a_curve_of_its_own():
     found = spots(*curve(PEAK, order="source"), *curve(dict.fromkeys(KS, 0.5), seed=1, order="rank"))
     assert [spot.values["order"] for spot in found] == ["source", "rank"]
-    assert [spot.best is not None for spot in found] == [True, False]
+    assert [spot.sweet_spot is not None for spot in found] == [True, False]
 
 
 def test_values_stand_from_small_to_large_and_none_where_it_belongs():
@@ -233,15 +236,15 @@ def test_the_sentence_has_the_numbers_of_the_nearest():
     nearest = min(spot.behind, key=lambda one: one.difference.mean or 0.0)
     text = spot.describe()
     assert text.startswith("sweet spot at k=16: token_f1 0.")
-    assert f"the nearest being k={nearest.point.value} (difference {nearest.difference.describe()}; p = " in text
+    assert f"the nearest being k={nearest.baseline_value} (difference {nearest.difference.describe()}; p = " in text
 
 
 def test_another_confidence_asks_for_more():
     better = {str(n): 0.5 + n / 100 for n in range(7)}
     worse = {question: value - 0.2 for question, value in better.items()}
     cells = made(better, k=16), made(worse, k=4)
-    assert spots(*cells)[0].best is not None
-    assert spots(*cells, confidence=0.99)[0].best is None
+    assert spots(*cells)[0].sweet_spot is not None
+    assert spots(*cells, confidence=0.99)[0].sweet_spot is None
 
 
 @pytest.mark.parametrize(

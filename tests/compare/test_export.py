@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.exporting import check_parquet, data_frame, write_csv, write_parquet
+from oprag.compare.export import check_parquet, data_frame, write_csv, write_parquet
 from oprag.errors import MissingExtraError, OptionError, ResultsFileError
 
 COLUMNS = ("k", "score", "text", "flag", "names", "nothing")

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.highest import as_arrays
-from oprag.compare.quantities import Seconds, values_by_question
-from oprag.compare.reading import Results
-from oprag.compare.setting import Setting, mean_over
+import numpy as np
+
+from oprag.compare.analysis.matrix import ANSWERED, NOT_ASKED, ResultMatrix, mean_over
+from oprag.compare.analysis.wording import aligned, printable
+from oprag.compare.export import data_frame
+from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.stats.summary import Summary, summarise
-from oprag.compare.text_table import shown, text_table
 from oprag.options import check_choice
 
 if TYPE_CHECKING:
@@ -77,27 +78,25 @@ class Pivot:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        from oprag.compare.exporting import data_frame
-
-        names = [shown(value) for value in self.column_values]
+        names = [printable(value) for value in self.column_values]
         plain = self.value in ("mean", "median", "n")
         lines: list[Sequence[Any]] = [
             [self._number(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values
         ]
         frame = data_frame(names, [dict(zip(names, line, strict=True)) for line in (lines if plain else self.texts())])
-        return frame.set_axis([shown(value) for value in self.row_values], axis=0).rename_axis(
+        return frame.set_axis([printable(value) for value in self.row_values], axis=0).rename_axis(
             index=self.rows, columns=self.columns
         )
 
     def __str__(self) -> str:
-        head = [f"{self.rows} \\ {self.columns}", *(shown(value) for value in self.column_values)]
-        lines = [[shown(row), *texts] for row, texts in zip(self.row_values, self.texts(), strict=True)]
-        return f"{self._title()}\n{text_table(head, lines)}"
+        head = [f"{self.rows} \\ {self.columns}", *(printable(value) for value in self.column_values)]
+        lines = [[printable(row), *texts] for row, texts in zip(self.row_values, self.texts(), strict=True)]
+        return f"{self._title()}\n{aligned(head, lines)}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{escape(shown(value))}</th>" for value in self.column_values)
+        head = "".join(f"<th scope='col'>{escape(printable(value))}</th>" for value in self.column_values)
         lines = "".join(
-            f"<tr><th scope='row'>{escape(shown(row))}</th>"
+            f"<tr><th scope='row'>{escape(printable(row))}</th>"
             + "".join(f"<td>{escape(text)}</td>" for text in texts)
             + "</tr>"
             for row, texts in zip(self.row_values, self.texts(), strict=True)
@@ -138,27 +137,25 @@ class Pivot:
 
 
 def pivot_of(
-    settings: Sequence[Setting],
-    results: Results,
-    seconds: Seconds,
+    matrix: ResultMatrix,
     *,
     rows: str,
     columns: str,
     metric: str,
-    value: str,
-    confidence: float,
-    resamples: int,
+    value: str = PIVOT_VALUES[0],
+    settings: Sequence[int] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
 ) -> Pivot:
-    """The table of two axes; a setting in which an axis has no effect stands under "–".
+    """The table of two axes; a setting in which an axis has no effect is under "–".
 
     Args:
-        settings: The settings.
-        results: What they are settings of.
-        seconds: What was measured.
+        matrix: The results.
         rows: The axis of the rows.
         columns: The axis of the columns.
         metric: A metric, or one of `COSTS`.
         value: One of `PIVOT_VALUES`.
+        settings: The numbers of the settings; all by default.
         confidence: How often an interval holds the truth.
         resamples: How many samples are drawn.
 
@@ -166,14 +163,14 @@ def pivot_of(
         OptionError: There is no such value.
     """
     check_choice("value", value, PIVOT_VALUES)
-    members: dict[tuple[Any, Any], list[Setting]] = {}
-    for setting in settings:
-        place = setting.values.get(rows, _NO_EFFECT), setting.values.get(columns, _NO_EFFECT)
-        members.setdefault(place, []).append(setting)
+    members: dict[tuple[Any, Any], list[int]] = {}
+    for number in range(len(matrix.settings)) if settings is None else settings:
+        values = matrix.settings[number].values
+        members.setdefault((values.get(rows, _NO_EFFECT), values.get(columns, _NO_EFFECT)), []).append(number)
     cells = {
         place: cell
         for place, some in members.items()
-        if (cell := _cell(some, results, seconds, metric, confidence=confidence, resamples=resamples)) is not None
+        if (cell := _cell(matrix, some, metric, confidence=confidence, resamples=resamples)) is not None
     }
     return Pivot(
         rows=rows,
@@ -187,32 +184,27 @@ def pivot_of(
 
 
 def _cell(
-    settings: Sequence[Setting], results: Results, seconds: Seconds, metric: str, *, confidence: float, resamples: int
+    matrix: ResultMatrix, settings: Sequence[int], metric: str, *, confidence: float, resamples: int
 ) -> PivotCell | None:
-    by_data: dict[Any, list[Setting]] = {}
-    for setting in settings:
-        by_data.setdefault(setting.values["data"], []).append(setting)
-    values: dict[str, float] = {}
-    count = lacking = 0
+    by_data: dict[Any, list[int]] = {}
+    for number in settings:
+        by_data.setdefault(matrix.settings[number].values["data"], []).append(number)
+    of_all = matrix.setting_values(metric)
+    values = np.full(len(matrix.questions), np.nan)
+    count = lacking = asked = 0
     for some in by_data.values():
-        having = [found for setting in some if (found := values_by_question(setting, metric, seconds))]
+        having = [number for number in some if not np.isnan(of_all[number]).all()]
+        cells = [matrix.status[list(matrix.settings[number].cells)] for number in some]
         count += len(having)
-        lacking += sum(map(_unanswered, some))
+        lacking += sum(not np.any(status == ANSWERED) for status in cells)
+        asked += max(int(np.sum(row != NOT_ASKED)) for status in cells for row in status)
         if having:
-            values |= mean_over(having)
-    if not values:
+            means = mean_over(of_all[having])
+            values = np.where(np.isnan(means), values, means)
+    if np.isnan(values).all():
         return None
-    (array,), clusters = as_arrays([values], results.clusters)
-    return PivotCell(
-        summary=summarise(array, clusters, confidence=confidence, resamples=resamples),
-        settings=count,
-        lacking=lacking,
-        asked=sum(max(cell.asked for one in some for cell in one.cells) for some in by_data.values()),
-    )
-
-
-def _unanswered(setting: Setting) -> bool:
-    return all(answer.failed for cell in setting.cells for answer in cell.answers.values())
+    summary = summarise(values, matrix.clusters, confidence=confidence, resamples=resamples)
+    return PivotCell(summary=summary, settings=count, lacking=lacking, asked=asked)
 
 
 def _centre(summary: Summary, value: str) -> float | None:

@@ -1,0 +1,236 @@
+"""Which setting is best: the highest one and whether that is shown, the economical one, and the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
+from oprag.compare.analysis.settings import asks_model
+from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.wording import setting_name
+from oprag.compare.stats.difference import Difference, paired_difference
+from oprag.compare.stats.summary import Summary
+from oprag.errors import OptionError
+
+__all__ = ["Best", "Choice", "best_of", "choose_economical", "pareto_front"]
+
+_TOLD = 3  # others that are named in a sentence
+_ALIKE = 1.01
+"""Settings with up to so many times the fewest tokens have as many: orders differ by a mark or a word at one budget."""
+_OF_ALIKE = "; of those with as many tokens, to one part in a hundred, the one in source order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best:
+    """The setting with the highest scores, and how sure it is that it is the best one.
+
+    Attributes:
+        metric: The metric.
+        setting: The setting that is highest.
+        summary: Its scores.
+        shown: Whether each of the others is shown to be worse. Where this is False, it is the highest and no more:
+            with other questions another one might be.
+        others: The highest setting compared with each of the other ones (`baseline`), the nearest first.
+        tied: The settings that have the same score in every question, as every order has of `evidence_coverage`.
+        comparisons: The number of comparisons that p-values are corrected for.
+        axes: The axes in which settings differ.
+    """
+
+    metric: str
+    setting: SettingSummary
+    summary: Summary
+    shown: bool
+    others: tuple[SettingDifference, ...] = field(repr=False)
+    tied: tuple[SettingSummary, ...] = field(repr=False)
+    comparisons: int
+    axes: tuple[str, ...] = field(repr=False)
+
+    @property
+    def rivals(self) -> tuple[SettingDifference, ...]:
+        """Those of the others that are not shown to be worse, the nearest first."""
+        return tuple(other for other in self.others if not other.difference.shown_higher)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the setting on the axes in which settings differ."""
+        return {name: self.setting.values[name] for name in self.axes if name in self.setting.values}
+
+    def describe(self) -> str:
+        """One sentence: the highest setting, and whether it is shown to be better than the others."""
+        text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.describe()}"
+        if self.tied:
+            text += f", tied in every question with {_listed([self._named(one) for one in self.tied])}"
+        if not self.others:
+            return text if self.tied else f"{text}, n = {self.summary.n:,}; there is nothing to compare it with"
+        told = self.others[:1] if self.shown else self.rivals[:_TOLD]
+        count, rivals = len(self.others), len(self.rivals)
+        corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
+        if count == 1:
+            than = f"the other{corrected}: "
+        elif self.shown:
+            than = f"each of the {count:,} others{corrected}; the nearest is "
+        else:
+            than = f"{'any' if rivals == count else f'{rivals:,}'} of the {count:,} others{corrected}: "
+        text += f", and is {'' if self.shown else 'not '}shown to be better than {than}"
+        named = [f"{self._named(one.baseline)} ({one.describe()})" for one in told]
+        return text + _listed(named, 0 if self.shown else rivals - len(told))
+
+    def _named(self, setting: Any) -> str:
+        return setting_name(setting.values, self.axes) or "the only setting"
+
+
+def _listed(texts: Sequence[str], more: int | None = None) -> str:
+    """The first few, and how many more there are."""
+    more = max(0, len(texts) - _TOLD) if more is None else more
+    return "; ".join([*texts[:_TOLD], *([f"and {more:,} more"] if more else [])])
+
+
+def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
+    """The setting with the highest scores, compared with every other one, question by question.
+
+    It is judged as a point of a curve is (`oprag.compare.analysis.curves`): shown to be better only where all paired
+    differences have intervals above 0, and corrected p-values below 1 - confidence. Settings with the
+    same score in every question cannot be told apart, and are no rivals.
+
+    Args:
+        settings: The settings, of one data set, since the questions of several differ.
+        metric: The metric.
+        axes: The axes in which settings differ.
+        family: The comparisons that p-values are corrected for.
+
+    Raises:
+        OptionError: There are no scores of the metric.
+    """
+    scored = [setting for setting in settings if metric in setting.scores]
+    if not scored:
+        raise OptionError(f"there are no scores of {metric!r}", metric)
+    top = scored[highest([setting.by_question(metric) for setting in scored])]
+    found = {
+        other.number: SettingDifference(
+            metric=metric,
+            setting=top.setting,
+            baseline=other.setting,
+            difference=family.compare(top.number, other.number),
+        )
+        for other in scored
+        if other is not top
+    }
+    others = sorted(
+        (one for one in found.values() if not one.difference.tied),
+        key=lambda one: -1.0 if one.difference.mean is None else one.difference.mean,
+    )
+    return Best(
+        metric=metric,
+        setting=top,
+        summary=top.scores[metric],
+        shown=bool(others) and all(one.difference.shown_higher for one in others),
+        others=tuple(others),
+        tied=tuple(one for one in scored if one is not top and found[one.number].difference.tied),
+        comparisons=family.comparisons,
+        axes=tuple(axes),
+    )
+
+
+class Choice(NamedTuple):
+    """The setting that is worth deploying.
+
+    Attributes:
+        setting: The setting.
+        why: Why it is, in words.
+    """
+
+    setting: SettingSummary
+    why: str
+
+
+def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str]) -> Choice:
+    """The setting with the fewest tokens that is at most one standard error behind the highest one.
+
+    Of models that are hardly worse than the best one it is the smallest (the one-standard-error rule, Breiman,
+    Friedman, Olshen and Stone 1984, Classification and Regression Trees, 3.4.3). The error is that of the difference,
+    question by question, not that of the highest mean as in the book: all settings were asked the same questions, hard
+    and easy ones. The tokens are those that the model read and wrote; without a model those of the context. Of settings
+    that take as many, to one part in a hundred, it is the one in source order. The random order is a control, and is
+    chosen where there is no other one alone.
+
+    Args:
+        settings: The settings, each with scores of the metric.
+        metric: The metric.
+        axes: The axes by which settings are named.
+    """
+    # What a control scores is chance, and what is deployed should be better.
+    controls = [one for one in settings if one.values.get("order") == "random"]
+    settings = [one for one in settings if one.values.get("order") != "random"] or settings
+    scores = [one.by_question(metric) for one in settings]
+    top = highest(scores)
+    clusters = settings[top].matrix.clusters
+    behind = {
+        number: paired_difference(scores[top], other, clusters) for number, other in enumerate(scores) if number != top
+    }
+    near = [one for number, one in enumerate(settings) if number == top or _is_near(behind[number])]
+    most = _ALIKE * min(map(_tokens, near))
+    alike = [one for one in near if _tokens(one) <= most]
+    chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))
+
+    def score_at(setting: SettingSummary) -> str:
+        return f"{setting.scores[metric].describe()} at {setting_name(setting.values, axes)}"
+
+    if chosen is not settings[top]:
+        why = (
+            f"the fewest tokens of {len(near)} settings that are behind the highest {metric} "
+            f"({score_at(settings[top])}) by at most one standard error of the difference"
+        )
+    elif any(one.low is not None for one in behind.values()):
+        why = f"the highest {metric}; those with fewer tokens are behind it by more than one standard error"
+    else:
+        why = f"the highest {metric}; of so few questions nothing can be said of its error"
+    if any(_tokens(one) < _tokens(chosen) for one in near):
+        why += _OF_ALIKE
+    if (chance := _higher_control(controls, settings[top], metric)) is not None:
+        why += f"; the random order, a control, is higher still ({score_at(chance)})"
+    return Choice(chosen, why)
+
+
+def _higher_control(controls: Sequence[SettingSummary], top: SettingSummary, metric: str) -> SettingSummary | None:
+    """The control with the highest mean, if it is above the highest of what may be deployed."""
+    best = max(controls, key=lambda one: one.scores[metric].mean or 0.0, default=top)
+    return best if (best.scores[metric].mean or 0.0) > (top.scores[metric].mean or 0.0) else None
+
+
+def _is_near(one: Difference) -> bool:
+    """Whether it is as high as the highest, or behind it by at most the standard error of the mean difference."""
+    if one.mean is None or one.mean <= 0:
+        return one.mean is not None
+    # Of a 95 % interval, about 1.96 standard errors to each side.
+    return one.low is not None and one.high is not None and one.mean <= (one.high - one.low) / (2 * 1.96)
+
+
+def _tokens(setting: SettingSummary) -> float:
+    """The tokens that a model read and wrote, or those of the context where none was asked."""
+    return setting.cost("tokens" if asks_model(setting) else "context_tokens") or 0.0
+
+
+def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
+    """Which points no other one beats: none has a score at least as high at a cost at most as high, one of them better.
+
+    It is about the numbers as they are: two points of the front need not be shown to differ.
+
+    Args:
+        scores: The score of each point; more is better.
+        costs: Its cost; less is better.
+
+    Returns:
+        The places of these points from the cheapest to the dearest; equal points are all there.
+
+    Example:
+        >>> pareto_front(scores=[0.5, 0.4, 0.7, 0.6], costs=[10, 20, 90, 40])
+        [0, 3, 2]
+    """
+    front: list[int] = []
+    for place in sorted(range(len(scores)), key=lambda number: (costs[number], -scores[number])):
+        last = front[-1] if front else None
+        if last is None or scores[place] > scores[last] or (scores[place], costs[place]) == (scores[last], costs[last]):
+            front.append(place)
+    return front

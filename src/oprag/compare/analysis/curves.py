@@ -1,0 +1,167 @@
+"""Curves over an axis of numbers, and their sweet spots: the value that is shown to be better than all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
+from oprag.compare.analysis.settings import curves_along
+from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.wording import setting_name
+from oprag.compare.stats.summary import Summary
+
+__all__ = ["Curve", "CurvePoint", "curves_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """A point of a curve.
+
+    Attributes:
+        value: The value of the axis.
+        setting: The setting that it is.
+        summary: Its scores, over all questions that have one.
+    """
+
+    value: Any
+    setting: SettingSummary
+    summary: Summary
+
+    @property
+    def context_tokens(self) -> float | None:
+        """The mean of the tokens of the context; None without one."""
+        return self.setting.cost("context_tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """What can be said about the best value of an axis, where settings are alike but for it.
+
+    The highest of several means is high by chance too. So a sweet spot is named only where its paired difference to
+    every other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence,
+    corrected for all comparisons of the experiment in the metric. Of experiments in which all settings are the same,
+    one in twenty has a sweet spot at most.
+
+    Attributes:
+        axis: The axis.
+        metric: The metric.
+        values: What is the same on the whole curve.
+        points: The points that have scores, from the least value to the largest.
+        sweet_spot: The highest point, where every other one is shown to be worse; None where the curve is flat.
+        contenders: The highest point, and those that are not shown to be worse.
+        highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
+            most of them, where points lack questions).
+        behind: The highest point compared with each of the others (`baseline`), in the sequence of the points.
+        comparisons: The number of comparisons that p-values are corrected for.
+        unscored: The values at which there are no scores, since everything failed or was not tried yet. They play no
+            part.
+        exhausted: Whether at the largest value everything is read that there is, so that no larger one could be better.
+    """
+
+    axis: str
+    metric: str
+    values: Mapping[str, Any]
+    points: tuple[CurvePoint, ...]
+    sweet_spot: CurvePoint | None
+    contenders: tuple[CurvePoint, ...]
+    highest: CurvePoint = field(repr=False)
+    behind: tuple[SettingDifference, ...] = field(repr=False)
+    comparisons: int = 0
+    unscored: tuple[Any, ...] = ()
+    exhausted: bool = False
+
+    def describe(self) -> str:
+        """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
+        there = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest.value)}"
+        if not self.behind:
+            text = f"nothing to compare: {there} is the only point with scores, n = {self.highest.summary.n:,}"
+        elif self.sweet_spot is not None:
+            nearest = self._nearest(self.behind)
+            text = (
+                f"sweet spot at {self._named(self.sweet_spot.value)}: {there} is above every other point, the nearest "
+                f"being {self._named(nearest.baseline_value)} ({self._told(nearest)})"
+            )
+            if self.sweet_spot is self.points[0] or self.sweet_spot is self.points[-1]:
+                end = "largest" if self.sweet_spot is self.points[-1] else "smallest"
+                beyond = (
+                    "holds everything there is, so nothing lies beyond"
+                    if self.exhausted and end == "largest"
+                    else f"is the {end} value tried, so the peak may lie beyond"
+                )
+                text += f"; it {beyond}"
+        else:
+            nearest = self._nearest([one for one in self.behind if not one.difference.shown_higher])
+            text = (
+                f"flat {self._range()}: {there} is the highest, and is not shown to be above "
+                f"{self._named(nearest.baseline_value)} ({self._told(nearest)})"
+            )
+            if worse := [one.baseline_value for one in self.behind if one.difference.shown_higher]:
+                text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
+        if self.unscored:
+            text += f"; no scores at {', '.join(map(self._named, self.unscored))}"
+        return text
+
+    def _told(self, behind: SettingDifference) -> str:
+        several = behind.difference.adjusted_p is not None and self.comparisons > 1
+        corrected = f", corrected for {self.comparisons:,} comparisons" if several else ""
+        return f"{behind.describe()}{corrected}"
+
+    def _named(self, value: Any) -> str:
+        return setting_name({self.axis: value}, [self.axis])
+
+    def _nearest(self, behind: Sequence[SettingDifference]) -> SettingDifference:
+        return min(behind, key=lambda one: float("inf") if one.difference.mean is None else one.difference.mean)
+
+    def _range(self) -> str:
+        points = self.contenders
+        places = [number for number, point in enumerate(self.points) if point in points]
+        if all(after - before == 1 for before, after in pairwise(places)):
+            return f"between {self._named(points[0].value)} and {self._named(points[-1].value)}"
+        return f"over {', '.join(self._named(point.value) for point in points)}"
+
+
+def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family: ComparisonFamily) -> list[Curve]:
+    """The curves over an axis of numbers that have scores of a metric, in the sequence of the grid."""
+    found: list[Curve] = []
+    for values, numbers in curves_along(settings, axis):
+        members = [settings[number] for number in numbers]
+        points = [
+            CurvePoint(value=one.values[axis], setting=one, summary=one.scores[metric])
+            for one in members
+            if metric in one.scores
+        ]
+        if not points:
+            continue
+        top = points[highest([point.setting.by_question(metric) for point in points])]
+        behind = {
+            point.setting.number: SettingDifference(
+                metric=metric,
+                setting=top.setting.setting,
+                baseline=point.setting.setting,
+                difference=family.compare(top.setting.number, point.setting.number),
+                axis=axis,
+            )
+            for point in points
+            if point is not top
+        }
+        contenders = tuple(
+            point for point in points if point is top or not behind[point.setting.number].difference.shown_higher
+        )
+        found.append(
+            Curve(
+                axis=axis,
+                metric=metric,
+                values=values,
+                points=tuple(points),
+                sweet_spot=top if behind and len(contenders) == 1 else None,
+                contenders=contenders,
+                highest=top,
+                behind=tuple(behind.values()),
+                comparisons=family.comparisons,
+                unscored=tuple(one.values[axis] for one in members if metric not in one.scores),
+            )
+        )
+    return found

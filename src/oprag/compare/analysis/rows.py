@@ -1,0 +1,172 @@
+"""Settings and answers as rows of plain values, each row with the same columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any
+
+from oprag.compare.analysis.matrix import PHASES, CellInfo, ResultMatrix
+from oprag.compare.analysis.settings import HasValues, varying_axes
+from oprag.compare.analysis.summary import TAKEN, SettingSummary
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import Measurement
+from oprag.compare.spec.axes import AVERAGED, axes
+
+__all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_columns", "setting_rows"]
+
+_ALWAYS = ("method", "order", "k", "data", "model", "embedder")
+_COUNTS = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
+_USED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
+
+_QUESTION = ("question_id", "question", "gold_answers", "documents")
+_ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls")
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
+_CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
+TEXTS = (*_QUESTION, "status", "answer", "error", "message", "route")
+"""The columns that hold text; all others but axes hold numbers."""
+_MEASURED = ("seconds", "cpu_percent", "peak_memory_bytes")
+
+
+def axis_columns(settings: Sequence[HasValues]) -> list[str]:
+    """The axes in which settings differ, then those that are not the default."""
+    differ, same = varying_axes(settings)
+    known = axes()
+    return [
+        *differ,
+        *(name for name, value in same.items() if name in _ALWAYS or (value != known[name].default)),
+    ]
+
+
+def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each setting.
+
+    Args:
+        settings: The settings.
+        names: The axes that are columns.
+    """
+    metrics = list(dict.fromkeys(name for one in settings for name in one.scores))
+    priced = any("money" in one.per_answer for one in settings)
+    made = [{**_plain(one, names, metrics, priced=priced), **_of_phases(one)} for one in settings]
+    columns = setting_columns(made)
+    return [{name: row.get(name) for name in columns} for row in made]
+
+
+def setting_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns that some row has, in their sequence."""
+    return list(dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row))
+
+
+def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str], *, priced: bool) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: setting.values.get(name) for name in names}
+    for metric in metrics:
+        summary = setting.scores.get(metric)
+        plain |= {
+            metric: summary and summary.mean,
+            f"{metric}_low": summary and summary.low,
+            f"{metric}_high": summary and summary.high,
+            f"{metric}_median": summary and summary.median,
+            f"{metric}_sd": summary and summary.standard_deviation,
+            f"{metric}_n": summary.n if summary else 0,
+        }
+    plain |= {name: getattr(setting, name) for name in _COUNTS}
+    return plain | {name: setting.cost(name) for name in (*TAKEN, "tokens", *(["money"] if priced else []))}
+
+
+def _of_phases(setting: SettingSummary) -> dict[str, Any]:
+    if not setting.phases:
+        return {}
+    plain: dict[str, Any] = {"seconds": setting.cost("seconds")}
+    for name, phase in setting.phases.items():
+        plain |= {
+            f"{name}_seconds": phase.seconds.mean,
+            f"{name}_seconds_median": phase.seconds.median,
+            f"{name}_seconds_sd": phase.seconds.standard_deviation,
+        }
+        plain |= {f"{name}_{what}": getattr(phase, what) for what in _USED}
+    return plain
+
+
+def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
+    """The columns of answers.
+
+    Args:
+        matrix: The results.
+        names: The axes that are columns.
+    """
+    taken = [f"{phase}_{what}" for phase in PHASES for what in _MEASURED] if matrix.phase_use else []
+    return [*names, *_averaged(matrix), *_QUESTION, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *taken]
+
+
+def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A row for each answer and each failure, cell by cell in the sequence of the grid.
+
+    Args:
+        matrix: The results.
+        path: The results file; it is read while rows are taken.
+        names: The axes that are columns.
+
+    Raises:
+        ResultsFileError: There is no such file, or it is damaged or another one.
+    """
+    columns = answer_columns(matrix, names)
+    averaged = _averaged(matrix)
+    effective = {cell: setting.values for setting in matrix.settings for cell in setting.cells}
+    with ResultsReader(path, matrix.experiment) as reader:
+        places = {cell.key: place for place, cell in enumerate(reader.cells)}
+        taken = _measured(reader) if matrix.phase_use else {}
+        for number, cell in enumerate(matrix.cells):
+            fixed = {name: effective[number].get(name) for name in names}
+            fixed |= {name: _averaged_value(cell, name) for name in averaged}
+            for question, row in sorted(_rows(reader, places[cell.key]).items()):
+                known = {**row, **fixed, **taken.get((cell.key, reader.questions[question].key), {})}
+                yield {name: known.get(name) for name in columns}
+
+
+def _averaged(matrix: ResultMatrix) -> list[str]:
+    """The seed and the repeat, where cells differ in them."""
+    return [name for name in AVERAGED if len({_averaged_value(cell, name) for cell in matrix.cells} - {None}) > 1]
+
+
+def _averaged_value(cell: CellInfo, name: str) -> Any:
+    return None if name == "seed" and cell.values["order"] != "random" else cell.values[name]
+
+
+def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
+    """What is known of each answer and its question, with its scores, by the place of the question."""
+    texts = {text.question: text.text for text in reader.answer_texts(cells=[cell])}
+    found: dict[int, dict[str, Any]] = {}
+    for answer in reader.answers([cell]):
+        question = reader.questions[answer.question]
+        found[answer.question] = {
+            "question_id": question.name,
+            "question": question.question,
+            "gold_answers": question.answers,
+            "documents": question.documents,
+            "status": "failed" if answer.failed else "answered",
+            "answer": None if answer.failed else texts[answer.question],
+            "tokens": answer.input_tokens + answer.output_tokens,
+            **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
+            "notes": [*answer.notes],
+        }
+    for _, place, metric, value in reader.scores([cell]):
+        found[place][metric] = value
+    return found
+
+
+def _measured(reader: ResultsReader) -> dict[tuple[str, str], dict[str, float]]:
+    """The means of what was measured, and the most memory, by the keys of cell and question."""
+    attempts: dict[tuple[str, str, str], list[Measurement]] = {}
+    for one in reader.measurements():
+        attempts.setdefault((one.cell, one.question, one.phase), []).append(one)
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for (cell, question, phase), some in attempts.items():
+        found.setdefault((cell, question), {}).update(
+            {
+                f"{phase}_seconds": fsum(one.seconds for one in some) / len(some),
+                f"{phase}_cpu_percent": fsum(one.cpu_percent for one in some) / len(some),
+                f"{phase}_peak_memory_bytes": max(one.peak_memory_bytes for one in some),
+            }
+        )
+    return found

@@ -1,0 +1,266 @@
+"""Settings in a few figures: what each scored, with its intervals, and what its answers took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import fsum
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from oprag.compare.analysis.matrix import ANSWERED, FAILED, NOT_ASKED, PHASES, SECONDS, ResultMatrix
+from oprag.compare.analysis.settings import Setting
+from oprag.compare.db.records import Phase
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray
+from oprag.compare.stats.summary import Summary, summarise
+from oprag.methods.answering import CUT_SHORT, EMPTY
+
+__all__ = ["MANY", "TAKEN", "PhaseSummary", "SettingSummary", "faults", "measured_how"]
+
+TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
+"""What answers take, besides money and time."""
+
+MANY = 0.1
+"""The share of answers that may be empty, or cut short, before a setting is marked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseSummary:
+    """What one phase of the answers of a setting took.
+
+    Attributes:
+        seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
+        cpu_percent: The mean share of the usable cores that it used.
+        peak_memory_bytes: The most resident memory.
+        memory_growth_bytes: The most by which it grew.
+    """
+
+    seconds: Summary
+    cpu_percent: float
+    peak_memory_bytes: int
+    memory_growth_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class SettingSummary:
+    """What one setting scored, and what it took.
+
+    Intervals are drawn when they are looked at, and once.
+
+    Attributes:
+        matrix: The results that it is a setting of.
+        number: Its number among the settings of the matrix.
+        confidence: How often an interval holds the truth.
+        resamples: How many samples intervals are drawn from.
+        known: The summaries of scores that were made already, by metric.
+    """
+
+    matrix: ResultMatrix = field(repr=False)
+    number: int
+    confidence: float = 0.95
+    resamples: int = RESAMPLES
+    known: dict[str, Summary] = field(default_factory=dict, repr=False)
+
+    @property
+    def setting(self) -> Setting:
+        """Its values, and the numbers of its cells."""
+        return self.matrix.settings[self.number]
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values of the axes that have an effect, but for the seed and the repeat."""
+        return self.setting.values
+
+    @property
+    def cells(self) -> int:
+        """How many cells it is: one for each seed of a random order, and each repeat."""
+        return len(self.setting.cells)
+
+    @cached_property
+    def asked(self) -> int:
+        """How many questions its cells ask, together."""
+        return int(np.sum(self._status != NOT_ASKED))
+
+    @cached_property
+    def answered(self) -> int:
+        """How many of them have an answer."""
+        return int(np.sum(self._status == ANSWERED))
+
+    @cached_property
+    def failed(self) -> int:
+        """How many failed. They have no score, and no part in any mean."""
+        return int(np.sum(self._status == FAILED))
+
+    @property
+    def left(self) -> int:
+        """How many questions were not tried."""
+        return self.asked - self.answered - self.failed
+
+    @cached_property
+    def scores(self) -> Mapping[str, Summary]:
+        """A summary of the score of each metric, over questions.
+
+        Where there are several cells, the score of a question is the mean over them, and one that lacks in any of them
+        is left out.
+        """
+        there = [name for name in self.matrix.metrics if self._has(name).any()]
+        return _Scores(there, self._summary, self.known)
+
+    @cached_property
+    def per_answer(self) -> Mapping[str, float]:
+        """The mean of calls, of tokens and of money of the answers, as if each cell were alone.
+
+        Those of models lack where none is asked, and money where the model has no price.
+        """
+        found: dict[str, float] = {}
+        for name in (*TAKEN, "money"):
+            values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
+            if known := values[~np.isnan(values)].tolist():
+                found[name] = fsum(known) / len(known)
+        return found
+
+    @cached_property
+    def notes(self) -> Mapping[str, int]:
+        """How many answers have each note, such as that the reply was empty."""
+        found: Counter[str] = Counter()
+        for cell in self.setting.cells:
+            for question, notes in self.matrix.notes_of(cell):
+                if self.matrix.status[cell, question] == ANSWERED:
+                    found.update({*notes})
+        return dict(found)
+
+    @cached_property
+    def routes(self) -> Mapping[str, int]:
+        """How many answers went which way, of a method that has several."""
+        return dict(Counter(route for cell in self.setting.cells for _, route in self.matrix.routes_of(cell)))
+
+    @cached_property
+    def phases(self) -> Mapping[Phase, PhaseSummary]:
+        """What was measured of each phase of its answers."""
+        found: dict[Phase, PhaseSummary] = {}
+        for phase in PHASES:
+            use = [used for cell in self.setting.cells if (used := self.matrix.phase_use.get((cell, phase)))]
+            seconds = self.by_question(f"{phase}_seconds")
+            if use and not np.isnan(seconds).all():
+                found[phase] = PhaseSummary(
+                    seconds=summarise(seconds, confidence=self.confidence, resamples=self.resamples),
+                    cpu_percent=fsum(one.cpu_percent for one in use) / sum(one.attempts for one in use),
+                    peak_memory_bytes=max(one.peak_memory_bytes for one in use),
+                    memory_growth_bytes=max(one.memory_growth_bytes for one in use),
+                )
+        return found
+
+    @property
+    def cores(self) -> tuple[str, ...]:
+        """The cores that could be used, of each run that measured any of it.
+
+        Such as "2 of 64 (limit of the container)".
+        """
+        cores = self.matrix.cores
+        return tuple(sorted({told for cell in self.setting.cells for told in cores.get(cell, ())}))
+
+    @property
+    def cut_short(self) -> int:
+        """How many answers have a reply that was cut at the model's limit of output tokens."""
+        return self.notes.get(CUT_SHORT, 0)
+
+    @property
+    def empty(self) -> int:
+        """How many answers are empty since the model's reply was."""
+        return self.notes.get(EMPTY, 0)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether so many answers are empty or cut short that its scores are about that."""
+        return max(self.cut_short, self.empty) > MANY * self.answered
+
+    def lacks(self, metric: str) -> bool:
+        """Whether a metric has a score of fewer questions than have an answer.
+
+        Args:
+            metric: The name of the metric.
+        """
+        return metric in self.scores and int(self._has(metric).sum()) * self.cells < self.answered
+
+    def by_question(self, name: str) -> FloatArray:
+        """The value of each question of the matrix, averaged over the cells; NaN where it has none.
+
+        Args:
+            name: The name of a metric, or a cost such as "tokens" or "seconds".
+        """
+        return self.matrix.setting_values(name)[self.number]  # type: ignore[no-any-return]
+
+    def cost(self, name: str) -> float | None:
+        """What an answer costs in the mean; None where it is not known.
+
+        Args:
+            name: One of `COSTS`: tokens (read and written), one kind of them, calls, money, or seconds.
+        """
+        if name == "tokens":
+            read, written = (self.per_answer.get(which) for which in ("input_tokens", "output_tokens"))
+            return None if read is None or written is None else read + written
+        if name in SECONDS:
+            # Not the sum of the means of the phases: questions that ask no model have one phase alone.
+            known = self.by_question(name)[self._has(name)].tolist()
+            return fmean(known) if known else None
+        return self.per_answer.get(name)
+
+    def _summary(self, metric: str) -> Summary:
+        return summarise(
+            self.by_question(metric), self.matrix.clusters, confidence=self.confidence, resamples=self.resamples
+        )
+
+    def _has(self, name: str) -> Any:
+        return ~np.isnan(self.by_question(name))
+
+    @property
+    def _status(self) -> Any:
+        return self.matrix.status[list(self.setting.cells)]
+
+
+class _Scores(Mapping[str, Summary]):
+    """Summaries that are made when they are looked at, and once."""
+
+    def __init__(
+        self, metrics: Collection[str], summarised: Callable[[str], Summary], known: dict[str, Summary]
+    ) -> None:
+        self._metrics = metrics
+        self._summarised = summarised
+        self._known = known
+
+    def __getitem__(self, metric: str) -> Summary:
+        if metric not in self._metrics:
+            raise KeyError(metric)
+        if metric not in self._known:
+            self._known[metric] = self._summarised(metric)
+        return self._known[metric]
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self._metrics
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+
+def faults(settings: Collection[SettingSummary]) -> str:
+    """How many answers of settings are cut short or empty, in words; nothing where none is."""
+    answered = sum(one.answered for one in settings)
+    counts = {"cut short": sum(one.cut_short for one in settings), "empty": sum(one.empty for one in settings)}
+    told = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"of {answered:,} answers {told}" if told else ""
+
+
+def measured_how(settings: Collection[SettingSummary]) -> str:
+    """What the figures of processor and memory are, in a sentence each."""
+    cores = " or ".join(sorted({told for one in settings for told in one.cores}))
+    return (
+        f"CPU is the share of the usable cores{cores and f', {cores}'}. "
+        "Memory was sampled every 10 ms; a shorter peak can be missed."
+    )

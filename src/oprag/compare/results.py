@@ -1,0 +1,685 @@
+"""Running an experiment from Python, and its results: a table to look at, to take further, and to ask what is best."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from html import escape
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from oprag.compare.analysis.best import Best, best_of, pareto_front
+from oprag.compare.analysis.curves import Curve, curves_of
+from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
+from oprag.compare.analysis.matrix import COSTS, SECONDS, ResultMatrix, read_matrix
+from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
+from oprag.compare.analysis.rows import (
+    TEXTS,
+    answer_columns,
+    answer_rows,
+    axis_columns,
+    setting_columns,
+    setting_rows,
+)
+from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
+from oprag.compare.analysis.summary import SettingSummary, faults
+from oprag.compare.analysis.wording import aligned, printable, setting_name
+from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
+from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
+from oprag.compare.spec.axes import check_axis
+from oprag.compare.spec.experiment import Experiment
+from oprag.compare.stats.resampling import RESAMPLES
+from oprag.errors import OptionError
+from oprag.files.writing import FileKind, check_target
+from oprag.masking import describe
+from oprag.options import check_choice, check_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from oprag.compare.running.report import RunReport, Watch
+
+__all__ = ["File", "Results", "compare"]
+
+File = str | os.PathLike[str]
+
+_MOST = 60
+"""Settings that Python prints."""
+
+
+def compare(
+    experiment: Experiment | File,
+    path: File | None = None,
+    *,
+    retry_failed: bool = False,
+    watch: Watch | None = None,
+    trust: bool = False,
+) -> Results:
+    """Run an experiment from where earlier runs left it, and give its results.
+
+    Args:
+        experiment: The experiment, or a TOML file that describes one.
+        path: The results file; made where it is missing. By default the TOML file with the ending .db.
+        retry_failed: Whether questions that failed before are tried again.
+        watch: Told how far it is.
+        trust: Whether the TOML file may run code and reach other hosts and folders, see `Experiment.from_file`.
+
+    Returns:
+        The results. Their `run` says how the run ended: not all that was asked need be there.
+
+    Raises:
+        OptionError: An experiment that is in no file needs a path.
+        ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` where its file
+            needs trust.
+        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
+        MissingExtraError: Something that it needs is not installed.
+    """
+    from oprag.compare.running.run import run
+
+    if not isinstance(experiment, Experiment):
+        file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
+        path = Path(file).with_suffix(".db") if path is None else path
+    if path is None:
+        raise OptionError("path must name the results file, since the experiment is in no file itself", path)
+    report = run(experiment, path, retry_failed=retry_failed, watch=watch)
+    return Results(read_matrix(path, experiment.name), path, run=report)
+
+
+class Results(Sequence[Mapping[str, Any]]):
+    """The results of an experiment: a sequence of rows, one a setting, in the sequence of the grid.
+
+    Settings are cells that differ in nothing but the seed of the random order, or the repeat. `results[0]` is a row,
+    `results["token_f1"]` a column. It is what was in the file when it was opened; `Results.open` reads one.
+
+    A row has the axes in which settings differ, then those that are not the default, and always the method, the order,
+    k, the data, the model and the embedder; of each metric the mean, its interval, the median, the standard deviation
+    and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
+    `token_f1_n`); how many answers there are; the means of what an answer took; its cost, where models have prices;
+    and, where it was measured, its seconds, processor and memory. None says that there is no such value (tokens of a
+    model that was not asked), that an axis has no effect, or that the value is none.
+
+    Intervals are drawn when they are looked at, from documents where a data set has ten or more, else from questions.
+
+    Args:
+        matrix: All that was scored and spent.
+        path: The results file.
+        confidence: How often an interval holds the truth.
+        resamples: How many samples intervals and p-values are drawn from.
+        run: What a run did.
+        settings: What each setting scored and took, where it is at hand.
+        axis_names: The axes that are columns in any case.
+
+    Attributes:
+        matrix: All that was scored and spent, for each question in each cell.
+        path: The results file.
+        run: What the run did that these are the results of; None where a file was opened.
+        settings: What each setting scored and took.
+        axis_columns: The axes that are columns.
+
+    Raises:
+        OptionError: The confidence or the resamples cannot be.
+    """
+
+    def __init__(
+        self,
+        matrix: ResultMatrix,
+        path: File,
+        *,
+        confidence: float = 0.95,
+        resamples: int = RESAMPLES,
+        run: RunReport | None = None,
+        settings: Iterable[SettingSummary] | None = None,
+        axis_names: Sequence[str] = (),
+    ) -> None:
+        _check_resampling(confidence, resamples)
+        self.matrix = matrix
+        self.path = Path(path)
+        self.confidence = confidence
+        self.resamples = resamples
+        self.run = run
+        if settings is None:
+            numbers = range(len(matrix.settings))
+            settings = (SettingSummary(matrix, number, confidence, resamples) for number in numbers)
+        self.settings = tuple(settings)
+        self.axis_columns = tuple(dict.fromkeys([*axis_columns(self.settings), *axis_names]))
+        self._families: dict[str, ComparisonFamily] = {}
+
+    @classmethod
+    def open(
+        cls, path: File, experiment: str | None = None, *, confidence: float = 0.95, resamples: int = RESAMPLES
+    ) -> Results:
+        """Read the results of an experiment from a file.
+
+        Args:
+            path: The results file.
+            experiment: The name of the experiment; not needed where the file has one alone.
+            confidence: How often an interval holds the truth.
+            resamples: How many samples intervals and p-values are drawn from.
+
+        Raises:
+            ExperimentError: There is no such experiment in the file, or several where none is named.
+            ResultsFileError: There is no such file, or it is damaged or another one.
+            OptionError: The confidence or the resamples cannot be.
+        """
+        return cls(read_matrix(path, experiment), path, confidence=confidence, resamples=resamples)
+
+    # What there is.
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment."""
+        return self.matrix.experiment
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that there are scores of: first those that the experiment names, in its sequence."""
+        there = self.matrix.metrics
+        asked = [name for name in self.matrix.described.get("metrics", ()) if name in there]
+        return tuple(dict.fromkeys([*asked, *there]))
+
+    @property
+    def metric(self) -> str:
+        """The metric that is meant where none is named: the first of which there are scores, and more is better.
+
+        Raises:
+            OptionError: There is none.
+        """
+        for name in self.metrics:
+            if more_is_better(name):
+                return name
+        there = f"; there are scores of {', '.join(self.metrics)}" if self.metrics else ""
+        raise OptionError(f"there are no scores of a metric of which more is better{there}", self.metrics)
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The axes in which settings differ."""
+        return tuple(varying_axes(self.settings)[0])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(setting_columns(self._rows))
+
+    @overload
+    def __getitem__(self, which: int) -> Mapping[str, Any]: ...
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[Mapping[str, Any]]: ...
+    @overload
+    def __getitem__(self, which: str) -> Sequence[Any]: ...
+    def __getitem__(self, which: int | slice | str) -> Any:
+        if not isinstance(which, str):
+            return self._rows[which]
+        if which not in self.columns:
+            raise OptionError(f"there is no column {which!r}; there are {', '.join(self.columns)}", which)
+        return [row[which] for row in self._rows]
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+    def compute(
+        self, metrics: Collection[str] | None = None, watch: Callable[[int, int], None] | None = None
+    ) -> Results:
+        """Draw the intervals of all settings now, which are else drawn when they are looked at.
+
+        Args:
+            metrics: The names of the metrics; all by default.
+            watch: Told for how many settings they are drawn, and how many there are.
+
+        Returns:
+            These results.
+        """
+        for done, setting in enumerate(self.settings, 1):
+            for metric in setting.scores:
+                if metrics is None or metric in metrics:
+                    setting.scores[metric]
+            if watch is not None:
+                watch(done, len(self))
+        return self
+
+    # What is asked of them.
+
+    def where(self, **values: Any) -> Results:
+        """The settings with these values alone. Their p-values are corrected for their own comparisons.
+
+        Args:
+            values: The value of an axis, or a list of values; such as `order="source"` or `k=[8, 16]`. Where an axis
+                has no effect its value is None, as in a row.
+
+        Raises:
+            OptionError: There is no such axis, no setting has such a value, or none has all of them.
+        """
+        kept = self.settings
+        for axis, value in values.items():
+            check_axis(axis)
+            wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+            known = list(dict.fromkeys(setting.values.get(axis) for setting in self.settings))
+            for one in wanted:
+                if not any(_same(other, one) for other in known):
+                    raise OptionError(f"no setting has {axis}={describe(one)}; there are {known}", value)
+            kept = tuple(one for one in kept if any(_same(one.values.get(axis), value) for value in wanted))
+        if not kept:
+            raise OptionError(f"no setting has all of {dict(values)}", values)
+        return self.select(kept)
+
+    def select(self, settings: Iterable[SettingSummary]) -> Results:
+        """Some of the settings alone, as `where` gives them.
+
+        Args:
+            settings: Settings of these results.
+        """
+        kept = sorted(settings, key=lambda one: one.number)
+        matrix = self.matrix.select([one.number for one in kept])
+        return Results(
+            matrix,
+            self.path,
+            confidence=self.confidence,
+            resamples=self.resamples,
+            run=self.run,
+            settings=(replace(one, matrix=matrix, number=number) for number, one in enumerate(kept)),
+            axis_names=self.axis_columns,
+        )
+
+    def best(self, metric: str | None = None) -> Best:
+        """The setting that scores highest, and whether every other one is shown to be worse.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Raises:
+            OptionError: There are no scores of it, more of it is not better, or they are of several data sets.
+        """
+        metric = self._scored(metric)
+        self._check_one_data_set("best()")
+        return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
+
+    def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
+        """The settings that none other beats: none has a score at least as high at a cost at most as high.
+
+        It is about means as they are; `best` and `curves` say which differences are shown.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+            cost: What an answer costs: tokens (read and written), one kind of them, calls, money, or seconds, where
+                they were measured. By default tokens, or context_tokens where some of the settings with scores ask no
+                model.
+
+        Returns:
+            Their rows, the cheapest first. Settings without a score or a cost have no part.
+
+        Raises:
+            OptionError: There is no such cost, or no setting with scores has it; or as in `best`.
+        """
+        metric = self._scored(metric)
+        self._check_one_data_set("pareto()")
+        cost, points = self._points(metric, cost)
+        front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
+        return [self[points[place][0].number] for place in front]
+
+    def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
+        """Two axes against each other.
+
+        Where several settings have the same two values, the value of each question is the mean over them.
+
+        Args:
+            rows: The axis of the rows.
+            columns: The axis of the columns.
+            metric: A metric, or a cost such as "tokens", "money" or "seconds"; by default `Results.metric`.
+            value: "median ± sd" and "mean [interval]", over questions; "mean", "median" or "n".
+
+        Raises:
+            OptionError: An axis, the metric or the value is unknown, or there is nothing of it.
+        """
+        check_axis(rows)
+        check_axis(columns)
+        if rows == columns:
+            raise OptionError(f"rows and columns must be two axes, got {describe(rows)} for both", columns)
+        metric = self.metric if metric is None else metric
+        if metric not in COSTS and metric not in self.metrics:
+            raise OptionError(f"there is no metric {metric!r}; there are {', '.join((*self.metrics, *COSTS))}", metric)
+        self._check_measured(metric)
+        return pivot_of(
+            self.matrix,
+            rows=rows,
+            columns=columns,
+            metric=metric,
+            value=value,
+            confidence=self.confidence,
+            resamples=self.resamples,
+        )
+
+    def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
+        """What can be said about the best value of an axis, for each curve over it: settings alike but for the axis.
+
+        Args:
+            axis: An axis of numbers, such as k, token_budget or a threshold.
+            metric: The metric; by default `Results.metric`.
+
+        Returns:
+            The curves that have scores of the metric, in the sequence of the grid.
+
+        Raises:
+            OptionError: The axis has no order, or more of the metric is not better.
+        """
+        check_ordered(axis)
+        metric = self._known(self.metric if metric is None else metric)
+        return curves_of(self.settings, axis, metric, self.family(metric)) if metric in self.metrics else []
+
+    def differences(
+        self,
+        axis: str = "order",
+        metrics: Collection[str] | None = None,
+        *,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> list[SettingDifference]:
+        """Every setting beside the one with the first value of an axis that is the same in all others that both have.
+
+        A method without a context, say, has no `k`, and so is beside every `k` of another method. p-values are
+        corrected for all comparisons of the experiment in the metric, those of other axes included, so that a pair of
+        settings has the same p-value here, in `curves`, in `best` and in the report.
+
+        Args:
+            axis: The axis.
+            metrics: The names of the metrics; all that there are scores of by default.
+            watch: Told how many differences are computed, and how many there are.
+
+        Raises:
+            OptionError: There is no such axis or metric.
+        """
+        check_axis(axis)
+        for name in metrics or ():
+            self._check_known(name)
+        names = [name for name in self.matrix.metrics if metrics is None or name in metrics]
+        pairs = self._pairs(axis)
+        settings = self.matrix.settings
+        found: list[SettingDifference] = []
+        for number, (metric, (first, other)) in enumerate(((name, pair) for name in names for pair in pairs), 1):
+            if any(metric in self.settings[one].scores for one in (first, other)):
+                found.append(
+                    SettingDifference(
+                        metric=metric,
+                        axis=axis,
+                        setting=settings[other],
+                        baseline=settings[first],
+                        difference=self.family(metric).compare(other, first),
+                    )
+                )
+            if watch is not None:
+                watch(number, len(names) * len(pairs))
+        return found
+
+    def count_pairs(self, axis: str = "order") -> int:
+        """How many pairs of settings `differences` looks at in each metric.
+
+        Args:
+            axis: The axis.
+        """
+        return len(self._pairs(axis))
+
+    def family(self, metric: str) -> ComparisonFamily:
+        """All comparisons of the settings in a metric, whose p-values are corrected together.
+
+        Args:
+            metric: The metric.
+        """
+        if metric not in self._families:
+            self._families[metric] = family_of(
+                self.matrix, metric, confidence=self.confidence, resamples=self.resamples
+            )
+        return self._families[metric]
+
+    # What is taken from them.
+
+    def plot(
+        self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
+    ) -> Figure:
+        """A figure of matplotlib; `figure.savefig("curve.svg")` writes it.
+
+        Args:
+            kind: "curve" for scores over an axis, with a line for each curve, the interval of each point, and a star
+                at a sweet spot; "pareto" for scores against a cost, with the front.
+            metric: The metric; by default `Results.metric`.
+            x: The axis of numbers that curves are over, or context_tokens; by default the first that differs.
+            cost: What an answer costs, for "pareto"; by default as in `pareto`.
+
+        Raises:
+            OptionError: There is no such kind, axis, metric or cost, one of them has no effect, or no axis of numbers
+                differs.
+            MissingExtraError: matplotlib is not installed.
+        """
+        from oprag.compare.plotting import plot_curves, plot_pareto
+
+        metric = self._scored(metric)
+        check_choice("kind", kind, ("curve", "pareto"))
+        unused = ("x", x) if kind == "pareto" else ("cost", cost)
+        if unused[1] is not None:
+            raise OptionError(f"{unused[0]} has no effect on a {kind} plot; leave it out", unused[1])
+        if kind == "pareto":
+            cost, points = self._points(metric, cost)
+            group = next((name for name in ("order", "method", *self.axes) if name in self.axes), None)
+            groups = [
+                self.experiment if group is None else setting_name(one.values, [group]) or f"without {group}"
+                for one, _, _ in points
+            ]
+            scores, paid = [score for _, score, _ in points], [amount for _, _, amount in points]
+            return plot_pareto(scores, paid, groups, metric=metric, cost=cost)
+        differ = [name for name in ORDERED_AXES if name in self.axes]
+        axis = x
+        if axis in (None, "context_tokens"):
+            # Those that change how much is read, before thresholds and what else there is.
+            axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
+        if axis is None:
+            told = ", ".join(self.axes) or "none"
+            raise OptionError(f"no axis of numbers differs, so there is no curve; settings differ in {told}", x)
+        curves = self.curves(axis, metric)
+        names = [setting_name(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
+        return plot_curves(curves, names, x=x or axis)
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """A row for each answer and each failure, read from the file as they are taken.
+
+        A row has the axes of the table (and the seed and the repeat, where they differ), the question with its gold
+        answers and documents, the answer or why there is none, its tokens, its scores, and what was measured.
+
+        Raises:
+            ResultsFileError: The file is not there any more, or is damaged.
+        """
+        return answer_rows(self.matrix, self.path, self.axis_columns)
+
+    def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
+        """A data frame of pandas, with a row for each setting.
+
+        Args:
+            answers: Whether there is a row for each answer instead.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            ResultsFileError: The file is not there any more, or is damaged.
+        """
+        columns, rows = self._exported(answers=answers)
+        return data_frame(columns, rows, numbers=self._numbers(columns))
+
+    def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
+        """Write a CSV file in UTF-8, with commas, whole or not at all.
+
+        Args:
+            path: The file; one that is there is replaced, if it is such a table.
+            answers: Whether there is a row for each answer in place of one for each setting.
+            spreadsheet_safe: Whether a text that a spreadsheet would take for a formula (it begins with = + - or @, a
+                tab or a line end) has an apostrophe put before it. Parquet has texts as they are.
+
+        Raises:
+            OptionError: It cannot be written.
+            ResultsFileError: The file of the results is not there any more, or is damaged.
+        """
+        columns, rows = self._exported(answers=answers)
+        write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
+
+    def to_parquet(self, path: File, *, answers: bool = False) -> None:
+        """Write a Parquet file, whole or not at all.
+
+        Args:
+            path: The file; one that is there is replaced, if it is such a table.
+            answers: Whether there is a row for each answer in place of one for each setting.
+
+        Raises:
+            OptionError: It cannot be written.
+            ResultsFileError: The file of the results is not there any more, or is damaged.
+            MissingExtraError: pyarrow is not installed.
+        """
+        columns, rows = self._exported(answers=answers)
+        write_parquet(self._target(path, PARQUET), columns, rows, numbers=self._numbers(columns))
+
+    def __repr__(self) -> str:
+        head, lines = self._table()
+        return f"{self._caption()}\n{aligned(head, lines)}{self._more()}" if lines else self._caption()
+
+    def _repr_html_(self) -> str:
+        head, lines = self._table()
+        titles = "".join(f"<th scope='col'>{escape(title)}</th>" for title in head)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
+        return (
+            f"<table><caption>{escape(self._caption())}</caption>"
+            f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+            + (f"<p>{self._more().strip()}</p>" if self._more() else "")
+        )
+
+    def _caption(self) -> str:
+        """One line: what there is."""
+        answered, failed, left = (sum(getattr(one, name) for one in self.settings) for name in _ENDS)
+        parts = [f"{len(self):,} settings", f"{answered:,} answers"]
+        if failed:
+            parts.append(f"{failed:,} failed")
+        if left:
+            parts.append(f"{left:,} not tried")
+        if told := faults(self.settings):
+            parts.append(told)
+        return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}"
+
+    def _more(self) -> str:
+        return f"\n{len(self) - _MOST:,} more" if len(self) > _MOST else ""
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """The axes in which settings differ, means with intervals, and tokens."""
+        metrics = list(dict.fromkeys(name for one in self.settings for name in one.scores))
+        lines = [
+            [
+                *(printable(one.values[name]) if name in one.values else "–" for name in self.axes),
+                *(_score(one, name) for name in metrics),
+                f"{one.answered:,}",
+                f"{one.failed:,}",
+                "–" if (tokens := one.cost("context_tokens")) is None else f"{tokens:,.0f}",
+            ]
+            for one in self.settings[:_MOST]
+        ]
+        return [*self.axes, *metrics, "answers", "failed", "context_tokens"], lines
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return setting_rows(self.settings, self.axis_columns)
+
+    def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
+        if not answers:
+            return self.columns, self._rows
+        return answer_columns(self.matrix, self.axis_columns), self.answers()
+
+    def _numbers(self, columns: Iterable[str]) -> set[str]:
+        """The columns that hold numbers, also where all of them are missing."""
+        texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
+        return {name for name in columns if name not in texts}
+
+    def _target(self, path: File, kind: FileKind) -> Path:
+        return check_target(path, self.path, kind=kind)
+
+    def _pairs(self, axis: str) -> list[tuple[int, int]]:
+        return list(axis_pairs(self.matrix.settings, self.matrix.described, axis))
+
+    # What is refused.
+
+    def _check_known(self, metric: str) -> None:
+        if metric not in METRICS and metric not in self.metrics:
+            there = ", ".join(self.matrix.metrics) or "none"
+            raise OptionError(f"there is no metric {metric!r}; there are scores of {there}", metric)
+
+    def _known(self, metric: str) -> str:
+        """A metric of which more is better, if there are scores of it or not."""
+        check_better(metric)
+        self._check_known(metric)
+        return metric
+
+    def _scored(self, metric: str | None) -> str:
+        """A metric of which more is better, and of which there are scores."""
+        metric = self._known(self.metric if metric is None else metric)
+        if metric not in self.metrics:
+            there = f"; there are of {', '.join(self.metrics)}" if self.metrics else ", nor of any other metric"
+            raise OptionError(f"there are no scores of {metric!r}{there}", metric)
+        return metric
+
+    def _check_one_data_set(self, what: str) -> None:
+        """Refuse settings of several: their questions differ, and with them how hard they are."""
+        data = list(dict.fromkeys(one.values["data"] for one in self.settings))
+        if len(data) > 1:
+            raise OptionError(
+                f"there are several data sets ({', '.join(map(str, data))}), whose questions differ: "
+                f".where(data={data[0]!r}).{what}",
+                data,
+            )
+
+    def _points(self, metric: str, cost: str | None) -> tuple[str, list[tuple[SettingSummary, float, float]]]:
+        """The cost that is meant, and the settings with a score and that cost, each with both."""
+        scored = [(one, one.scores[metric].mean or 0.0) for one in self.settings if metric in one.scores]
+        cost = self.usual_cost(metric) if cost is None else cost
+        if cost not in COSTS:
+            raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {describe(cost)}", cost)
+        self._check_measured(cost)
+        points = [(one, score, paid) for one, score in scored if (paid := one.cost(cost)) is not None]
+        if not points:
+            why = (
+                "the experiment has no price of a model, such as [prices.NAME]"
+                if cost == "money"
+                else "where no model is asked there are context_tokens"
+            )
+            raise OptionError(f"no setting with a score of {metric} has {cost}; {why}", cost)
+        return cost, points
+
+    def usual_cost(self, metric: str | None = None) -> str:
+        """The tokens that settings are compared by: those of models, if every setting asks one.
+
+        Else those of the context, which contexts without a model have as well: they do not cost 0.
+
+        Args:
+            metric: Settings without scores of it do not count; where none has any, all do.
+        """
+        scored = [one for one in self.settings if metric is None or metric in one.scores]
+        return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
+
+    def _check_measured(self, name: str) -> None:
+        if name in SECONDS and not self.matrix.phase_use:
+            raise OptionError(
+                f"{name} were not measured; oprag.compare.measure_cells does, or oprag compare --measure", name
+            )
+
+
+_ENDS = ("answered", "failed", "left")
+
+
+def _score(setting: SettingSummary, metric: str) -> str:
+    if metric not in setting.scores:
+        return "–"
+    summary = setting.scores[metric]
+    return f"{summary.describe()} (n={summary.n:,})" if setting.lacks(metric) else summary.describe()
+
+
+def _same(value: Any, other: Any) -> bool:
+    return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
+
+
+def _check_resampling(confidence: Any, resamples: Any) -> None:
+    """Refuse options with which no interval can be made."""
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
+    # With fewer the ends of an interval are mere chance.
+    check_count("resamples", resamples, optional=False, least=100)
