@@ -67,7 +67,7 @@ def test_the_metric_and_the_experiment_are_named(folder):
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")
     assert page.root.all("h1")[0].text == "Results of other"
-    assert "the highest rouge_l" in page.section("summary").text
+    assert "main metric rouge_l" in page.section("overview").text
     assert report(folder / "r.db", "--experiment", folder / "other.toml").exit_code == 0
 
 

@@ -1,22 +1,26 @@
-"""Partners, chunk maps and the words for differences."""
+"""Chunk maps, the two contexts of a question, the words of values, and charts of lengths."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.settings import Setting
-from oprag.compare.analysis.wording import amount, change, named, value_text
+from oprag.compare.analysis.wording import (
+    amount,
+    change,
+    difference_text,
+    listed,
+    money_text,
+    name_of,
+    named,
+    value_text,
+)
 from oprag.compare.db.records import AnswerText, Piece
 from oprag.compare.report.chunk_map import Line, chunk_map
-from oprag.compare.report.comparisons import claim
-from oprag.compare.report.curves import _chart
-from oprag.compare.report.overview import _of_axis
-from oprag.compare.report.sides import CellName, chosen
+from oprag.compare.report.contexts import CellName, chosen
+from oprag.compare.report.overview import length_chart
 from oprag.compare.stats.difference import paired_difference
 from tests.compare.analysis.matrices import made
 from tests.compare.analysis.test_curves import spots
@@ -56,45 +60,6 @@ def test_a_map_of_nothing_is_empty():
         assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
 
 
-def difference(values, adjusted_p):
-    found = paired_difference(np.array(values), np.zeros(len(values)))
-    return SettingDifference(
-        metric="token_f1",
-        axis="order",
-        setting=Setting({"order": "rank"}, (1,)),
-        baseline=Setting({"order": "source"}, (0,)),
-        difference=replace(found, adjusted_p=adjusted_p),
-    )
-
-
-def test_only_questions_that_are_all_the_same_are_said_to_be():
-    assert claim(difference([0.0] * 5, 1.0)) == "The same score in every question."
-    # In each of the documents they cancel.
-    side = np.tile([0.0, 1.0], 10)
-    found = paired_difference(side, 1 - side, np.arange(20) // 2)
-    assert (found.mean, found.low, found.high, found.differing) == (0, 0, 0, 20)
-    assert claim(replace(difference([0.0] * 5, 1.0), difference=replace(found, adjusted_p=1.0))).startswith(
-        "No difference can be claimed."
-    )
-
-
-def test_the_claims_of_an_axis_are_counted():
-    better, worse, neither = difference([0.5] * 20, 0.001), difference([-0.5] * 20, 0.001), difference([0.1, 0], 1.0)
-    assert _of_axis("order", [neither]) == "order: no difference from source can be claimed, in 1 comparison."
-    same = difference([0.0] * 20, None)
-    assert (
-        _of_axis("order", [same, same]) == "order: the same score as with source in every question, in 2 comparisons."
-    )
-    assert _of_axis("order", [better, better]).endswith("2 are shown to score higher and none lower.")
-    assert _of_axis("order", [better, worse, neither]).endswith(
-        "of 3 comparisons with source, 1 is shown to score higher and 1 lower; of 1 nothing can be claimed."
-    )
-
-
-def test_one_question_has_no_interval_that_could_be_too_narrow():
-    assert claim(difference([0.5], 1.0)) == "No difference can be claimed. 1 to draw from is too few for an interval."
-
-
 def test_of_contexts_those_with_scores_are_shown():
     cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
     answers = {cell.key: AnswerText(0, 0, "", 0, None, (), None, str(number)) for number, cell in enumerate(cells)}
@@ -105,20 +70,6 @@ def test_of_contexts_those_with_scores_are_shown():
         "reverse_rank",
     ]
     assert len(chosen(cells, answers, {})) == 2
-
-
-def test_what_a_difference_shows_is_said_in_words():
-    better = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.001)
-    assert better.difference.shown
-    assert claim(better) == "With rank token_f1 is higher than with source."
-    assert claim(difference([-0.5, -0.6] * 10, 0.04)) == "With rank token_f1 is lower than with source."
-    chance = difference([0.5, 0.6, 0.4, 0.5] * 5, 0.2)
-    assert not chance.difference.shown
-    assert "may be chance" in claim(chance)
-    assert claim(difference([0.5, -0.4] * 10, 1.0)) == "No difference can be claimed."
-    assert claim(difference([0.0] * 12, 1.0)) == "The same score in every question."
-    assert claim(difference([], None)) == "No question has a score in both."
-    assert claim(difference([0.5, -0.4, 0.1], 1.0)).endswith("With 3 to draw from the interval is too narrow.")
 
 
 def test_values_and_numbers_are_short():
@@ -135,8 +86,20 @@ def test_values_and_numbers_are_short():
     assert [change(*pair) for pair in ((100, 90), (0, 1), (None, 1), (-1, -2))] == ["-10.0 %", "–", "–", "-100.0 %"]
 
 
+def test_differences_money_and_lists_are_short():
+    side = np.tile([0.0, 1.0], 10)
+    assert difference_text(paired_difference(side, side)) == "+0.000 [+0.000, +0.000]"
+    assert difference_text(paired_difference(side[:1], side[1:2])) == "-1.000"
+    assert difference_text(paired_difference(side[:0], side[:0])) == "–"
+    values = (None, 0.0, 0.000431, 0.0000004321, 0.5, 12.345, 1234.5)
+    shown = ["–", "0.00", "0.00043", "0.00000043", "0.5", "12.35", "1,234.50"]
+    assert [money_text(value) for value in values] == shown
+    assert [listed(["a", "b", "c"][:count]) for count in (0, 1, 2, 3)] == ["", "a", "a and b", "a, b and c"]
+    assert name_of({"k": 4, "method": "stuff"}, ["order"]) == "stuff"
+
+
 def test_a_length_that_is_not_known_is_not_drawn():
-    (spot,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
-    figure = _chart("k", "", [spot])
-    assert figure.notes[0] == "k: 8, 64, none; without a limit the length is not known, so it is not drawn."
-    assert re.findall(r"([\d,]+) chunks", figure.svg) == ["8", "64"]
+    (curve,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
+    figure = length_chart([curve], "token_f1")
+    assert figure.x == "k"
+    assert re.findall(r"k ([\d,]+)\n", figure.svg) == ["8", "64"]

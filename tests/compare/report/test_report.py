@@ -13,6 +13,9 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare.analysis.effects import order_effects
+from oprag.compare.analysis.verdicts import verdicts
+from oprag.compare.analysis.wording import difference_text, named
 from oprag.compare.data import DataSet
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
@@ -28,8 +31,8 @@ from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import page_of
 
 ALL = [
-    *("summary", "run", "settings", "differences", "length", "cost", "thresholds", "pivots", "compression", "whole"),
-    *("self-route", "measured", "questions"),
+    *("overview", "settings", "differences", "length", "cost", "thresholds", "pivots", "compression", "whole"),
+    *("self-route", "measured", "questions", "run"),
 ]
 
 
@@ -63,7 +66,7 @@ def test_there_is_a_section_for_everything(page):
 
 def test_a_section_without_anything_to_show_is_left_out(tmp_path):
     path = ran(experiment(grid={"method": "context_only", "k": 2, "chunk_size": 16}), tmp_path / "r.db")
-    assert page_of(write_report(path, tmp_path / "r.html")).sections == ["summary", "run", "settings", "questions"]
+    assert page_of(write_report(path, tmp_path / "r.html")).sections == ["overview", "settings", "questions", "run"]
 
 
 def test_an_experiment_without_answers_says_so(tmp_path):
@@ -74,52 +77,90 @@ def test_an_experiment_without_answers_says_so(tmp_path):
         "small", resolved.described(), resolved.cell_records, resolved.question_records, {}
     )
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
-    assert page.sections == ["summary", "run"]
-    assert "6 not tried" in page.section("summary").text
-    assert "Nothing is scored" in page.section("summary").text
+    assert page.sections == ["overview", "run"]
+    assert "6 answers were not tried yet" in page.section("overview").text
+    assert "Nothing is scored" in page.section("overview").text
     assert "6 answers were not tried yet" in page.section("run").text
 
 
-def test_the_table_has_the_means_and_intervals_of_the_cell_table(results, page):
-    head, *found = page.table("settings", "Means with 95 %")
-    rows = Results.open(results).settings
-    assert len(found) == len(rows) == 29
+def test_the_tables_have_the_means_and_intervals_of_the_settings(results, page):
+    head, *found = page.table("settings", "token_f1 with its 95 % interval")
+    settings = Results.open(results).settings
+    assert len(found) == len(settings) == 29
     column = {name: number for number, name in enumerate(head)}
-    for shown, row in zip(found, rows, strict=True):
-        assert shown[column["method"]] == row.values["method"]
-        assert shown[column["k"]] == ("–" if "k" not in row.values else str(row.values["k"]))
-        for metric in ("token_f1", "evidence_coverage"):
+    others = page.table("settings", "exact_match, rouge_l")
+    taken = page.table("settings", "What an answer took")
+    of_others, of_taken = ({name: number for number, name in enumerate(one[0])} for one in (others, taken))
+    for shown, other, took, row in zip(found, others[1:], taken[1:], settings, strict=True):
+        assert shown[0] == other[0] == took[0]
+        assert shown[0].startswith(str(row.values["method"]))
+        assert f"k={row.values.get('k')}" in shown[0] or "k" not in row.values
+        for cell, metric in ((shown[column["token_f1"]], "token_f1"), (other[of_others["rouge_l"]], "rouge_l")):
             summary = row.scores.get(metric)
-            wanted = "–" if summary is None else f"{summary.mean:.3f} [{summary.low:.3f}, {summary.high:.3f}]"
-            assert shown[column[metric]] == wanted
-        assert shown[column["answers"]] == "10 of 10"
-        assert shown[column["calls"]] == f"{row.per_answer['calls']:.1f}".removesuffix(".0")
+            assert cell == ("–" if summary is None else f"{summary.mean:.3f} [{summary.low:.3f}, {summary.high:.3f}]")
+        assert took[of_taken["answers"]] == "10 of 10"
+        assert took[of_taken["calls"]] == f"{row.per_answer['calls']:.1f}".removesuffix(".0")
+    # So many columns are no wider than a page.
+    for table in page.section("settings").all("table"):
+        assert len(table.rows()[0]) <= 6
 
 
-def test_differences_are_those_of_the_harness_with_what_they_show_in_words(results, page):
+def test_settings_are_beside_their_difference_from_source_order(results, page):
+    head, *found = page.table("settings", "token_f1 with its 95 % interval")
+    column = head.index("difference")
+    told = {row[0]: row[column] for row in found}
+    for pair in Results.open(results).differences("order", ["token_f1"]):
+        name = named(pair.setting.values, Results.open(results).axes)
+        assert told[name] == f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+    assert all(text == "–" for name, text in told.items() if "source" in name)
+
+
+def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(results, page):
+    section = page.section("overview")
+    questions = [one.text for one in section.all("dt")]
+    assert questions == [
+        "Does source order help here?",
+        "How much context is worth its tokens?",
+        "What does it cost?",
+    ]
+    opened = Results.open(results)
+    spent = ResultsFile(results).spent(opened.experiment)
+    assert [one.text for one in section.all("dd")] == [one.describe() for one in verdicts(opened, "token_f1", spent)]
+    (forest,) = section.by_class("forest")
+    effects = order_effects(opened.matrix, "token_f1", family=opened.family("token_f1"))
+    drawn = [one for one in effects if one.pooled or not one.difference.tied]
+    assert [row[2].removesuffix(" *") for row in forest.rows()[1:-1]] == [
+        difference_text(one.difference) for one in drawn
+    ]
+    assert len(section.all("figure")) == 1
+
+
+def test_differences_are_those_of_the_harness(results, page):
     _, *found = page.table("differences", "Mean difference in token_f1 from k 1")
     pairs = Results.open(results).differences("k", ["token_f1"])
-    assert len(found) == len(pairs)
-    wanted = {
+    there = [pair for pair in pairs if not pair.difference.tied]
+    assert {(row[0], row[2], row[4]) for row in found} == {
         (
             str(pair.value),
-            f"{pair.difference.mean:+z.3f}",
-            f"[{pair.difference.low:+z.3f}, {pair.difference.high:+z.3f}]",
-            "–" if pair.difference.adjusted_p is None else f"{pair.difference.adjusted_p:.2g}",
+            f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}",
+            f"{pair.difference.adjusted_p:.2g}",
         )
-        for pair in pairs
+        for pair in there
     }
-    assert {(row[0], row[2], row[3], row[5]) for row in found} == wanted
-    for row in found:
-        low, high = map(float, row[3].strip("[]").split(", "))
-        if row[5] == "–":
-            assert low == high == 0
-            assert row[6] == "The same score in every question."
-        elif float(row[5]) < 0.05 and (low > 0 or high < 0):
-            assert "token_f1 is" in row[6]
-        else:
-            assert "can be claimed" in row[6]
-            assert "token_f1 is" not in row[6]
+    assert len(found) == len(there)
+    told = f"In {len(pairs) - len(there)} pairs the score is the same in every question."
+    assert told in page.section("differences").text
+
+
+def test_a_control_that_meets_many_baselines_is_one_row(results, page):
+    _, *found = page.table("differences", "Mean difference in token_f1 from method self_route")
+    pairs = Results.open(results).differences("method", ["token_f1"])
+    several = [pair for pair in pairs if pair.value == "closed_book" and not pair.difference.tied]
+    assert len(several) > 1
+    (row,) = (row for row in found if row[0] == "closed_book")
+    assert row[1] == f"against {len(several)} settings"
+    means = [pair.difference.mean or 0.0 for pair in several]
+    assert row[2].startswith(f"{min(means):+z.3f} to {max(means):+z.3f}; shown in ")
 
 
 def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
@@ -129,7 +170,9 @@ def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
     for spot in spots:
         if spot.values["method"] != "long_context":  # Which reads the same, however long the context is.
             assert spot.describe() in text
-    assert len(page.section("length").all("figure")) == 5  # four pairs of thresholds, and self_route
+    # The thresholds drop nothing that matters: their curves are drawn once.
+    assert len(page.section("length").all("figure")) == 2
+    assert page.section("length").text.count("the same points as") == 3
 
 
 def test_costs_have_tokens_and_what_was_measured(page):
@@ -308,7 +351,7 @@ def test_failures_are_counted_and_told(tmp_path):
     model = RecordingModel(reader, fails=lambda text, before: "number 1?" in text)
     run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
-    assert "6 failed" in page.section("summary").text
+    assert "6 answers failed and have no score." in page.section("overview").text
     assert page.table("run", "Failures") == [
         ["Error", "What it says", "Answers"],
         [
@@ -328,23 +371,21 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
     marked = [row.all("th", "td") for row in page.section("settings").by_class("marked")]
-    head, *table = page.table("settings", "Means with 95 %")
-    column = {name: number for number, name in enumerate(head)}
-    for cells, data in zip(marked, ("few", "many"), strict=True):
-        means = [float(row[column["token_f1"]].split()[0]) for row in table if row[column["data"]] == data]
-        assert cells[column["data"]].text == data
-        assert float(cells[column["token_f1"]].text.split()[0]) == max(means) > min(means)
-    sentences = [one.text for one in page.section("summary").all("li")]
-    assert any(one.startswith("few: ") for one in sentences)
-    assert any(one.startswith("many: ") for one in sentences)
+    _, *table = page.table("settings", "token_f1 with its 95 %")
+    for (name, score, *_), data in zip(marked, ("few", "many"), strict=True):
+        means = [float(row[1].split()[0]) for row in table if data in row[0]]
+        assert data in name.text
+        assert float(score.text.split()[0]) == max(means) > min(means)
+    answers = [one.text for one in page.section("overview").all("dd")]
+    assert [one.partition(":")[0] for one in answers[:4]] == ["few", "many"] * 2
     assert len(page.section("length").all("figure")) == 2
 
 
 def test_progress_is_told(results, tmp_path):
     told = []
     write_report(results, tmp_path / "r.html", watch=lambda *how_far: told.append(how_far))
-    assert told[0] == (0, 4)
-    assert told[-1] == (4, 4)
+    assert told[0] == (0, 12)
+    assert told[-1] == (12, 12)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 

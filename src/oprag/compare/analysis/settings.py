@@ -15,6 +15,7 @@ __all__ = [
     "Setting",
     "asks_model",
     "axis_rank",
+    "by_data",
     "check_ordered",
     "curves_along",
     "effective_values",
@@ -25,6 +26,7 @@ __all__ = [
     "nearest",
     "place_in_grid",
     "place_on",
+    "values_of",
     "varying_axes",
 ]
 
@@ -150,6 +152,20 @@ def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
 def hashable(value: Any) -> Any:
     """A value as settings are told apart by it: JSON makes lists of tuples, such as several keys of metadata."""
     return tuple(map(hashable, value)) if isinstance(value, list) else value
+
+
+def values_of(settings: Sequence[HasValues], axis: str, described: Mapping[str, Any]) -> list[Any]:
+    """The values of an axis that settings have, in the sequence of the grid."""
+    there = [setting.values[axis] for setting in settings if axis in setting.values]
+    return list(dict.fromkeys([*(value for value in grid_values(described)[axis] if value in there), *there]))
+
+
+def by_data(settings: Sequence[Described]) -> dict[str, list[Described]]:
+    """The settings of each data set; scores of different questions are not compared."""
+    found: dict[str, list[Described]] = {}
+    for setting in settings:
+        found.setdefault(str(setting.values["data"]), []).append(setting)
+    return found
 
 
 def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.summary import Summary
 
 __all__ = [
@@ -12,7 +13,11 @@ __all__ = [
     "amount",
     "change",
     "counted",
+    "difference_text",
     "interval",
+    "listed",
+    "money_text",
+    "name_of",
     "named",
     "printable",
     "score",
@@ -54,6 +59,11 @@ def named(values: Mapping[str, Any], names: Collection[str]) -> str:
     return ", ".join(parts)
 
 
+def name_of(values: Mapping[str, Any], names: Collection[str]) -> str:
+    """What a setting is called in the report: its values on these axes; else its method."""
+    return named(values, names) or value_text(values.get("method", "all settings"))
+
+
 def score(value: float | None) -> str:
     """A score, to three digits."""
     return "–" if value is None else f"{value:z.3f}"
@@ -66,6 +76,27 @@ def interval(summary: Summary | None) -> str:
     if summary.low is None or summary.high is None:
         return score(summary.mean)
     return f"{score(summary.mean)} [{score(summary.low)}, {score(summary.high)}]"
+
+
+def difference_text(difference: Difference) -> str:
+    """A difference with its interval, both with a sign, or what there is of them."""
+    if difference.mean is None:
+        return "–"
+    if difference.low is None or difference.high is None:
+        return f"{difference.mean:+z.3f}"
+    return f"{difference.mean:+z.3f} [{difference.low:+z.3f}, {difference.high:+z.3f}]"
+
+
+def money_text(value: float | None) -> str:
+    """A sum of money in the currency of the prices: two decimals from one on, else two digits that count."""
+    if value is None:
+        return "–"
+    return f"{value:,.2f}" if value >= 1 or not value else f"{float(f'{value:.2g}'):.10f}".rstrip("0")
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts as a list in a sentence."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def spread(median: float | None, deviation: float | None, digits: int) -> str:

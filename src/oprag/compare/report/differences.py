@@ -1,76 +1,175 @@
-"""Settings that differ in one axis alone, question by question, and in words what that shows."""
+"""For which questions the order matters, and every pair of settings that differ in one axis alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.wording import named, value_text
-from oprag.compare.report.comparisons import Comparisons, claim, corrected
-from oprag.compare.report.material import Material
-from oprag.compare.report.page import Heading, Part, Section, Table, Text
+from oprag.compare.analysis.effects import OrderEffect
+from oprag.compare.analysis.fields import field_names
+from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.slices import Slice, slices_of
+from oprag.compare.analysis.wording import counted, difference_text, name_of, named, value_text
+from oprag.compare.report.overview import forest_of
+from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
+from oprag.compare.results import Results
 
-__all__ = ["section"]
+__all__ = ["section", "slices"]
 
 _MOST = 60  # rows for each axis
+_MOST_PAIRS = 400
+_MOST_FIELDS, _FEWEST = 6, 10
+_MOST_SETS = 4
 
 
-def section(material: Material, comparisons: Comparisons) -> Section | None:
-    """The differences."""
-    parts = [*_parts(material, comparisons)]
-    return Section("differences", "What differs, question by question", parts) if parts else None
-
-
-def _parts(material: Material, comparisons: Comparisons) -> Iterator[Part]:
-    if not comparisons.by_axis and not comparisons.too_many:
-        return
-    yield Text(
-        "Each setting is held against the one that differs from it in one axis alone, over the questions that both "
-        "have. The interval is the 95 % bootstrap interval of the mean difference; p is that of a sign-flip test, "
-        f"{corrected(material)} A difference is claimed where the interval excludes 0 and p is below 0.05. Where it is "
-        "not, none was found, which does not show that there is none."
+def slices(results: Results, metric: str | None) -> Section | None:
+    """For which questions the order matters, by fields that part them in sets of ten or more."""
+    if metric is None or "order" not in results.axes:
+        return None
+    parts: list[Part] = []
+    left = 0
+    sets = by_data([one for one in results.settings if metric in one.scores])
+    fields = field_names(one.fields for one in results.matrix.questions)
+    for data in list(sets)[:_MOST_SETS]:
+        where = f", {data}" if len(sets) > 1 else ""
+        found = [some for name in fields if _is_large(some := _slices(results, name, metric, data))]
+        left += len(found[_MOST_FIELDS:])
+        for some in found[:_MOST_FIELDS]:
+            parts += _slice_parts(some, metric, where)
+    if not parts:
+        return None
+    intro = Text(
+        "Source order minus each other order, averaged for each question over all settings that are alike but for the "
+        "order; p-values are corrected for all rows of a plot. That a difference is shown in one row alone does not "
+        "show that the rows differ: the intervals below each plot are about that."
     )
-    for axis, pairs in comparisons.by_axis.items():
-        yield Heading(f"{axis}: others against {value_text(pairs[0].baseline_value)}")
-        yield _table(material, axis, pairs)
-    for axis, count in comparisons.too_many.items():
-        yield Text(
-            f"{count:,} pairs of settings differ in {axis} alone, too many to compare here: "
-            f'Results.open("{material.results.path.name}").differences("{axis}") has them.'
-        )
+    more = [Text(f"{counted(left, 'field')} more: `Results.slices` has them.")] if left else []
+    return Section("slices", "Where order matters", [intro, *parts, *more])
 
 
-def _table(material: Material, axis: str, pairs: Sequence[SettingDifference]) -> Table:
-    rows: list[Sequence[str]] = []
-    for pair in sorted(pairs, key=_clearest)[:_MOST]:
-        difference = pair.difference
-        where = named({**pair.values, **pair.alone}, [name for name in material.differ if name != axis])
-        against = named(pair.baseline_alone, material.differ)
-        ends = (
-            "–"
-            if difference.low is None or difference.high is None
-            else f"[{difference.low:+z.3f}, {difference.high:+z.3f}]"
+def _slices(results: Results, field: str, metric: str, data: str) -> list[Slice]:
+    return slices_of(
+        results.matrix, field, metric, data=data, confidence=results.confidence, resamples=results.resamples
+    )
+
+
+def _is_large(some: Sequence[Slice]) -> bool:
+    return bool(some) and min(one.questions for one in some) >= _FEWEST
+
+
+def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Part]:
+    field = some[0].field
+    rows = [
+        (
+            f"{value_text(one.other)}; {field} {value_text(one.value)}, n = {one.difference.n:,}",
+            OrderEffect(order=one.other, values={}, difference=one.difference, pooled=False),
         )
-        rows.append(
-            (
-                value_text(pair.value),
-                f"{where} (against {against})".strip() if against else where or "–",
-                "–" if difference.mean is None else f"{difference.mean:+z.3f}",
-                ends,
-                f"{difference.n:,}",
-                "–" if difference.adjusted_p is None else f"{difference.adjusted_p:.2g}",
-                claim(pair),
+        for one in some
+    ]
+    yield Heading(f"By {field}{where}")
+    yield forest_of(rows, f"Source order minus each other order in {metric}, by {field}{where}")
+    # Of two slices, the second has the same contrast with the other sign.
+    values = list(dict.fromkeys(one.value for one in some))
+    told = [
+        f"{field} {value_text(one.value)} minus {_others(values, one.value)}, against {value_text(one.other)}: "
+        f"{contrast.mean:+z.3f} [{contrast.low:+z.3f}, {contrast.high:+z.3f}]"
+        for one in some
+        if one.value != values[-1] or len(values) > 2
+        if (contrast := one.contrast).mean is not None and contrast.low is not None
+    ]
+    if told:
+        yield Text("By how much the difference itself differs, with 95 % intervals that are not corrected:", quiet=True)
+        yield Points(told)
+
+
+def _others(values: Sequence[object], value: object) -> str:
+    others = [value_text(one) for one in values if one != value]
+    return others[0] if len(others) == 1 else "all others"
+
+
+def section(results: Results, metric: str | None) -> Section | None:
+    """The differences along each axis, the order first."""
+    if metric is None:
+        return None
+    parts: list[Part] = []
+    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
+        count = results.count_pairs(axis)
+        if count > _MOST_PAIRS:
+            parts.append(
+                Text(
+                    f"{count:,} pairs of settings differ in {axis} alone, too many to compare here: "
+                    f'Results.open("{results.path.name}").differences("{axis}") has them.'
+                )
             )
+        elif pairs := results.differences(axis, [metric]):
+            parts += _axis(results, axis, pairs)
+    if not parts:
+        return None
+    intro = Text(
+        "Each setting minus the one that differs from it in one axis alone, over the questions that both have, with "
+        "the 95 % bootstrap interval of the mean difference. A star marks what is shown: the interval excludes 0, and "
+        "p is below 0.05. Where there is none, no difference was found, which does not show that there is none. p is "
+        f"that of a sign-flip test, corrected for all {counted(results.family(metric).comparisons, 'comparison')} of "
+        f"this experiment in {metric}: along each axis, of the highest setting with all others, and of the highest "
+        "point of each curve with its other points (step-down maxT of Westfall and Young)."
+    )
+    return Section("differences", "All differences, axis by axis", [intro, *parts])
+
+
+def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> Iterator[Part]:
+    first = value_text(pairs[0].baseline_value)
+    yield Heading(f"{axis}: others against {first}")
+    tied = [pair for pair in pairs if pair.difference.tied]
+    pairs = [pair for pair in pairs if not pair.difference.tied]
+    if tied:
+        yield Text(f"In {counted(len(tied), 'pair')} the score is the same in every question.")
+    alone: dict[str, list[SettingDifference]] = {}
+    for pair in pairs:
+        if pair.baseline_alone:
+            alone.setdefault(name_of(pair.setting.values, results.axes), []).append(pair)
+    # A control meets many baselines, which is one row.
+    folded = {name: some for name, some in alone.items() if len(some) > 1}
+    single = [
+        pair for pair in pairs if name_of(pair.setting.values, results.axes) not in folded or not pair.baseline_alone
+    ]
+    rows = [_row(results, axis, pair) for pair in sorted(single, key=_clearest)[:_MOST]]
+    rows += [_folded(some) for some in folded.values()]
+    if rows:
+        yield Table(
+            f"Mean difference in {pairs[0].metric} from {axis} {first}, the clearest first",
+            (axis, "in the setting", "difference [95 % interval]", "questions", "p (corrected)"),
+            rows,
+            names=2,
+            more=max(0, len(single) - _MOST),
         )
-    return Table(
-        f"Mean difference in {pairs[0].metric} from {axis} {value_text(pairs[0].baseline_value)}, the clearest first",
-        (axis, "in the setting", "difference", "95 % interval", "questions", "p (corrected)", "in words"),
-        rows,
-        names=2,
-        words=(6,),
-        more=len(pairs) - len(rows),
+
+
+def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...]:
+    difference = pair.difference
+    where = named({**pair.values, **pair.alone}, [name for name in results.axes if name != axis])
+    against = named(pair.baseline_alone, results.axes)
+    return (
+        value_text(pair.value),
+        f"{where} (against {against})".strip() if against else where or "–",
+        f"{difference_text(difference)}{' *' if difference.shown else ''}",
+        f"{difference.n:,}",
+        "–" if difference.adjusted_p is None else f"{difference.adjusted_p:.2g}",
+    )
+
+
+def _folded(some: Sequence[SettingDifference]) -> tuple[str, ...]:
+    means = [pair.difference.mean for pair in some if pair.difference.mean is not None]
+    shown = sum(pair.difference.shown for pair in some)
+    ends = f"{min(means):+z.3f} to {max(means):+z.3f}" if means else "–"
+    return (
+        value_text(some[0].value),
+        f"against {len(some):,} settings",
+        f"{ends}; shown in {shown:,} of {len(some):,}",
+        f"{max(pair.difference.n for pair in some):,}",
+        "–",
     )
 
 
 def _clearest(pair: SettingDifference) -> tuple[float, float]:
-    return 2.0 if pair.difference.adjusted_p is None else pair.difference.adjusted_p, -abs(pair.difference.mean or 0.0)
+    adjusted = pair.difference.adjusted_p
+    return 2.0 if adjusted is None else adjusted, -abs(pair.difference.mean or 0.0)

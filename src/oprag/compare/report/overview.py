@@ -1,75 +1,209 @@
-"""What can be said in a few sentences."""
+"""The first screen: what counts before anything else, what can be said, and the two pictures that it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oprag.compare.analysis.best import best_of
 from oprag.compare.analysis.curves import Curve
-from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.summary import faults
-from oprag.compare.analysis.wording import counted, value_text
-from oprag.compare.report.comparisons import Comparisons, corrected
-from oprag.compare.report.material import Material
-from oprag.compare.report.page import Points, Section
+from oprag.compare.analysis.effects import OrderEffect, order_effects
+from oprag.compare.analysis.settings import by_data, varying_axes
+from oprag.compare.analysis.verdicts import length_curves, verdicts
+from oprag.compare.analysis.wording import counted, difference_text, listed, name_of, named, unit_of, value_text
+from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.metrics.registry import METRICS
+from oprag.compare.report.charts.axes import Axis
+from oprag.compare.report.charts.forest import Mark, forest_marks
+from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
+from oprag.compare.report.page import Figure, Forest, ForestRow, Notes, Part, Section, Text, Verdicts
+from oprag.compare.results import Results
+from oprag.compare.stats.difference import FEW_UNITS
 
-__all__ = ["section"]
+__all__ = ["curve_groups", "curve_name", "forest_of", "length_chart", "section"]
 
-_MOST_SPOTS, _MOST_SETS = 3, 4
-
-
-def section(material: Material, comparisons: Comparisons, spots: Sequence[Curve]) -> Section:
-    """The summary."""
-    return Section("summary", "In short", [Points([*_sentences(material, comparisons, spots)])])
+_MOST_SETS = 4
+_MOST_ROWS = 24
+_MOST_LINES = 12
+_OF_ORDERS = ("order", "source_ranking")
 
 
-def _sentences(material: Material, comparisons: Comparisons, spots: Sequence[Curve]) -> Iterator[str]:
-    answered = sum(row.answered for row in material.settings)
-    failed = sum(row.failed for row in material.settings)
-    left = sum(row.left for row in material.settings)
-    missing = f", {failed:,} failed" if failed else ""
-    missing += f", {left:,} not tried" if left else ""
-    questions = counted(len(material.results.matrix.questions), "question")
-    yield f"{questions} in {counted(len(material.settings), 'setting')}: {counted(answered, 'answer')}{missing}."
-    if faulty := faults(material.settings):
-        yield f"{faulty[0].upper()}{faulty[1:]}. They are scored as they are, so what follows is about that as well."
-    metric = material.metric
+def section(results: Results, metric: str | None) -> Section:
+    """The first screen."""
+    return Section("overview", "In short", [*_parts(results, metric)])
+
+
+def _parts(results: Results, metric: str | None) -> Iterator[Part]:
+    yield Text(_about(results, metric), quiet=True)
+    if notes := [*_notes(results, metric)]:
+        yield Notes(notes)
     if metric is None:
-        yield "Nothing is scored."
+        yield Text("Nothing is scored.")
         return
-    for data, settings in list(material.by_data.items())[:_MOST_SETS]:
-        if sum(metric in setting.scores for setting in settings) > 1:
-            best = best_of(settings, metric, axes=material.differ, family=material.family)
-            yield f"{f'{data}: ' if len(material.by_data) > 1 else ''}{best.describe()}."
-    for axis, pairs in comparisons.by_axis.items():
-        yield _of_axis(axis, pairs)
-    named = [spot for spot in spots if spot.sweet_spot is not None]
-    flat = len(spots) - len(named)
-    told = named if len(spots) > _MOST_SPOTS else spots
-    for spot in told[:_MOST_SPOTS]:
-        yield f"{material.name(spot.values)}: {spot.describe()}."
-    if len(spots) > _MOST_SPOTS:
-        curves = counted(len(spots), "curve")
-        yield (
-            f"Of {curves} over the length of the context {flat:,} are flat, so that no length is shown to be the best; "
-            f"{len(named) or 'none'} have a sweet spot."
-        )
-    if material.family.comparisons > 1:
-        yield f"p-values are {corrected(material)}"
-
-
-def _of_axis(axis: str, pairs: Sequence[SettingDifference]) -> str:
-    claims = sum(pair.difference.shown for pair in pairs)
-    baseline = value_text(pairs[0].baseline_value)
-    compared = counted(len(pairs), "comparison")
-    if all(pair.difference.tied for pair in pairs):
-        return f"{axis}: the same score as with {baseline} in every question, in {compared}."
-    if not claims:
-        return f"{axis}: no difference from {baseline} can be claimed, in {compared}."
-    higher = sum(pair.difference.shown_higher for pair in pairs)
-    lower = claims - higher
-    left = f"; of {len(pairs) - claims:,} nothing can be claimed" if claims < len(pairs) else ""
-    return (
-        f"{axis}: of {compared} with {baseline}, {higher or 'none'} {'is' if higher == 1 else 'are'} shown to score "
-        f"higher and {lower or 'none'} lower{left}."
+    told = verdicts(results, metric, ResultsFile(results.path).spent(results.experiment))
+    questions = list(dict.fromkeys(one.question for one in told))
+    yield Verdicts(
+        [
+            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:_MOST_SETS]])
+            for question in questions
+            if (about := [one for one in told if one.question == question])
+        ]
     )
+    sets = by_data([one for one in results.settings if metric in one.scores])
+    if len(sets) > _MOST_SETS:
+        yield Text(f"{len(sets) - _MOST_SETS:,} more data sets are in the sections below.", quiet=True)
+    groups = curve_groups(length_curves(results, metric))
+    for data in list(sets)[:_MOST_SETS]:
+        where = f", {data}" if len(sets) > 1 else ""
+        effects = order_effects(
+            results.matrix,
+            metric,
+            data,
+            family=results.family(metric),
+            confidence=results.confidence,
+            resamples=results.resamples,
+        )
+        if any(effect.difference.differing for effect in effects):
+            yield _forest(effects, metric, where)
+        if group := next((some for some in groups if some[0].values["data"] == data), None):
+            yield length_chart(group, metric, where)
+
+
+def _about(results: Results, metric: str | None) -> str:
+    matrix = results.matrix
+    models = list(dict.fromkeys(str(one.values["model"]) for one in results.settings if "model" in one.values))
+    parts = [
+        counted(len(matrix.questions), "question"),
+        counted(len(results), "setting"),
+        counted(sum(one.answered for one in results.settings), "answer"),
+        f"main metric {metric}" if metric is not None else "",
+        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:_MOST_SETS])}" if models else "no model",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _notes(results: Results, metric: str | None) -> Iterator[str]:
+    """What a reader has to know before any score; nothing where all is well."""
+    answered, failed, left, short, empty = (
+        sum(getattr(one, name) for one in results.settings)
+        for name in ("answered", "failed", "left", "cut_short", "empty")
+    )
+    for count, what in ((short, "cut short at the limit of the model"), (empty, "empty")):
+        if count:
+            told = "is" if count == 1 else "are"
+            yield f"{count:,} of {counted(answered, 'answer')} {told} {what}, scored as they are."
+    if failed:
+        yield f"{counted(failed, 'answer')} failed and {'has' if failed == 1 else 'have'} no score."
+    if left:
+        yield f"{counted(left, 'answer')} {'was' if left == 1 else 'were'} not tried yet; `oprag compare` goes on."
+    for data, settings in by_data(results.settings).items():
+        summaries = [one.scores[metric] for one in settings if metric is not None and metric in one.scores]
+        asked = sum(question.data == data for question in results.matrix.questions)
+        if summaries and not failed and not left and (most := max(one.n for one in summaries)) < asked:
+            needs = METRICS[metric].needs if metric in METRICS else ""
+            why = f": the others do not have {needs}" if needs else ""
+            yield f"{most:,} of {asked:,} questions of {data} have a score of {metric}{why}."
+        units = max((one.units for one in summaries), default=FEW_UNITS)
+        if units < FEW_UNITS:
+            yield f"Intervals of {data} are drawn from {units:,} questions or documents: they are too narrow."
+
+
+def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
+    # A pair with the same score in every question has nothing to draw, and one pair alone is what is pooled.
+    several = {one.order for one in effects if one.pooled and one.pairs > 1}
+    single = [one for one in effects if not one.pooled and one.order in several]
+    differ = varying_axes(single)[0]
+    tied = sum(one.difference.tied for one in single)
+    rows = [one for one in effects if one.pooled or (one.order in several and not one.difference.tied)]
+    shown = rows if len(rows) <= _MOST_ROWS else [one for one in rows if one.pooled]
+    names = [
+        f"{value_text(one.order)}{f', all {one.pairs:,}' if one.pairs > 1 else ''}"
+        if one.pooled
+        else named(one.values, differ)
+        for one in shown
+    ]
+    caption = f"Source order minus each other order in {metric}{where}; filled where it is shown to differ"
+    if len(shown) < len(rows):
+        caption += "; each setting is in the table of differences"
+    elif tied:
+        caption += f"; without {counted(tied, 'pair')} that {'is' if tied == 1 else 'are'} the same in every question"
+    return forest_of(list(zip(names, shown, strict=True)), caption)
+
+
+def forest_of(rows: Sequence[tuple[str, OrderEffect]], caption: str) -> Forest:
+    """A forest plot of effects of the order with their names."""
+    marks = [
+        Mark(
+            one.difference.mean,
+            one.difference.low,
+            one.difference.high,
+            shown=one.difference.shown,
+            pooled=one.pooled,
+        )
+        for _, one in rows
+    ]
+    pictures, axis = forest_marks(marks)
+    return Forest(
+        caption,
+        [
+            ForestRow(
+                name, picture, f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}", one.pooled
+            )
+            for (name, one), picture in zip(rows, pictures, strict=True)
+        ],
+        axis,
+        ("other is better", "source is better"),
+    )
+
+
+def curve_groups(curves: Sequence[Curve]) -> list[list[Curve]]:
+    """Curves that are alike but for the order, each group for a chart, the one with the most points first."""
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        alike = {name: str(value) for name, value in curve.values.items() if name not in _OF_ORDERS}
+        groups.setdefault(f"{curve.axis} {sorted(alike.items())}", []).append(curve)
+    return sorted(groups.values(), key=lambda some: -sum(len(curve.points) for curve in some))
+
+
+def curve_name(curve: Curve, curves: Sequence[Curve]) -> str:
+    """What a curve is called among those of its group: by its order, as a rule."""
+    differ = varying_axes(curves)[0]
+    return name_of(curve.values, [*dict.fromkeys(["order", *(name for name in differ if name in _OF_ORDERS)])])
+
+
+def length_chart(curves: Sequence[Curve], metric: str, where: str = "", notes: Sequence[str] = ()) -> Figure:
+    """Score over the length of the context, a line for each order."""
+    axis = curves[0].axis
+    in_tokens = all(point.context_tokens is not None for curve in curves for point in curve.points)
+    lines = [
+        Line(
+            curve_name(curve, curves),
+            [
+                LinePoint(
+                    float(place),
+                    point.summary.mean or 0.0,
+                    point.summary.low,
+                    point.summary.high,
+                    mark=point is curve.sweet_spot,
+                )
+                for point in curve.points
+                if (place := point.context_tokens if in_tokens else point.value) is not None
+            ],
+        )
+        for curve in curves[:_MOST_LINES]
+    ]
+    places = [point.x for line in lines for point in line.points]
+    x = Axis(
+        f"tokens of the context, mean, at {axis} {listed([value_text(one) for one in _values(curves)])}"
+        if in_tokens
+        else axis,
+        "",
+        logarithmic=min(places) > 0 and max(places) >= 8 * min(places),
+    )
+    y = Axis(metric, unit_of(metric))
+    title = f"{metric} over the length of the context{where}"
+    told = ". ".join(curve.describe() for curve in curves[:_MOST_LINES])
+    chart = line_chart(lines, title=title, description=f"{told}.", x=x, y=y)
+    return Figure(chart, title, x.label, y.label, line_legend(lines, "sweet spot"), notes)
+
+
+def _values(curves: Sequence[Curve]) -> list[object]:
+    return list(dict.fromkeys(point.value for curve in curves for point in curve.points))

@@ -164,10 +164,10 @@ class Notes:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Questions, each with its answer in a word or two, and what it rests on."""
+    """Questions with their answers, each in a word or two and what it rests on; there is one for each data set."""
 
     kind: ClassVar[str] = "verdicts"
-    answers: Sequence[tuple[str, str, str]]
+    questions: Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 
 Part = Text | Heading | Points | Table | Figure | Forest | Notes | Verdicts

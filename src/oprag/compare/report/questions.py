@@ -7,13 +7,13 @@ from math import isnan
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from oprag.compare.analysis.wording import counted, score
+from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.metrics.registry import more_is_better
-from oprag.compare.report.material import Material
+from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
 from oprag.compare.report.page import Part, Section, Text, render
-from oprag.compare.report.sides import LONGEST_NAME, CellName, Limits, chosen, sides_of
+from oprag.compare.results import Results
 from oprag.text_table import shortened
 
 __all__ = ["section"]
@@ -24,18 +24,20 @@ _CHUNK = 330  # bytes of a chunk in a context without its text, about
 _EVIDENCE, _ABOUT, _LONGEST = 6, 10, 4_000
 
 
-def section(material: Material, size: int) -> Section | None:
+def section(results: Results, metric: str | None, texts: Texts, size: int) -> Section | None:
     """The questions, those first whose answers differ most in score.
 
     Args:
-        material: What there is.
+        results: The results.
+        metric: The metric by which they are sorted.
+        texts: The texts of the documents, or why they are not there.
         size: How many bytes it may have, about; questions that do not fit are counted.
     """
-    answers = sum(setting.answered + setting.failed for setting in material.settings)
+    answers = sum(setting.answered + setting.failed for setting in results.settings)
     if not answers:
         return None
-    with ResultsReader(material.results.path, material.results.experiment) as reader:
-        drill = _DrillDown(material, reader, size, answers)
+    with ResultsReader(results.path, results.experiment) as reader:
+        drill = _DrillDown(results, metric, texts, reader=reader, size=size, answers=answers)
         bodies = drill.bodies()
     total = len(drill.questions)
     parts: list[Part] = [
@@ -45,8 +47,8 @@ def section(material: Material, size: int) -> Section | None:
             "below it stands the gold evidence, and below that a line for each chunk in the order in which it is read."
         )
     ]
-    if material.texts.lacking:
-        parts.append(Text(material.texts.lacking, quiet=True))
+    if texts.lacking:
+        parts.append(Text(texts.lacking, quiet=True))
     if len(bodies) < total:
         parts.append(
             Text(
@@ -68,11 +70,12 @@ class _Row(NamedTuple):
 class _DrillDown:
     """The questions, each as much of it as there is room for."""
 
-    def __init__(self, material: Material, reader: ResultsReader, size: int, answers: int) -> None:
-        self._material = material
-        matrix = self._matrix = material.results.matrix
-        self._rows = {cell.key: row for row, cell in enumerate(matrix.cells)}
-        self._columns = {question.key: column for column, question in enumerate(matrix.questions)}
+    def __init__(
+        self, results: Results, metric: str | None, texts: Texts, *, reader: ResultsReader, size: int, answers: int
+    ) -> None:
+        self._results = results
+        self._metric = metric
+        self._texts = texts
         self._reader = reader
         self._size = size
         self.questions = reader.questions
@@ -88,7 +91,10 @@ class _DrillDown:
         for answer in reader.answer_texts(self._cut):
             self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
         self._metrics = self._shown_metrics()
+        matrix = self._matrix = results.matrix
         self._cells = [*self._named_cells()]
+        self._rows = {cell.key: row for row, cell in enumerate(matrix.cells)}
+        self._columns = {question.key: column for column, question in enumerate(matrix.questions)}
 
     def bodies(self) -> list[str]:
         """The questions that fit, as HTML."""
@@ -104,8 +110,8 @@ class _DrillDown:
 
     def _named_cells(self) -> list[CellName]:
         cells: list[CellName] = []
-        for setting in self._material.settings:
-            name = self._material.name(setting.values)
+        for setting in self._results.settings:
+            name = name_of(setting.values, self._results.axes)
             ours = [self._matrix.cells[cell] for cell in setting.setting.cells]
             for cell in ours:
                 differ = [
@@ -117,12 +123,12 @@ class _DrillDown:
         return cells
 
     def _shown_metrics(self) -> list[str]:
-        scored = [name for name in self._material.metrics if more_is_better(name)]
-        return sorted(scored, key=lambda name: name != self._material.metric)[:_METRICS]
+        scored = [name for name in self._results.metrics if more_is_better(name)]
+        return sorted(scored, key=lambda name: name != self._metric)[:_METRICS]
 
     def _scores(self, question: QuestionRecord) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""
-        metric = self._material.metric
+        metric = self._metric
         found = {cell: self._value(metric or "", cell, question) for cell in self._rows}
         return {cell: score for cell, score in found.items() if score is not None}
 
@@ -152,12 +158,10 @@ class _DrillDown:
         answers, scores = self._answers[question.key], self._scores(question)
         cells = [cell for cell in self._cells if cell.key in answers]
         pair = [(cell, answers[cell.key], scores.get(cell.key)) for cell in chosen(cells, answers, scores)]
-        sides, texts = sides_of(
-            number, question, pair, reader=self._reader, texts=self._material.texts, limits=self._limits
-        )
+        sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
         shown = {
             "text": _cut(question.question),
-            "told": _told(question, scores, self._material.metric),
+            "told": _told(question, scores, self._metric),
             "about": _about(question),
             "cut": self._cut if any(answer.more for answer in answers.values()) else 0,
             "metrics": self._metrics,

@@ -1,4 +1,4 @@
-"""What was run: the experiment, when, on what, what it spent, and what is missing."""
+"""How it was run: the experiment, when, on what, what it spent, and what is missing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import faults
 from oprag.compare.analysis.wording import amount, counted, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.report.material import Material
 from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
+from oprag.compare.results import Results
 
 __all__ = ["section"]
 
@@ -19,18 +20,17 @@ _RUNS = 50
 _NOTES = 20
 
 
-def section(material: Material) -> Section:
+def section(results: Results) -> Section:
     """What was run."""
-    return Section("run", "What was run", [*_parts(material)])
+    return Section("run", "How it was run", [*_parts(results)])
 
 
-def _parts(material: Material) -> Iterator[Part]:
-    results = material.results
+def _parts(results: Results) -> Iterator[Part]:
     described = results.matrix.described
     yield Table(
         "The experiment",
         ("What", "Value"),
-        [(name, value) for name, value in _about(material, described) if value],
+        [(name, value) for name, value in _about(results, described) if value],
         words=(1,),
     )
     grids = described.get("grid", ())
@@ -41,12 +41,12 @@ def _parts(material: Material) -> Iterator[Part]:
             [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
             words=(1,),
         )
-    yield from _missing(material)
-    yield from _runs(material)
+    yield from _missing(results)
+    yield from _runs(results)
 
 
-def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
-    results, table = material.results, material.settings
+def _about(results: Results, described: Any) -> Iterator[tuple[str, str]]:
+    table = results.settings
     yield "Experiment", results.experiment
     yield "Results file", results.path.name
     asked = described.get("data", {})
@@ -58,7 +58,11 @@ def _about(material: Material, described: Any) -> Iterator[tuple[str, str]]:
     yield "Metrics", ", ".join(described.get("metrics", ()))
     yield "Answers are embedded by", described.get("score_embedder") or ""
     yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
-    same = {name: value for name, value in material.same.items() if name not in ("data", "embedder", "model")}
+    same = {
+        name: value
+        for name, value in varying_axes(results.settings)[1].items()
+        if name not in ("data", "embedder", "model")
+    }
     yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
     spent = ResultsFile(results.path).spent(results.experiment)
     cost = f", {spent.money:,.2f} in the currency of the prices" if spent.money else ""
@@ -80,14 +84,14 @@ def _listed(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]
 
 
-def _missing(material: Material) -> Iterator[Part]:
-    failed = sum(row.failed for row in material.settings)
-    left = sum(row.left for row in material.settings)
+def _missing(results: Results) -> Iterator[Part]:
+    failed = sum(row.failed for row in results.settings)
+    left = sum(row.left for row in results.settings)
     if not failed and not left:
-        faulty = faults(material.settings)
+        faulty = faults(results.settings)
         but = f"; but {faulty}" if faulty else ""
         yield Text(f"Nothing is missing: every question has an answer in every cell{but}.")
-        yield from _notes(material)
+        yield from _notes(results)
         return
     yield Heading("What is missing")
     told: list[str] = []
@@ -100,23 +104,23 @@ def _missing(material: Material) -> Iterator[Part]:
         told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
     yield Points(told)
     if failed:
-        with ResultsReader(material.results.path, material.results.experiment) as reader:
+        with ResultsReader(results.path, results.experiment) as reader:
             rows = [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]
         yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
-    yield from _notes(material)
+    yield from _notes(results)
 
 
-def _notes(material: Material) -> Iterator[Part]:
+def _notes(results: Results) -> Iterator[Part]:
     notes: Counter[str] = Counter()
-    for row in material.settings:
+    for row in results.settings:
         notes.update(row.notes)
     if notes:
         rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
         yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
 
 
-def _runs(material: Material) -> Iterator[Part]:
-    with ResultsReader(material.results.path, material.results.experiment) as reader:
+def _runs(results: Results) -> Iterator[Part]:
+    with ResultsReader(results.path, results.experiment) as reader:
         rows = reader.runs()
     shown: list[tuple[str, ...]] = []
     for number, run in enumerate(rows[:_RUNS]):

@@ -1,19 +1,32 @@
-"""The table of settings: what each scored, with its interval, and what it took."""
+"""All settings: what each scored, how it differs from its baseline, what it took, and what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.compare.analysis.summary import MANY, SettingSummary
-from oprag.compare.analysis.wording import amount, interval, value_text
-from oprag.compare.report.material import Material
+from oprag.compare.analysis.best import best_of
+from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.summary import MANY, SettingSummary, measured_how
+from oprag.compare.analysis.wording import (
+    amount,
+    difference_text,
+    interval,
+    listed,
+    money_text,
+    name_of,
+    spread,
+    value_text,
+)
 from oprag.compare.report.page import Part, Section, Table, Text
+from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS
 
-__all__ = ["section"]
+__all__ = ["measured", "section"]
 
-_MOST = 400
+_MOST, _MOST_PHASES, _MOST_SETS = 400, 200, 4
+_METRICS = 5  # columns of a table: so many are no wider than a page
 _TAKEN = {
     "calls": "calls",
     "input_tokens": "tokens in",
@@ -22,93 +35,155 @@ _TAKEN = {
 }
 
 
-def section(material: Material) -> Section | None:
-    """The table of settings."""
-    rows = material.settings
-    if not any(row.answered or row.failed for row in rows):
+def section(results: Results, metric: str | None) -> Section | None:
+    """The tables of settings."""
+    if not any(one.answered or one.failed for one in results.settings):
         return None
-    taken = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
-    faulty = [name for name in ("cut_short", "empty") if any(getattr(row, name) for row in rows)]
-    axes = material.differ or ["method"]
-    most = _most_questions(rows)
-    shown = [
-        [
-            *(value_text(row.values[name]) if name in row.values else "–" for name in axes),
-            *(_score(row, metric, most) for metric in material.metrics),
-            f"{row.answered:,} of {row.asked:,}",
-            *(_marked(getattr(row, name), row) for name in faulty),
-            *(amount(row.per_answer.get(name)) for name in taken),
-        ]
-        for row in rows[:_MOST]
-    ]
-    head = [
-        *axes,
-        *material.metrics,
-        "answers",
-        *(name.replace("_", " ") for name in faulty),
-        *(_TAKEN[name] for name in taken),
-    ]
-    caption = "Means with 95 % intervals in brackets; calls and tokens are means of an answer"
-    table = Table(caption, head, shown, names=len(axes), more=len(rows) - len(shown), marked=_highest(material))
-    return Section("settings", "All settings", [table, *_notes(material)])
+    parts = [*_main(results, metric), *_notes(results, metric), *_others(results, metric), _taken(results)]
+    return Section("settings", "All settings", parts)
 
 
-def _most_questions(rows: Sequence[SettingSummary]) -> dict[tuple[str, Any], int]:
-    """How many questions of a data set have a score of a metric, in the setting where they are most."""
-    most: dict[tuple[str, Any], int] = {}
-    for row in rows:
-        for name, summary in row.scores.items():
-            place = name, row.values.get("data")
-            most[place] = max(most.get(place, 0), summary.n)
-    return most
+def _main(results: Results, metric: str | None) -> Iterator[Part]:
+    if metric is None:
+        return
+    settings = results.settings[:_MOST]
+    axis, baselines = _baselines(results, metric)
+    cost = results.usual_cost(metric)
+    columns: dict[str, list[str]] = {metric: _scores(results, metric)}
+    if baselines:
+        columns["difference"] = [_difference(baselines.get(one.number)) for one in settings]
+    columns[cost.replace("_", " ")] = [amount(one.cost(cost)) for one in settings]
+    if any(one.cost("money") is not None for one in settings):
+        columns["money"] = [money_text(one.cost("money")) for one in settings]
+    for name in ("failed", "left", "cut_short", "empty"):
+        if any(getattr(one, name) for one in settings):
+            title = "not tried" if name == "left" else name.replace("_", " ")
+            columns[title] = [_marked(getattr(one, name), one) for one in settings]
+    caption = f"{metric} with its 95 % interval"
+    if baselines:
+        first = next(iter(baselines.values())).baseline_value
+        caption += f"; the difference is from the same setting with {axis} {value_text(first)}, * where it is shown"
+    yield Table(
+        f"{caption}; tokens{' and money' if 'money' in columns else ''} are means of an answer",
+        ("setting", *columns),
+        _rows(results, columns),
+        more=len(results) - len(settings),
+        marked=_highest(results, metric),
+    )
 
 
-def _score(row: SettingSummary, metric: str, most: Mapping[tuple[str, Any], int]) -> str:
-    """The mean with its interval, and over how many questions it is where others have more."""
-    summary = row.scores.get(metric)
-    fewer = summary is not None and (summary.n < most[metric, row.values.get("data")] or row.lacks(metric))
-    return f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary)
+def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, SettingDifference]]:
+    """An axis, and the difference of each setting that has one baseline alone along it."""
+    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
+        numbers = {id(one.setting): one.number for one in results.settings}
+        found: dict[int, list[SettingDifference]] = {}
+        for one in results.differences(axis, [metric]):
+            found.setdefault(numbers[id(one.setting)], []).append(one)
+        if single := {number: some[0] for number, some in found.items() if len(some) == 1}:
+            return axis, single
+    return "", {}
 
 
-def _marked(count: int, row: SettingSummary) -> str:
-    return f"{count:,}{' !' if count > MANY * row.answered else ''}"
+def _difference(one: SettingDifference | None) -> str:
+    if one is None:
+        return "–"
+    return f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}"
 
 
-def _highest(material: Material) -> list[int]:
+def _others(results: Results, metric: str | None) -> Iterator[Part]:
+    names = [name for name in results.metrics if name != metric]
+    for start in range(0, len(names), _METRICS):
+        some = names[start : start + _METRICS]
+        columns = {name: _scores(results, name) for name in some}
+        more = max(0, len(results) - _MOST)
+        caption = f"{listed(some)}, with 95 % intervals"
+        yield Table(caption, ("setting", *some), _rows(results, columns), more=more)
+
+
+def _taken(results: Results) -> Part:
+    settings = results.settings[:_MOST]
+    columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
+    for name, title in _TAKEN.items():
+        if any(one.per_answer.get(name) for one in settings):
+            columns[title] = [amount(one.per_answer.get(name)) for one in settings]
+    more = max(0, len(results) - _MOST)
+    return Table("What an answer took, in the mean", ("setting", *columns), _rows(results, columns), more=more)
+
+
+def _rows(results: Results, columns: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
+    names = [name_of(one.values, results.axes) for one in results.settings[:_MOST]]
+    return list(zip(names, *columns.values(), strict=True))
+
+
+def _scores(results: Results, metric: str) -> list[str]:
+    """Means with their intervals, and over how many questions they are where others have more."""
+    found: list[str] = []
+    most: dict[Any, int] = {}
+    for one in results.settings:
+        if (summary := one.scores.get(metric)) is not None:
+            most[one.values["data"]] = max(most.get(one.values["data"], 0), summary.n)
+    for one in results.settings[:_MOST]:
+        summary = one.scores.get(metric)
+        fewer = summary is not None and (summary.n < most[one.values["data"]] or one.lacks(metric))
+        found.append(f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary))
+    return found
+
+
+def _marked(count: int, setting: SettingSummary) -> str:
+    return f"{count:,}{' !' if count > MANY * setting.answered else ''}"
+
+
+def _highest(results: Results, metric: str) -> list[int]:
     """The setting of each data set with the highest mean, where there are several."""
-    metric = material.metric
     found: list[int] = []
-    for settings in material.by_data.values():
-        scored = {setting.number: setting.scores.get(metric or "") for setting in settings}
-        means = {number: summary.mean or 0.0 for number, summary in scored.items() if summary is not None}
+    for settings in by_data(results.settings).values():
+        means = {one.number: one.scores[metric].mean or 0.0 for one in settings if metric in one.scores}
         if len(means) > 1:
             found.append(max(means, key=lambda number: means[number]))
     return found
 
 
-def _notes(material: Material) -> list[Part]:
-    notes: list[Part] = []
-    rows = material.settings
-    summaries = [summary for row in rows for summary in row.scores.values()]
-    if _highest(material):
-        notes.append(
-            Text(
-                f"A marked row has the highest mean {material.metric} of its data set. Of many settings one is the "
-                "highest by chance, too: the differences below say what can be claimed.",
-                quiet=True,
-            )
+def _notes(results: Results, metric: str | None) -> Iterator[Part]:
+    sets = {} if metric is None else by_data([one for one in results.settings if metric in one.scores])
+    for data, settings in list(sets.items())[:_MOST_SETS]:
+        if metric is not None and len(settings) > 1:
+            best = best_of(settings, metric, axes=results.axes, family=results.family(metric))
+            yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.")
+    if any(one.doubtful for one in results.settings):
+        yield Text(
+            f"! More than {MANY:.0%} of the answers of a setting: its scores say more about that than about the "
+            "setting. A higher max_tokens of the model helps where replies are cut short.",
         )
-    if any(row.doubtful for row in rows):
-        notes.append(
-            Text(
-                f"! More than {MANY:.0%} of the answers of a setting: its scores say more about that than about the "
-                "setting. A higher max_tokens of the model helps where replies are cut short.",
-            )
+    if any(one.cells > 1 for one in results.settings):
+        yield Text("The scores of a question are averaged over seeds and repeats first.", quiet=True)
+    summaries: list[Any] = [one.scores[name] for one in results.settings for name in one.scores]
+    if any(one.low is not None and one.units < FEW_UNITS for one in summaries):
+        yield Text(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.", quiet=True)
+
+
+def measured(results: Results) -> Section | None:
+    """The table of phases, where something was measured."""
+    there = [one for one in results.settings if one.phases]
+    rows = [
+        (
+            name_of(one.values, results.axes),
+            phase,
+            spread(taken.seconds.median, taken.seconds.standard_deviation, 3),
+            f"{taken.cpu_percent:.0f}",
+            f"{taken.peak_memory_bytes / 1e6:,.0f}",
+            f"{taken.memory_growth_bytes / 1e6:,.0f}",
         )
-    if any(row.cells > 1 for row in rows):
-        notes.append(Text("The scores of a question are averaged over seeds and repeats first.", quiet=True))
-    if any(summary.low is not None and summary.units < FEW_UNITS for summary in summaries):
-        notes.append(
-            Text(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.", quiet=True)
-        )
-    return notes
+        for one in there
+        for phase, taken in one.phases.items()
+    ]
+    if not rows:
+        return None
+    table = Table(
+        "Time, processor and memory of each phase, over questions",
+        ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
+        rows[:_MOST_PHASES],
+        names=2,
+        more=max(0, len(rows) - _MOST_PHASES),
+    )
+    told = f"Cells were measured one at a time, each in a fresh process without caches. {measured_how(there)}"
+    return Section("measured", "Time, processor and memory", [table, Text(told, quiet=True)])

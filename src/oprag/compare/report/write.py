@@ -7,34 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.report import (
-    against_whole,
-    compression,
-    costs,
-    curves,
-    differences,
-    measured,
-    overview,
-    pivots,
-    questions,
-    run,
-    self_route,
-    settings,
-    thresholds,
-)
-from oprag.compare.report.comparisons import comparisons_of
-from oprag.compare.report.material import Material, metric_of
+from oprag.compare.metrics.registry import check_better, more_is_better
+from oprag.compare.report import costs, differences, methods, overview, pivots, questions, run, settings
+from oprag.compare.report.contexts import Texts, texts_of
 from oprag.compare.report.page import Section, check_installed, page
-from oprag.compare.report.texts import texts_of
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, begins_with, check_target, replacing
+from oprag.masking import describe
 
 __all__ = ["REPORT", "write_report"]
 
 _LARGEST = 4_800_000  # bytes of a report, about
-_STEPS = 4
 
 REPORT = FileKind("an HTML file", lambda path: begins_with(path, b"<!doctype html"))
 """What a report is."""
@@ -80,9 +65,8 @@ def write_report(
     results = Results.open(results_path, experiment)
     texts = texts_of(documents, [question.key for question in results.matrix.questions])
     check_target(output, *files_of(texts.data), kind=REPORT)
-    material = Material(results, metric_of(results, metric), texts)
-    made = _sections(material, watch or (lambda _, __: None))
-    sections = sorted(made, key=lambda section: section.id != "summary")
+    metric = _metric_of(results, metric)
+    sections = list(_sections(results, metric, texts, watch or (lambda _, __: None)))
     try:
         with replacing(output) as file:
             file.write(page(f"Results of {results.experiment}", sections).encode())
@@ -91,24 +75,49 @@ def write_report(
     return output
 
 
-def _sections(material: Material, watch: Callable[[int, int], None]) -> Iterator[Section]:
-    """What there is to show, in its sequence; the summary last, since it says what the others found."""
-    watch(0, _STEPS)
-    found: list[Section | None] = [run.section(material), settings.section(material)]
-    watch(1, _STEPS)
-    comparisons = comparisons_of(material)
-    found.append(differences.section(material, comparisons))
-    watch(2, _STEPS)
-    spots = curves.spots_of(material)
-    found.append(curves.section(material, spots))
-    found += [one.section(material) for one in (costs, thresholds, pivots, compression, against_whole)]
-    watch(3, _STEPS)
-    found += [self_route.section(material), measured.section(material), overview.section(material, comparisons, spots)]
-    there = [section for section in found if section is not None]
-    watch(_STEPS - 1, _STEPS)
-    size = len(page("", there).encode())
-    drill_down = questions.section(material, max(0, _LARGEST - size))
-    yield from there
-    if drill_down is not None:
-        yield drill_down
-    watch(_STEPS, _STEPS)
+def _metric_of(results: Results, wanted: str | None) -> str | None:
+    """The metric of the charts, see `write_report`; None where nothing is scored."""
+    there = [name for name in results.metrics if more_is_better(name)]
+    if wanted is None:
+        return next(iter(there), None)
+    check_better(wanted)
+    if wanted not in there:
+        raise OptionError(
+            f"no answer has a score of {describe(wanted)}; there are scores of {', '.join(there) or 'none'}", wanted
+        )
+    return wanted
+
+
+def _sections(
+    results: Results, metric: str | None, texts: Texts, watch: Callable[[int, int], None]
+) -> Iterator[Section]:
+    """What there is to show, in its sequence; the questions have the room that the others leave."""
+    parts = (
+        overview.section,
+        settings.section,
+        differences.slices,
+        differences.section,
+        costs.lengths,
+        costs.section,
+        pivots.thresholds,
+        pivots.section,
+        costs.compression,
+        methods.whole_documents,
+        methods.self_route,
+    )
+    steps = len(parts) + 1
+    found: list[Section] = []
+    for done, part in enumerate(parts):
+        watch(done, steps)
+        if (made := part(results, metric)) is not None:
+            found.append(made)
+    if (made := settings.measured(results)) is not None:
+        found.append(made)
+    last = run.section(results)
+    watch(len(parts), steps)
+    size = len(page("", [*found, last]).encode())
+    yield from found
+    if (made := questions.section(results, metric, texts, max(0, _LARGEST - size))) is not None:
+        yield made
+    yield last
+    watch(steps, steps)

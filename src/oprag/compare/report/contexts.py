@@ -1,23 +1,83 @@
-"""Two contexts of a question side by side, with the texts of their chunks once."""
+"""Two contexts of a question side by side, with the texts of their chunks, which come from the experiment's data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, ContextRecord, Piece, QuestionRecord
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.page import render
-from oprag.compare.report.texts import Texts
+from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.text_table import shortened
 
-__all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "chosen", "sides_of"]
+__all__ = ["LONGEST_NAME", "NOT_GIVEN", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
 
+NOT_GIVEN = (
+    "The results file holds no document text, and the data was not given to the report: chunks are shown by their "
+    "places. `oprag report --experiment FILE.toml` shows their texts."
+)
 LONGEST_NAME = 200
 """Characters of the name of a document or a question; it stands beside every chunk."""
 # Options that only rearrange what is kept.
 _ORDERS = ("order", "source_ranking")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of documents.
+
+    Attributes:
+        data: The data sets by their names; empty without texts.
+        questions: The keys of the questions whose documents are the same now as when they were asked.
+        lacking: Why texts are not there; empty where all are.
+    """
+
+    data: Mapping[str, DataSet] = field(default_factory=dict, repr=False)
+    questions: frozenset[str] = frozenset()
+    lacking: str = NOT_GIVEN
+
+    def document(self, question: str, data: str, name: str) -> str | Sequence[str] | None:
+        """The text of a document of a question, or its pages; None where it is not there.
+
+        Args:
+            question: The key of the question.
+            data: The name of its data set.
+            name: The name of the document.
+        """
+        there = question in self.questions and data in self.data
+        return self.data[data].documents.get(name) if there else None
+
+
+def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[str]) -> Texts:
+    """The texts of the documents that questions of a results file are about.
+
+    A question's key depends on the text of its documents, so a text that has changed since is not taken for the one
+    that was read.
+
+    Args:
+        given: The experiment, or its data.
+        asked: The keys of the questions of the results file.
+    """
+    if given is None:
+        return Texts()
+    if isinstance(given, Experiment):
+        experiment = given
+    else:
+        experiment = Experiment(name="texts", data=given, grid={"method": "context_only", "k": 1})
+    known = {row.key for row in ResolvedExperiment(experiment).question_records}
+    questions = frozenset(known.intersection(asked))
+    lacking = ""
+    if len(questions) < len(asked):
+        lacking = (
+            f"Of {len(questions):,} of {len(asked):,} questions the texts are shown. The documents of the others are "
+            "not in the data that was given, or have changed since they were asked about."
+        )
+    return Texts(experiment.data, questions, lacking)
 
 
 class CellName(NamedTuple):

@@ -1,0 +1,178 @@
+"""Slices: for which questions a difference is there, by a field of the questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag.compare.analysis.effects import compare_pooled, pool_pairs
+from oprag.compare.analysis.fields import field_names
+from oprag.compare.analysis.matrix import ResultMatrix
+from oprag.compare.stats.difference import Difference
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_counts
+from oprag.errors import OptionError
+from oprag.options import check_names
+
+__all__ = ["MOST_VALUES", "Slice", "SliceContrast", "slices_of"]
+
+MOST_VALUES = 8
+"""Texts with more values make no slices; numbers with more are halved at the median."""
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceContrast:
+    """The mean difference of the questions of a slice minus that of all other questions which have the field.
+
+    It is an interval alone: that a difference is shown in one slice and not in another does not show that they differ.
+
+    Attributes:
+        mean: By how much they differ.
+        low: The lower end of the interval, which is not corrected for the number of slices; None where one of the two
+            has no question, or too few were drawn from.
+        high: The upper end.
+        units: What the interval was drawn from: the number of questions, or of clusters.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    units: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Questions with one value of a field, and what differs there between two values of an axis.
+
+    Attributes:
+        field: The field.
+        value: The value; of numbers with many values a range in words.
+        questions: The number of questions with it.
+        other: The value of the axis that the first one, or source order, is compared with.
+        difference: First minus other, averaged for each question over all settings that are alike but for the axis;
+            corrected for all slices of the field.
+        contrast: By how much the difference is another one than that of the other questions.
+    """
+
+    field: str
+    value: Any
+    questions: int
+    other: Any
+    difference: Difference
+    contrast: SliceContrast
+
+
+def slices_of(
+    matrix: ResultMatrix,
+    field: str,
+    metric: str,
+    axis: str = "order",
+    data: str | None = None,
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> list[Slice]:
+    """The pooled differences between the values of an axis, for the questions of each value of a field.
+
+    Args:
+        matrix: The results.
+        field: A field of the questions.
+        metric: What is compared.
+        axis: The axis; other orders are compared with source order, other values with the first of the grid.
+        data: The data set; needed where there are several.
+        confidence: How often an interval contains the true mean.
+        resamples: Number of samples for intervals and p-values.
+
+    Returns:
+        For each other value of the axis a slice for each value of the field; nothing where the field has one value
+        alone, or texts with more than `MOST_VALUES`.
+
+    Raises:
+        OptionError: No question has the field.
+    """
+    try:
+        check_names({field: None}, field_names(one.fields for one in matrix.questions))
+    except OptionError as error:
+        raise OptionError(str(error).replace("option", "field of the questions", 1), field) from error
+    groups = list(_groups(matrix, field, data))
+    if len(groups) < 2:
+        return []
+    having = np.any([inside for _, inside in groups], axis=0)
+    pooled = pool_pairs(matrix, metric, axis, data)
+    parts = [(one, value, inside) for one in pooled for value, inside in groups]
+    differences = compare_pooled(
+        matrix,
+        [np.where(inside, one.apart, np.nan) for one, _, inside in parts],
+        confidence=confidence,
+        resamples=resamples,
+    )
+    return [
+        Slice(
+            field=field,
+            value=value,
+            questions=int(inside.sum()),
+            other=one.value,
+            difference=difference,
+            contrast=_contrast(
+                np.where(having, one.apart, np.nan), inside, matrix.clusters, confidence=confidence, resamples=resamples
+            ),
+        )
+        for (one, value, inside), difference in zip(parts, differences, strict=True)
+    ]
+
+
+def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tuple[Any, BoolArray]]:
+    """The values of a field, and which questions have each."""
+    there = [
+        one.fields[field] if field in one.fields and data in (None, one.data) else None for one in matrix.questions
+    ]
+    values = dict.fromkeys((type(value), value) for value in there if value is not None)
+    if len(values) <= MOST_VALUES:
+        # Yes before no, and numbers from small to large.
+        ordered = [value for _, value in values]
+        if all(isinstance(value, bool) for value in ordered):
+            ordered.sort(reverse=True)
+        elif not any(isinstance(value, str) for value in ordered):
+            ordered.sort()
+        for value in ordered:
+            yield value, np.array([type(one) is type(value) and one == value for one in there])
+    elif all(issubclass(kind, int | float) and kind is not bool for kind, _ in values):
+        numbers = np.array([np.nan if one is None else one for one in there], dtype=np.float64)
+        middle = float(np.nanmedian(numbers))
+        # NaN is on neither side.
+        for text, inside in ((f"up to {middle:g}", numbers <= middle), (f"more than {middle:g}", numbers > middle)):
+            if inside.any():
+                yield text, inside
+
+
+def _contrast(
+    apart: FloatArray, inside: BoolArray, clusters: IntArray, *, confidence: float, resamples: int
+) -> SliceContrast:
+    """The mean inside minus that outside, with the percentile bootstrap of units that may have questions of both."""
+    known = ~np.isnan(apart)
+    apart, inside = apart[known], inside[known]
+    names, units = np.unique(clusters[known], return_inverse=True)
+    count = len(names)
+    if not inside.any() or inside.all():
+        return SliceContrast(mean=None, low=None, high=None, units=count)
+    sums = [np.bincount(units, np.where(part, apart, 0.0), count) for part in (inside, ~inside)]
+    sizes = [np.bincount(units, part, count) for part in (inside, ~inside)]
+    mean = float(sums[0].sum() / sizes[0].sum() - sums[1].sum() / sizes[1].sum())
+    if count < 2:
+        return SliceContrast(mean=mean, low=None, high=None, units=count)
+    # A sample without a question of one side says nothing.
+    with np.errstate(invalid="ignore"):
+        drawn = np.concatenate(
+            [
+                (counts @ sums[0]) / (counts @ sizes[0]) - (counts @ sums[1]) / (counts @ sizes[1])
+                for counts in bootstrap_counts(count, resamples, seed=0)
+            ]
+        )
+    tail = (1 - confidence) / 2
+    low, high = map(float, np.nanquantile(drawn, [tail, 1 - tail]))
+    return SliceContrast(mean=mean, low=low, high=high, units=count)

@@ -1,0 +1,155 @@
+"""Verdicts say what is shown and nothing else, in words."""
+
+import numpy as np
+
+from oprag.compare.analysis.effects import order_effects
+from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict, verdicts
+from oprag.compare.db.records import Spent
+from oprag.compare.results import Results
+from tests.compare.analysis.matrices import made, results_of
+
+COUNT = 24
+
+
+def results(*cells, **options):
+    return Results(results_of(*cells, **options), "results.db", resamples=1_000)
+
+
+def scores(mean, spread=0.0, seed=0):
+    """The score of each question: a mean with a spread, or the same for all but for a hair."""
+    drawn = np.random.default_rng(seed).normal(0, spread or 0.001, COUNT)
+    return {f"q{number}": float(mean + one) for number, one in enumerate(drawn)}
+
+
+def of_orders(metric="token_f1", **orders):
+    matrix = results_of(*(made(one, order=order) for order, one in orders.items()), metric=metric)
+    return order_verdict(order_effects(matrix, metric, resamples=1_000), metric)
+
+
+def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
+    told = of_orders(source=scores(0.6), rank=scores(0.5, seed=1), random=scores(0.4, seed=2))
+    assert told.answer == "Yes"
+    assert told.text.startswith("Source order scores higher than rank (+0.100 [")
+    assert "and random (+0.200 [" in told.text
+
+
+def test_better_than_some_is_in_part_and_says_what_could_be_seen():
+    told = of_orders(source=scores(0.6, 0.1), rank=scores(0.3, seed=1), random=scores(0.6, 0.1, seed=2))
+    assert told.answer == "In part"
+    assert "higher than rank (+0.288 [+0.254, +0.319])" in told.text
+    assert "No difference is shown to random. With 24 questions, differences of about 0." in told.text
+
+
+def test_worse_than_some_is_no():
+    told = of_orders(source=scores(0.4), rank=scores(0.5, seed=1), random=scores(0.3, seed=2))
+    assert told.answer == "No"
+    assert told.text.startswith("Source order scores higher than random (+0.100 [")
+    assert "Source order scores lower than rank (-0.100 [" in told.text
+
+
+def test_no_difference_is_not_shown_with_its_interval_and_p():
+    told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
+    assert told.answer == "Not shown"
+    assert " against rank; no difference is shown (p = " in told.text
+    assert told.text.endswith("or more would have been seen.")
+    assert told.describe() == f"Not shown. {told.text}"
+
+
+def test_what_no_order_can_change_was_not_asked():
+    same = scores(0.5)
+    told = of_orders("evidence_coverage", source=same, rank=same)
+    assert (told.answer, told.text) == (
+        "Not asked",
+        "No order can change evidence_coverage: it is the same in every question. A model's answers can differ.",
+    )
+    told = of_orders(source=same, rank=same, random=same)
+    assert (told.answer, told.text) == (
+        "No",
+        "token_f1 is the same in every question in source order and in rank and random.",
+    )
+    assert of_orders(rank=same).answer == "Not asked"
+
+
+def test_few_questions_are_told():
+    few = {name: 0.5 + number / 10 for number, name in enumerate("abc")}
+    told = of_orders(source=few, rank={"a": 0.4, "b": 0.7, "c": 0.6})
+    assert "3 to draw from is so few that intervals are too narrow." in told.text
+
+
+def test_several_pairs_are_counted():
+    cells = [
+        made(scores(0.5 + 0.1 * (order == "source"), seed=k), order=order, k=k)
+        for k in (1, 2)
+        for order in ("source", "rank")
+    ]
+    matrix = results_of(*cells)
+    told = order_verdict(order_effects(matrix, "token_f1", resamples=1_000), "token_f1")
+    assert told.text.startswith("Over 2 pairs of settings, source order scores higher than rank (+0.100 [")
+
+
+def of_lengths(means, spread=0.0):
+    given = results(*(made(scores(mean, spread, seed=k), k=k) for k, mean in means.items()))
+    return length_verdict(length_curves(given, "token_f1"), "token_f1")
+
+
+def test_a_length_that_every_other_one_is_worse_than_is_named():
+    told = of_lengths({8: 0.4, 16: 0.6, 32: 0.5})
+    assert told.answer == "k=16"
+    assert told.text == ("Shown to be better than every other length: k=16. By the one-standard-error rule: k=16.")
+
+
+def test_lengths_that_are_shown_to_be_worse_are_named():
+    told = of_lengths({8: 0.1, 16: 0.5, 32: 0.5}, 0.1)
+    assert told.answer == "In part"
+    assert told.text.startswith(
+        "Shown to be worse than the highest: k=8. Of the other lengths none is shown to be better."
+    )
+
+
+def test_a_flat_curve_is_not_shown_and_the_economical_length_is_named():
+    told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
+    assert told.answer == "Not shown"
+    assert told.text.startswith("From k=8 to k=32 no length is shown to be better. By the one-standard-error rule: k=")
+
+
+def test_one_length_is_no_question():
+    assert of_lengths({8: 0.5}).answer == "Not asked"
+
+
+def test_costs_are_tokens_without_a_price_and_money_with_one():
+    cells = [made(scores(0.5, seed=k), k=k, tokens=100 * k) for k in (1, 10)]
+    without = results(*cells)
+    curves = without.curves("k")
+    spent = Spent(48, 26_400, 0.0)
+    told = cost_verdict(without, curves, spent)
+    assert told.answer == "103 to 1,003 tokens an answer"
+    assert told.text == (
+        "103 at k=1, 1,003 at k=10. For money, add the price of m to the experiment ([prices.m]). "
+        "26,400 tokens spent in all runs, in 48 calls."
+    )
+    priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
+    told = cost_verdict(priced, priced.curves("k"), Spent(48, 26_400, 1.25))
+    assert told.answer == "0.00011 to 0.001 an answer"
+    assert told.text.endswith("1.25 spent in all runs, in 48 calls.")
+
+
+def test_without_a_model_there_is_nothing_to_pay():
+    given = results(made(scores(0.5), method="context_only"), metric="evidence_coverage")
+    told = cost_verdict(given, [])
+    assert (told.answer, told.text) == ("Nothing", "No model was asked for an answer.")
+
+
+def test_there_is_one_of_each_for_each_data_set():
+    cells = [
+        made({f"{data} {name}": one for name, one in scores(0.5, 0.1, seed).items()}, data=data, order=order)
+        for seed, (data, order) in enumerate((data, order) for data in ("a", "b") for order in ("source", "rank"))
+    ]
+    told = verdicts(results(*cells))
+    assert [(one.question.split()[0], one.data) for one in told] == [
+        ("Does", "a"),
+        ("Does", "b"),
+        ("How", "a"),
+        ("How", "b"),
+        ("What", ""),
+    ]
+    assert told[0].describe().startswith("a: Not shown. ")
