@@ -129,7 +129,7 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
     )
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
     told = cost_verdict(priced, priced.curves("k"), Spent(48, 26_400, 1.25))
-    assert told.answer == "0.00011 to 0.001 an answer"
+    assert told.answer == "0.00011 to 0.0010 an answer"
     assert told.text.endswith("1.25 spent in all runs, in 48 calls.")
 
 

@@ -92,7 +92,7 @@ def test_differences_money_and_lists_are_short():
     assert difference_text(paired_difference(side[:1], side[1:2])) == "-1.000"
     assert difference_text(paired_difference(side[:0], side[:0])) == "–"
     values = (None, 0.0, 0.000431, 0.0000004321, 0.5, 12.345, 1234.5)
-    shown = ["–", "0.00", "0.00043", "0.00000043", "0.5", "12.35", "1,234.50"]
+    shown = ["–", "0.00", "0.00043", "0.00000043", "0.50", "12.35", "1,234.50"]
     assert [money_text(value) for value in values] == shown
     assert [listed(["a", "b", "c"][:count]) for count in (0, 1, 2, 3)] == ["", "a", "a and b", "a, b and c"]
     assert name_of({"k": 4, "method": "stuff"}, ["order"]) == "stuff"

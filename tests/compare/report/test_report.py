@@ -111,7 +111,8 @@ def test_settings_are_beside_their_difference_from_source_order(results, page):
     told = {row[0]: row[column] for row in found}
     for pair in Results.open(results).differences("order", ["token_f1"]):
         name = named(pair.setting.values, Results.open(results).axes)
-        assert told[name] == f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+        shown = f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+        assert told[name] == ("the same" if pair.difference.tied else shown)
     assert all(text == "–" for name, text in told.items() if "source" in name)
 
 
@@ -538,7 +539,7 @@ def test_no_column_is_lost_on_paper(page):
     assert ".scroll{display:block;overflow:visible;max-width:none" in on_paper[1]
     assert "table{width:100%" in on_paper[1]
     assert re.search(r"th,td,\.n,[^{]*\{[^}]*min-width:0;white-space:normal", on_paper[1])
-    assert "@page{size:landscape" in style.raw
+    assert "@page{size:A4 landscape" in style.raw
     many = [table for table in page.root.all("table") if len(table.rows()[0]) > 10]
     assert many
     assert all(table.attributes["class"] == "wide" for table in many)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import floor, log10
 from typing import Any
 
 from oprag.compare.stats.difference import Difference
@@ -91,7 +92,7 @@ def money_text(value: float | None) -> str:
     """A sum of money in the currency of the prices: two decimals from one on, else two digits that count."""
     if value is None:
         return "–"
-    return f"{value:,.2f}" if value >= 1 or not value else f"{float(f'{value:.2g}'):.10f}".rstrip("0")
+    return f"{value:,.{2 if value >= 1 or not value else 1 - floor(log10(value))}f}"
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -87,6 +87,8 @@ def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, Setting
 def _difference(one: SettingDifference | None) -> str:
     if one is None:
         return "–"
+    if one.difference.tied:
+        return "the same"
     return f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}"
 
 
@@ -148,7 +150,7 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
     for data, settings in list(sets.items())[:_MOST_SETS]:
         if metric is not None and len(settings) > 1:
             best = best_of(settings, metric, axes=results.axes, family=results.family(metric))
-            yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.")
+            yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
     if any(one.doubtful for one in results.settings):
         yield Text(
             f"! More than {MANY:.0%} of the answers of a setting: its scores say more about that than about the "
