@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.data import format_names, read_data
-from oprag.compare.data.formats import plain
-from oprag.compare.data.read import _FORMATS
+from oprag.compare.data.formats import oprag as plain
 from tests.compare.data.writing import evidence_texts, write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data_formats.md").read_text(encoding="utf-8")
@@ -41,9 +40,7 @@ def test_every_format_is_in_the_table():
 def test_every_option_is_in_the_table_with_its_default(name):
     options = ROWS[name].split(" | ")[-1]
     named = set(re.findall(r"`(\w+)(?:=|`(?: \(|$| \|))", options)) - {"docs", "source_files", "tmp"}
-    parameters = list(
-        inspect.signature(import_module(f"oprag.compare.data.formats.{_FORMATS[name]}").read).parameters.values()
-    )
+    parameters = list(inspect.signature(import_module(f"oprag.compare.data.formats.{name}").read).parameters.values())
     assert named == {option.name for option in parameters[1:]}
     for option in parameters[1:]:
         if option.name != "documents":

@@ -9,7 +9,6 @@ import pytest
 import oprag.compare.data
 from oprag import InputFileError, OptionError
 from oprag.compare.data import format_names, read_data
-from oprag.compare.data.read import _FORMATS
 from tests.compare.data.writing import compressed, refused, write, write_lines
 from tests.helpers import run_python
 
@@ -43,7 +42,7 @@ def test_importing_loads_nothing_heavy():
 
 @pytest.mark.parametrize("name", format_names())
 def test_every_option_of_a_format_has_a_default(name):
-    parameters = inspect.signature(import_module(f"oprag.compare.data.formats.{_FORMATS[name]}").read).parameters
+    parameters = inspect.signature(import_module(f"oprag.compare.data.formats.{name}").read).parameters
     first, *options = parameters.values()
     assert first.name == "builder"
     assert all(option.kind is option.KEYWORD_ONLY and option.default is not option.empty for option in options)

@@ -1,4 +1,4 @@
-"""Questions and documents put together, each checked when it comes."""
+"""Building a data set from records, each of them checked when it is added."""
 
 from __future__ import annotations
 
@@ -97,11 +97,7 @@ class DataSetBuilder:
         evidence: Iterable[Evidence] = (),
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a question about added documents.
-
-        The right choice is an answer, where there are no others. In `about`, null is left out, and lists and objects
-        become their JSON.
-        """
+        """Add a question about added documents; without gold answers the right choice is one."""
         if id in self._questions:
             raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
         if right_choice is not None and not answers:
@@ -135,6 +131,7 @@ class DataSetBuilder:
 
 
 def _about(fields: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
+    """Fields without nulls, lists and objects as their JSON."""
     return {
         field: value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, sort_keys=True)
         for field, value in fields.items()

@@ -1,4 +1,4 @@
-"""Questions about documents, as every format is read."""
+"""Question sets: questions, their gold answers and evidence, and their documents."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _BETWEEN_PAGES = "\n\n"
 
 
 def whole_text(document: str | Sequence[str]) -> str:
-    """A document as one text; blank lines stand between pages."""
+    """A document as one text, with blank lines between pages."""
     return document if isinstance(document, str) else _BETWEEN_PAGES.join(document)
 
 
 def page_starts(document: str | Sequence[str]) -> list[int]:
-    """Where each page begins in the whole text of a document; one that has no pages begins at 0."""
+    """Start offset of each page in the whole text of a document."""
     starts = [0]
     for page in () if isinstance(document, str) else document[:-1]:
         starts.append(starts[-1] + len(page) + len(_BETWEEN_PAGES))
@@ -34,10 +34,10 @@ def page_starts(document: str | Sequence[str]) -> list[int]:
 
 
 class Evidence(NamedTuple):
-    """Where a part of the gold answer is.
+    """The place of a part of the gold answer.
 
     Attributes:
-        document: The name of the document.
+        document: Name of the document.
         start: Start offset in the whole text of the document, see `whole_text`.
         end: End offset (exclusive).
     """
@@ -52,14 +52,14 @@ class Question:
     """One question of a set.
 
     Attributes:
-        id: Its name in the set; no other question has it.
+        id: Name in the set, which no other question has.
         text: The question.
-        documents: The names of the documents that are searched for it.
-        answers: The gold answers, each of them right; empty where the set has none.
-        choices: The options of a multiple-choice question, in their order.
-        right_choice: The place of the right option in `choices`, from 0.
-        evidence: Where the answer is; empty where the set does not say.
-        about: What else the set says, such as its split or a category, to look at parts of the set.
+        documents: Names of the documents that are searched for it.
+        answers: The gold answers, each of them right; empty if the set has none.
+        choices: The options of a multiple-choice question.
+        right_choice: Index of the right option in `choices`.
+        evidence: Places of the answer; empty if the set has none.
+        about: Other fields of the set, such as its split or a category, to analyse parts of the set.
     """
 
     id: str
@@ -84,12 +84,12 @@ class DataSet:
     """Questions, and the documents that they are about.
 
     Attributes:
-        name: What the set is called.
-        documents: The text of each document by its name; the pages where it has some.
+        name: Name of the set.
+        documents: Text of each document by its name, or its pages.
         questions: The questions.
-        files: The files that it was read from; none where it was made in Python.
-        other_fields: The fields of its records that our own format does not know, which are in `about`; each with the
-            field that was probably meant, or an empty text.
+        files: The files that it was read from; empty if it was made in Python.
+        other_fields: Unknown fields of records in our own format, which are in `about`; each with the field that was
+            probably meant, or an empty text.
 
     Raises:
         DataError: There are no questions; two have the same id; one has no text, fewer than two or too many choices, or
@@ -124,7 +124,7 @@ class DataSet:
 
         Args:
             count: Number of questions; None, or more than there are, for all of them.
-            seed: Another seed draws others.
+            seed: Seed of the sample.
 
         Raises:
             OptionError: The count is not a whole number from 1, or the seed is not a whole number.
@@ -149,7 +149,7 @@ def files_of(data: Mapping[str, DataSet]) -> list[Path]:
 
 
 def problem_of(question: Question, lengths: Mapping[str, int]) -> str | None:
-    """What is wrong with a question about documents of these lengths."""
+    """The first problem of a question about documents of these lengths."""
     return next(chain(_problems(question, lengths), _misplaced(question, lengths)), None)
 
 

@@ -16,9 +16,9 @@ from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
 from oprag.masking import listed
 
-__all__ = ["ENDINGS", "DocumentLibrary", "document_file", "folder_library", "lines_library"]
+__all__ = ["DocumentLibrary", "document_file", "folder_library", "lines_library"]
 
-ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
+_ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
 class DocumentLibrary:
@@ -67,7 +67,7 @@ def document_file(path: Path) -> str | Sequence[str]:
 def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
     """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`."""
     try:
-        paths = files_in(folder, ENDINGS)
+        paths = files_in(folder, _ENDINGS)
     except RecordError as error:
         raise DataError(f"{folder}: {error}", str(folder)) from error
     return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)

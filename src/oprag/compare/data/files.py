@@ -40,7 +40,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class _Bounded(io.RawIOBase):
-    """What a gzip file holds, up to a limit: a megabyte of it can hold a gigabyte."""
+    """The content of a gzip file, up to a limit: a megabyte of it can unpack to a gigabyte."""
 
     def __init__(self, unpacked: gzip.GzipFile, path: Path) -> None:
         self._unpacked = unpacked

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 __all__ = ["html_text"]
 
+# Elements that begin a line. Line breaks of the source are kept: published articles with `<pre>` rely on them.
 _BREAKS = frozenset(
     """
     address article aside blockquote body br center dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 head header hr
@@ -20,11 +21,7 @@ _TAG = re.compile(rf"</?(?:{'|'.join((*_INLINE, *sorted(_BREAKS)))})\b[^<>]*>", 
 
 
 def html_text(text: str) -> str:
-    """HTML without its tags; a text without any stays as it is.
-
-    Elements that stand apart, `<br>` among them, begin a line; scripts, styles and the title are left out. The line
-    breaks that the source has are kept, since published articles with `<pre>` rely on them.
-    """
+    """HTML without its tags, scripts, styles and title; a text without tags stays as it is."""
     if not _TAG.search(text):
         return text
     parser = _Text()

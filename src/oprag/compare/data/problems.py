@@ -10,7 +10,7 @@ from oprag.errors import DataError, InputFileError
 __all__ = ["Problems", "RecordError"]
 
 _SHOWN = 5
-_MOST = 10_000  # others that are counted; nobody corrects so many one by one
+_MOST = 10_000  # others that are counted; nobody corrects that many one by one
 
 
 class RecordError(Exception):

@@ -1,4 +1,4 @@
-"""Reading a question set in the format in which it is published."""
+"""Reading question sets, each in the format in which it is published."""
 
 from __future__ import annotations
 
@@ -17,30 +17,24 @@ from oprag.options import check_choice, check_names, check_text
 
 __all__ = ["format_names", "format_options", "read_data"]
 
-_FORMATS = {
-    "oprag": "plain",
-    "infinitebench": "infinitebench",
-    "kg_rag": "kg_rag",
-    "llama_rag_dataset": "llama_rag_dataset",
-    "longbench": "longbench",
-    "medqa": "medqa",
-    "narrativeqa": "narrativeqa",
-    "qmsum": "qmsum",
-    "quality": "quality",
-}
+# Each is a module of `oprag.compare.data.formats`.
+_FORMATS = (
+    *("oprag", "infinitebench", "kg_rag", "llama_rag_dataset", "longbench", "medqa", "narrativeqa", "qmsum"),
+    "quality",
+)
 _FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
 
 
 def format_names() -> tuple[str, ...]:
     """The names of all formats, our own first."""
-    return tuple(_FORMATS)
+    return _FORMATS
 
 
 def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyone calls it
-    """The options that a format has, `documents` among them where its documents are apart from its questions.
+    """The options of a format, `documents` among them if its documents are apart from its questions.
 
     Raises:
-        OptionError: There is no such format.
+        OptionError: The format is unknown.
     """
     check_choice("format", format, _FORMATS)
     return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "builder")
@@ -55,24 +49,23 @@ def read_data(
     within: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataSet:
-    """The questions of a file or folder, with their documents.
+    """Read a question set from a file or folder, with its documents.
 
-    All of it is read, or none: what is wrong is told with file and line, and nothing is left out.
-    Files may be compressed with gzip.
+    All records are read, or none: an invalid one is reported with its file and line. Files may be compressed with gzip.
 
     Args:
         path: The file of questions, or the folder that has it.
         format: One of `format_names()`; `docs/data_formats.md` has them all with their options.
-        name: What the set is called; the name of the file or folder, if not given.
+        name: Name of the set; by default that of the file or folder.
         documents: The folder or file of the documents, for formats that keep them apart.
-        within: The folder that all files must lie in, links followed, none of them hidden; None for any.
-        options: What only this format has.
+        within: The folder that all files must be in, links followed and without hidden ones; None for any.
+        options: Options of this format.
 
     Raises:
-        OptionError: There is no such format, or it has no such option, or not with such a value.
-        InputFileError: A file or folder is missing, cannot be read, or lies outside `within`.
-        DataError: Something in it is not as the format says; the message has the first five places.
-        MissingExtraError: A document is a PDF file, and what reads it is not installed.
+        OptionError: The format, an option or its value is unknown or invalid.
+        InputFileError: A file or folder is missing, cannot be read, or is outside `within`.
+        DataError: Records are invalid; the message has the first five places.
+        MissingExtraError: A document is a PDF file, and the package that reads it is not installed.
     """
     allowed = format_options(format)
     check_text("name", name, optional=True)
@@ -96,7 +89,7 @@ def read_data(
 
 
 def _reader(format: str) -> Any:  # noqa: A002
-    return import_module(f"oprag.compare.data.formats.{_FORMATS[format]}").read
+    return import_module(f"oprag.compare.data.formats.{format}").read
 
 
 def _path(option: str, path: Any) -> Path:

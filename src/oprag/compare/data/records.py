@@ -165,10 +165,7 @@ def json_records(path: Path, problems: Problems) -> Iterator[Record]:
 
 
 def csv_records(path: Path, problems: Problems, row: type[DataRow]) -> Iterator[Record]:
-    """One record for each line of a CSV file with a header; cells are strings, and blank lines are skipped.
-
-    The columns are the fields of the row, in any order and case; others are skipped.
-    """
+    """One record a line of a CSV file, whose header has the fields of the row in any order and case, and others."""
     header: list[str] | None = None
     last = 0
     rows = csv.reader((f"{line}\n" for _, _, line in _lines(path, problems, blank=True)), strict=True)
@@ -232,10 +229,7 @@ def _decoded(line: bytes) -> str:
 
 
 def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[tuple[int, str, str]]:
-    """Each line with its number, from 1, and its place, without its end.
-
-    An empty line stands for one that is no text, where blank ones are asked for, so that lines are counted right.
-    """
+    """Each line with its number and its place; with `blank`, lines that are empty or not text as empty ones."""
     for number, data in enumerate(lines(path), 1):
         if not blank and data.isspace():
             continue
@@ -249,7 +243,7 @@ def _lines(path: Path, problems: Problems, *, blank: bool = False) -> Iterator[t
 
 
 def _header(cells: Sequence[str], row: type[DataRow]) -> list[str]:
-    """The field of each column; an empty name for a column that is none."""
+    """The field of each column; an empty name for other columns."""
     required = {field.alias or name: field.is_required() for name, field in row.model_fields.items()}
     known = {name.casefold(): name for name in required}
     header = [known.get(" ".join(cell.split()).casefold(), "") for cell in cells]

@@ -25,41 +25,12 @@ _used: dict[int, ref[Any]] = {}
 
 
 def open_store(given: Any, name: str, embedder_name: str) -> Store:
-    """An empty store, all of which compare by cosine.
-
-    Args:
-        given: One of `STORE_NAMES`; MODULE:FUNCTION or a function of LangChain `Embeddings` that gives an empty
-            LangChain vector store; a function of nothing that gives an empty LlamaIndex vector store, or such a store
-            itself, which can be opened once. A function may give a context manager of the store in place of the store,
-            to clean up after it. What it embeds is handed out by the `Embeddings` that it is given, so a store must be
-            told to use these, and to compare by cosine, or by the inner product or the distance of unit vectors.
-        name: What the store is called in messages.
-        embedder_name: The name of the embedder whose vectors are put in.
-
-    Raises:
-        ExperimentError: There is no such store.
-        MissingExtraError: What it needs is not installed.
-
-    Example:
-        A store in PostgreSQL, as a function of the module `my_stores`, which the experiment calls "my_stores:pgvector";
-        one in Pinecone is made in the same way::
-
-            @contextmanager
-            def pgvector(embeddings):
-                store = PGVector(embeddings, connection=URL, collection_name=f"oprag_{uuid4().hex}", use_jsonb=True)
-                try:
-                    yield store
-                finally:
-                    store.delete_collection()
-    """
+    """An empty store that compares by cosine: a named one, the user's own function, or an empty store of LlamaIndex."""
     if given == "index":
         return ExactStore()
     if descends(given, "llama_index", "BasePydanticVectorStore"):
         return _of_llama_index(name, given, ExitStack())
     if isinstance(given, str):
-        if given not in STORE_NAMES and ":" not in given:
-            known = ", ".join((*STORE_NAMES, "MODULE:FUNCTION"))
-            raise ExperimentError(f"a store must be one of {known}, got {describe(given)}", given)
         if given in STORE_NAMES:
             return _of_langchain(name, given, embedder_name)
         given = required_function(given)

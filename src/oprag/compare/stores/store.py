@@ -1,4 +1,4 @@
-"""What an experiment needs of a store: put vectors in, and find the nearest; exact search as the simplest one."""
+"""A store as experiments use it, which takes vectors and finds the nearest; and exact search as the simplest one."""
 
 from __future__ import annotations
 
@@ -35,21 +35,11 @@ class Store(Protocol):
     """Chunks by their rows, 0 to n - 1 in the sequence in which they were put in."""
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in.
-
-        Args:
-            texts: The texts of the chunks.
-            vectors: Their vectors, of shape (number of texts, dimension); their lengths do not matter.
-        """
+        """Add chunks, with vectors of any length and of shape (number of texts, dimension)."""
         ...
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[FoundRow]:
-        """The rows that are nearest to a vector by cosine, best first; fewer than k where the store finds no more.
-
-        Args:
-            vector: Of shape (dimension,).
-            k: How many; all where there are no more.
-        """
+        """Up to k rows that are nearest to a vector of shape (dimension,) by cosine, best first."""
         ...
 
     def close(self) -> None:
@@ -65,7 +55,7 @@ class ExactStore:
         self._search: CosineSearch | None = None
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in; of their texts nothing is kept."""
+        """Add chunks; their texts are not kept."""
         if not texts:
             return
         known = self._vectors
@@ -92,23 +82,14 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class EmptyStore:
-    """An empty LangChain vector store.
-
-    Attributes:
-        store: The store.
-        close: Releases what it holds.
-        batch_size: How many chunks it takes in one call.
-        key: The id of a row.
-        search: What each search needs beside.
-        threads: Whether it can be searched from several threads at a time.
-    """
+    """An empty LangChain vector store, and how it is used."""
 
     store: Any
     close: Callable[[], None] = _nothing
-    batch_size: int = 1_000
-    key: Callable[[int], str | int] = str
-    search: Mapping[str, Any] = field(default_factory=dict)
-    threads: bool = True
+    batch_size: int = 1_000  # chunks in one call
+    key: Callable[[int], str | int] = str  # the id of a row
+    search: Mapping[str, Any] = field(default_factory=dict)  # further arguments of each search
+    threads: bool = True  # whether several may search it at the same time
 
 
 def replace_unstorable(text: str) -> str:
@@ -123,7 +104,7 @@ def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
 
 
 def checked_rows(rows: Sequence[FoundRow], k: int, name: str) -> list[FoundRow]:
-    """What the store of this name found: at most k rows, and none of them twice."""
+    """At most k of the rows that the store of this name found, none of them twice."""
     seen: set[int] = set()
     for row, _ in rows:
         if row in seen:

@@ -102,7 +102,7 @@ def _other_fields(seen: Collection[str]) -> dict[str, str]:
 
 
 def _meant(name: str, lacking: Sequence[str]) -> str:
-    """The field that a name may be a misspelling of; evidence_id is about the evidence, and is none."""
+    """The field that a name may be a misspelling of; evidence_id is about the evidence, and is not one."""
     others = [other for other in lacking if not name.startswith(f"{other}_")]
     return next(iter(get_close_matches(name.lower(), others, n=1, cutoff=_CLOSE)), "")
 
