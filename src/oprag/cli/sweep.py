@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from oprag.compare.data import DataSet
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.sweep.choice import Sweep
+    from oprag.compare.sweep.result import Sweep
 
 __all__ = ["sweep"]
 
@@ -116,6 +116,7 @@ def sweep(
     """
     from oprag.compare.spec.resolved import ResolvedExperiment
     from oprag.compare.sweep.experiment import sweep_experiment
+    from oprag.compare.sweep.result import Sweep
 
     indexing: Indexing = indexed.value()
     chosen_budgets = {} if budgets is None else {"budgets": budgets.split(",")}
@@ -140,7 +141,7 @@ def sweep(
         )
     path = Path(results)
     _, report = carry_out(ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed)
-    report = _settled(report)
+    report = Sweep.settled(report)
     found = _found(path, experiment, report)
     deployed = report.complete and profile != _NONE
     replaced = deployed and Path(profile).is_file()
@@ -179,16 +180,8 @@ def _grid(indexing: Indexing) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _settled(report: RunReport) -> RunReport:
-    """The report of a sweep, in which a budget that has no room for a chunk is no failure: no other try would help."""
-    from oprag.compare.sweep.points import NO_ROOM
-
-    others = {error: count for error, count in report.failed.items() if error != NO_ROOM}
-    return replace(report, failed=others, total=report.total - report.failed.get(NO_ROOM, 0))
-
-
 def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
-    from oprag.compare.sweep.choice import read_sweep
+    from oprag.compare.sweep.result import read_sweep
 
     try:
         with LateProgress("computing intervals", "settings") as progress:

@@ -58,14 +58,14 @@ _PLACES = {
     "ScoredAnswer": "oprag.compare.metrics.registry",
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
-    "Sweep": "oprag.compare.sweep.choice",
+    "Sweep": "oprag.compare.sweep.result",
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
     "read_data": "oprag.compare.data",
-    "read_sweep": "oprag.compare.sweep.choice",
+    "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep.experiment",
@@ -92,8 +92,8 @@ if TYPE_CHECKING:
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
-    from oprag.compare.sweep.choice import Sweep, read_sweep
     from oprag.compare.sweep.experiment import sweep_experiment
+    from oprag.compare.sweep.result import Sweep, read_sweep
 
 __getattr__ = loader(__name__, _PLACES)
 

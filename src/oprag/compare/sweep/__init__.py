@@ -1,6 +1,3 @@
-"""Sweeps: budgets and orders over one ranking, what can be said of them, and what is worth deploying."""
+"""Sweeps over token budgets and orders: the experiment, and the setting that is worth deploying."""
 
-from oprag.compare.sweep.choice import Sweep, read_sweep
-from oprag.compare.sweep.experiment import sweep_experiment
-
-__all__ = ["Sweep", "read_sweep", "sweep_experiment"]
+__all__: list[str] = []

@@ -1,0 +1,297 @@
+"""The result of a sweep: its curves, the budgets that are not points of them, and the setting worth deploying."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from oprag.compare.analysis.best import choose_economical
+from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.results import Results
+from oprag.compare.running.report import RunReport
+from oprag.compare.sweep.profile import limit_of, profile_of, retrieval_of
+from oprag.errors import ExperimentError
+from oprag.profile import Profile
+
+__all__ = ["Repeated", "Sweep", "Unfilled", "read_sweep"]
+
+_NO_ROOM = "BudgetError"
+"""The error of a question of which not one chunk fits the budget; trying again would change nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfilled:
+    """A setting whose candidates ran out before its budget did, though there were more chunks.
+
+    Attributes:
+        setting: The setting.
+        answers: Number of its answers of which this is so.
+    """
+
+    setting: SettingSummary
+    answers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """A setting all of whose contexts are those of a smaller budget, so that it says nothing new.
+
+    Attributes:
+        setting: The setting.
+        budget: The smallest budget with the same contexts.
+        whole: Whether each of them is all chunks of its documents.
+    """
+
+    setting: SettingSummary
+    budget: int
+    whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The result of a sweep.
+
+    Attributes:
+        metric: The metric that was scored.
+        settings: Scores and costs of each setting.
+        curves: The curve over budgets of each order, with its sweet spot if it has one.
+        orders: Differences of the other orders from the first one, under each budget.
+        impossible: Settings that are on no curve, since questions failed whose chunks do not fit the budget.
+        unfilled: Settings whose candidates ran out before their budget did.
+        repeated: Settings that are on no curve, since their contexts are those of a smaller budget.
+        chosen: The setting that is worth deploying.
+        why: The reason, in words.
+        profile: The chosen setting as a profile.
+    """
+
+    metric: str
+    settings: Sequence[SettingSummary]
+    curves: Sequence[Curve]
+    orders: Sequence[SettingDifference]
+    impossible: Sequence[SettingSummary]
+    unfilled: Sequence[Unfilled]
+    repeated: Sequence[Repeated]
+    chosen: SettingSummary
+    why: str
+    profile: Profile
+
+    @property
+    def conclusions(self) -> dict[tuple[str, ...], str]:
+        """The sentence on the best budget, by the orders that it is true of."""
+        return _conclusions(self.curves)
+
+    @property
+    def remarks(self) -> list[str]:
+        """A sentence for each budget that has no room for a chunk, was not filled, or holds nothing new."""
+        return [*_no_points(self.impossible), *_not_filled(self.unfilled), *_nothing_new(self.repeated)]
+
+    @staticmethod
+    def settled(report: RunReport) -> RunReport:
+        """The report of a run in which a budget without room for a chunk is not a failure.
+
+        Args:
+            report: The report of the run of a sweep.
+        """
+        others = {error: count for error, count in report.failed.items() if error != _NO_ROOM}
+        return replace(report, failed=others, total=report.total - report.failed.get(_NO_ROOM, 0))
+
+
+def read_sweep(
+    path: str | os.PathLike[str],
+    experiment: str,
+    metric: str,
+    *,
+    watch: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Read the result of a sweep that was run.
+
+    The chosen setting is the one with the fewest tokens that is at most one standard error behind the highest one (the
+    one-standard-error rule, Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees, 3.4.3); of
+    settings with as many tokens, to one part in a hundred, the one in source order. The random order is a control, and
+    is chosen only if there is no other one.
+
+    Args:
+        path: The results file.
+        experiment: Name of the sweep in it.
+        metric: The metric that was scored.
+        watch: Called with the number of settings that have their intervals, and the number of all.
+
+    Raises:
+        ExperimentError: The file has no such experiment, or nothing was scored.
+        ResultsFileError: The file is missing, damaged or not a results file.
+    """
+    results = Results.open(path, experiment).compute([metric], watch)
+    impossible = [one for one in results.settings if _is_impossible(one)]
+    tried = [one for one in results.settings if not _is_impossible(one)]
+    contexts = _read_contexts(tried, path)
+    repeated = tuple(_repeated(tried, contexts))
+    again = {one.setting.number for one in repeated}
+    points = [number for number, one in enumerate(tried) if one.number not in again]
+    if not any(metric in tried[number].scores for number in points):
+        if impossible and not tried:
+            raise ExperimentError(_no_room(path, experiment), metric)
+        raise ExperimentError(f"the sweep has no answer with a score of {metric}", metric)
+    on_curves = results.select(tried[number] for number in points)
+    curves = [
+        replace(curve, exhausted=_is_whole(contexts[points[curve.points[-1].setting.number]]))
+        for curve in on_curves.curves("token_budget", metric)
+    ]
+    scored = [one for one in on_curves.settings if metric in one.scores]
+    chosen, why = choose_economical(scored, metric, axes=("order", "token_budget"))
+    about = {
+        "metric": metric,
+        "score": chosen.scores[metric].describe(),
+        "questions": chosen.scores[metric].n,
+        "chosen": why,
+        "curves": [f"{', '.join(orders)}: {said}" for orders, said in _conclusions(curves).items()],
+        "retrieval": retrieval_of(chosen),
+    }
+    depths = [one.depth for one in contexts[points[chosen.number]].values()]
+    return Sweep(
+        metric=metric,
+        settings=results.settings,
+        curves=curves,
+        orders=on_curves.differences("order", [metric]),
+        impossible=impossible,
+        unfilled=tuple(_unfilled(tried, contexts)),
+        repeated=repeated,
+        chosen=chosen,
+        why=why,
+        profile=profile_of(chosen, max(depths, default=1), about),
+    )
+
+
+class _Context(NamedTuple):
+    """What tells a context from others, and why it is not longer."""
+
+    key: str
+    kept: int
+    depth: int  # candidates down to the last one that was kept
+    dropped: Mapping[str, int]
+    chunks: int
+
+
+_Contexts = Mapping[Hashable, _Context]
+"""The contexts of a setting, by seed and question."""
+
+
+def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[str]) -> Sequence[_Contexts]:
+    """The contexts of each setting."""
+    found: list[dict[Hashable, _Context]] = [{} for _ in settings]
+    numbers = {
+        setting.matrix.cells[cell].key: number
+        for number, setting in enumerate(settings)
+        for cell in setting.setting.cells
+    }
+    if numbers:
+        with ResultsReader(path, settings[0].matrix.experiment) as reader:
+            for one in reader.contexts([place for place, cell in enumerate(reader.cells) if cell.key in numbers]):
+                cell, context = reader.cells[one.cell], one.context
+                depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
+                found[numbers[cell.key]][cell.values.get("seed"), one.question] = _Context(
+                    context.key, len(context.kept), depth, context.dropped, one.chunks
+                )
+    return found
+
+
+def _is_impossible(setting: SettingSummary) -> bool:
+    """Whether questions failed since not one chunk fits the budget, and for nothing else."""
+    cells = {*setting.setting.cells}
+    return {error for (cell, _), error in setting.matrix.errors.items() if cell in cells} == {_NO_ROOM}
+
+
+def _is_whole(contexts: _Contexts) -> bool:
+    """Whether each context is all chunks of its documents."""
+    return bool(contexts) and all(one.kept == one.chunks for one in contexts.values())
+
+
+def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[Repeated]:
+    known: dict[Hashable, int] = {}
+    for setting, ours in sorted(zip(settings, contexts, strict=True), key=lambda one: one[0].values["token_budget"]):
+        others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
+        same = others, frozenset((place, one.key) for place, one in ours.items())
+        if ours and setting.failed == 0 and same in known:
+            yield Repeated(setting=setting, budget=known[same], whole=_is_whole(ours))
+        else:
+            known[same] = setting.values["token_budget"]
+
+
+def _unfilled(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[Unfilled]:
+    for setting, ours in zip(settings, contexts, strict=True):
+        if count := sum(map(_ran_out, ours.values())):
+            yield Unfilled(setting=setting, answers=count)
+
+
+def _ran_out(context: _Context) -> bool:
+    """Whether there were more chunks than were looked at, and it was not the budget that left them out."""
+    dropped = context.dropped
+    # Chunks below the threshold of similarity have no better ones after them.
+    if dropped.keys() & {"token_budget", "similarity_threshold"}:
+        return False
+    looked_at = context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "max_candidates"))
+    return looked_at < context.chunks
+
+
+def _no_room(path: str | os.PathLike[str], experiment: str) -> str:
+    with ResultsReader(path, experiment) as reader:
+        (message,) = [failure.message for failure in reader.failures() if failure.error == _NO_ROOM]
+    return f"no budget of the sweep has room for a chunk of every question: {message}"
+
+
+def _conclusions(curves: Sequence[Curve]) -> dict[tuple[str, ...], str]:
+    orders: dict[str, list[str]] = {}
+    for curve in curves:
+        orders.setdefault(curve.describe(), []).append(str(curve.values["order"]))
+    return {tuple(names): said for said, names in orders.items()}
+
+
+def _no_points(impossible: Sequence[SettingSummary]) -> Iterator[str]:
+    for budget, ours in _by_budget(impossible).items():
+        failed, asked = max((one.failed, one.asked) for one in ours)
+        yield (
+            f"token_budget={budget} ({_orders(ours)}) is no point of the curve: not one chunk fits it for {failed:,} "
+            f"of {asked:,} answers; smaller chunks would"
+        )
+
+
+def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
+    answers = {one.setting.number: one.answers for one in unfilled}
+    for budget, ours in _by_budget([one.setting for one in unfilled]).items():
+        most = max(ours, key=lambda one: answers[one.number] / one.answered)
+        yield (
+            f"token_budget={budget} ({_orders(ours)}) is not filled: the {limit_of(most):,} best-ranked chunks all fit "
+            f"it in {answers[most.number]:,} of {most.answered:,} answers, and there are more; larger chunks, or a "
+            "larger k, would fill it"
+        )
+
+
+def _nothing_new(repeated: Sequence[Repeated]) -> Iterator[str]:
+    by_order: dict[tuple[int, bool, str], list[int]] = {}
+    for one in repeated:
+        place = one.budget, one.whole, str(one.setting.values["order"])
+        by_order.setdefault(place, []).append(one.setting.values["token_budget"])
+    alike: dict[tuple[int, bool, tuple[int, ...]], list[str]] = {}
+    for (budget, whole, order), budgets in by_order.items():
+        alike.setdefault((budget, whole, tuple(budgets)), []).append(order)
+    for (budget, whole, same), orders in alike.items():
+        why = ", which holds all chunks" if whole else ""
+        yield (
+            f"token_budget={', '.join(map(str, same))} ({', '.join(orders)}): the contexts are those of "
+            f"token_budget={budget}{why}, so this is no other point of the curve"
+        )
+
+
+def _by_budget(settings: Sequence[SettingSummary]) -> dict[int, list[SettingSummary]]:
+    found: dict[int, list[SettingSummary]] = {}
+    for one in settings:
+        found.setdefault(one.values["token_budget"], []).append(one)
+    return found
+
+
+def _orders(settings: Sequence[SettingSummary]) -> str:
+    return ", ".join(dict.fromkeys(str(one.values["order"]) for one in settings))
