@@ -25,8 +25,10 @@ from oprag.compare.analysis.rows import (
     setting_rows,
 )
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
+from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import SettingSummary, faults
 from oprag.compare.analysis.wording import aligned, printable, setting_name
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
 from oprag.compare.spec.axes import check_axis
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from oprag.compare.analysis.verdicts import Verdict
     from oprag.compare.running.report import RunReport, Watch
 
 __all__ = ["File", "Results", "compare"]
@@ -418,6 +421,44 @@ class Results(Sequence[Mapping[str, Any]]):
             axis: The axis.
         """
         return len(self._pairs(axis))
+
+    def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
+        """The pooled differences between the values of an axis, for the questions of each value of a field.
+
+        A difference is pooled where it is, of each question, the mean over all settings that are alike but for the
+        axis. Other orders are compared with source order, other values with the first of the grid.
+
+        Args:
+            field: A field of the questions: one of your data, or `evidence_spans` or `spread`, which questions with
+                gold evidence have.
+            metric: The metric; by default `Results.metric`.
+            axis: The axis.
+
+        Raises:
+            OptionError: No question has the field, there is no such axis or metric, or there are several data sets.
+        """
+        check_axis(axis)
+        metric = self._scored(metric)
+        self._check_one_data_set("slices()")
+        return slices_of(self.matrix, field, metric, axis, confidence=self.confidence, resamples=self.resamples)
+
+    def verdicts(self, metric: str | None = None) -> list[Verdict]:
+        """What the results say about three questions, each in a sentence or two.
+
+        Does source order help here? How much context is worth its tokens? What does it cost?
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Returns:
+            A verdict on the order and one on the length for each data set, then one on costs.
+
+        Raises:
+            OptionError: There are no scores of it, or more of it is not better.
+        """
+        from oprag.compare.analysis.verdicts import verdicts
+
+        return verdicts(self, self._scored(metric), ResultsFile(self.path).spent(self.experiment))
 
     def family(self, metric: str) -> ComparisonFamily:
         """All comparisons of the settings in a metric, whose p-values are corrected together.

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from oprag.compare.analysis.slices import slices_of
+from oprag.compare.results import Results
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import made, results_of
 
@@ -70,3 +71,14 @@ def test_what_cannot_be_sliced_gives_nothing():
     assert slices_of(many, "type", "token_f1") == slices_of(many, "always", "token_f1") == []
     with pytest.raises(OptionError, match="did you mean 'type'"):
         slices_of(many, "tpye", "token_f1")
+
+
+def test_results_slice_one_data_set():
+    about = {"q0": {"type": "a"}, "q1": {"type": "b"}}
+    cells = [made({"q0": 0.5, "q1": 0.4}, order=order) for order in ("source", "rank")]
+    results = Results(results_of(*cells, about=about), "results.db")
+    assert [one.value for one in results.slices("type")] == ["a", "b"]
+    assert results.slices("type", axis="k") == []
+    other = made({"q2": 0.5}, data="other")
+    with pytest.raises(OptionError, match=r"several data sets .*slices\(\)"):
+        Results(results_of(*cells, other, about=about), "results.db").slices("type")

@@ -153,3 +153,5 @@ def test_there_is_one_of_each_for_each_data_set():
         ("What", ""),
     ]
     assert told[0].describe().startswith("a: Not shown. ")
+    # Without its file nothing is known of what was spent.
+    assert results(*cells).verdicts() == told

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare.analysis.effects import order_effects
-from oprag.compare.analysis.verdicts import verdicts
 from oprag.compare.analysis.wording import difference_text, named
 from oprag.compare.data import DataSet
 from oprag.compare.db.reader import ResultsReader
@@ -125,8 +124,7 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
         "What does it cost?",
     ]
     opened = Results.open(results)
-    spent = ResultsFile(results).spent(opened.experiment)
-    assert [one.text for one in section.all("dd")] == [one.describe() for one in verdicts(opened, "token_f1", spent)]
+    assert [one.text for one in section.all("dd")] == [one.describe() for one in opened.verdicts("token_f1")]
     (forest,) = section.by_class("forest")
     effects = order_effects(opened.matrix, "token_f1", family=opened.family("token_f1"))
     drawn = [one for one in effects if one.pooled or not one.difference.tied]

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.effects import OrderEffect, order_effects
 from oprag.compare.analysis.settings import by_data, varying_axes
-from oprag.compare.analysis.verdicts import length_curves, verdicts
+from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import counted, difference_text, listed, name_of, named, unit_of, value_text
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.report.charts.axes import Axis
 from oprag.compare.report.charts.forest import Mark, forest_marks
@@ -38,7 +37,7 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     if metric is None:
         yield Text("Nothing is scored.")
         return
-    told = verdicts(results, metric, ResultsFile(results.path).spent(results.experiment))
+    told = results.verdicts(metric)
     questions = list(dict.fromkeys(one.question for one in told))
     yield Verdicts(
         [
