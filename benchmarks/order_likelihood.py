@@ -1,42 +1,79 @@
 """How likely gold answers are behind the same chunks in other orders, over budgets; a model of a few hundred million
 weights is enough for that.
 
-`python -m benchmarks.order_likelihood --data FOLDER --model FOLDER --results FILE` writes docs/order_likelihood.md. It
-takes about two hours on two cores, and goes on where it was stopped.
+`python -m benchmarks.order_likelihood PART --data FOLDER --model FOLDER --results FILE` writes a part of
+docs/order_likelihood.md and goes on where it was stopped. On two cores, `short` takes about two hours, and `summaries`
+five.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
-from oprag.compare import Curve, Results, SettingDifference, SettingSummary
+from benchmarks.windowed_attention import load_windowed
+from oprag.compare import Curve, ModelSpec, Results, SettingDifference, SettingSummary
 from oprag.compare.data import read_data
+from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.summary import Summary
 
-OUTPUT = Path(__file__).parent.parent / "docs" / "order_likelihood.md"
-COMMAND = "python -m benchmarks.order_likelihood --data FOLDER --model FOLDER --results FILE"
+PAGE = Path(__file__).parent.parent / "docs" / "order_likelihood.md"
+COMMAND = "python -m benchmarks.order_likelihood {} --data FOLDER --model FOLDER --results FILE"
 PACKAGES = ("oprag", "torch", "transformers", "wordllama")
-SETS = {"stories": "fairytaleqa_books", "contracts": "cuad_leval"}
-QUESTIONS, SEED = 100, 1
 METRIC = "answer_likelihood"
+SEED = 1
+DTYPE = "bfloat16"
 
 
-def experiment(data: Path, model: Path) -> Experiment:
-    """What is run."""
-    return Experiment(
-        name="order likelihood",
-        data={name: read_data(data / folder).sample(QUESTIONS, SEED) for name, folder in SETS.items()},
-        models={"reader": {"use": f"transformers:{model}", "dtype": "bfloat16"}},
-        grid=[
+@dataclass(frozen=True)
+class Part:
+    """Questions of one kind, and how they are asked.
+
+    Attributes:
+        title: The title of its section.
+        about: Which questions these are.
+        sets: The folders of its data sets, by their names.
+        sample: How many questions of each are drawn; None for all.
+        grid: What is compared.
+    """
+
+    title: str
+    about: str
+    sets: Mapping[str, str]
+    sample: int | None
+    grid: Sequence[Mapping[str, Any]]
+
+
+PARTS = {
+    "summaries": Part(
+        "Summaries of meetings",
+        "All 237 questions of QMSum (validation and test) whose meetings are in the set: what was said about "
+        "something, with a summary of some sentences as the gold answer. Its evidence stands in many places.",
+        {"meetings": "qmsum"},
+        None,
+        [
+            {"method": METRIC, "order": ["source", "rank", "reverse_rank"], "k": [16, 32, 64]},
+            {"method": METRIC, "order": "random", "seed": 1, "k": [16, 32, 64]},
+            {"method": "closed_book_likelihood"},
+        ],
+    ),
+    "short": Part(
+        "Short answers about stories and contracts",
+        f"100 questions about stories (FairytaleQA) and 100 about contracts (CUAD), random samples of the seed {SEED}. "
+        "Their gold answers are short, and one passage is enough for most of them.",
+        {"stories": "fairytaleqa_books", "contracts": "cuad_leval"},
+        100,
+        [
             {
                 "method": METRIC,
                 "order": ["source", "rank", "reverse_rank", "random"],
@@ -45,36 +82,56 @@ def experiment(data: Path, model: Path) -> Experiment:
             },
             {"method": "closed_book_likelihood"},
         ],
+    ),
+}
+
+
+def experiment(part: Part, data: Path, model: Path) -> Experiment:
+    """What is run."""
+    sets = {name: read_data(data / folder) for name, folder in part.sets.items()}
+    if part.sample is not None:
+        sets = {name: one.sample(part.sample, SEED) for name, one in sets.items()}
+    loaded, tokenizer = load_windowed(str(model), DTYPE)
+    reader = TransformersLikelihood(loaded, tokenizer, name=f"{model.name}, windowed attention")
+    return Experiment(
+        name=f"order likelihood: {part.title}",
+        data=sets,
+        models={"reader": ModelSpec(reader, "reader")},
+        grid=part.grid,
         metrics=[METRIC, "evidence_coverage"],
-        # The model reads one text at a time, on all cores.
-        max_concurrency=1,
+        # Each text is read on one core (OMP_NUM_THREADS=1), two at a time.
+        max_concurrency=2,
     )
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser = argparse.ArgumentParser(prog=COMMAND.format("PART"), description=__doc__)
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
     parser.add_argument("--model", type=Path, required=True, help="the folder of a causal language model")
     parser.add_argument("--results", type=Path, required=True, help="the results file")
     parser.add_argument("--about-model", default="", help="what the document says of the model")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page that has a place for the part")
     options = parser.parse_args()
-    wanted = experiment(options.data, options.model)
+    part = PARTS[options.part]
+    wanted = experiment(part, options.data, options.model)
     print(make_plan(wanted, options.results).describe(), file=sys.stderr, flush=True)
     print(run_experiment(wanted, options.results, retry_failed=True, watch=told()), file=sys.stderr)
-    parts = [
-        f"<!-- Written by `{COMMAND}`; change the benchmark, not this file. -->",
-        markdown(_result(wanted, options.results, options.about_model)).replace("## ", "# ", 1),
-        machine(PACKAGES),
-    ]
-    options.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    print(f"wrote {options.output}")
+    result = _result(
+        part, COMMAND.format(options.part), Results.open(options.results, wanted.name), options.about_model
+    )
+    begin, end = (f"<!-- {mark}{options.part} -->" for mark in ("", "/"))
+    before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)
+    _, there, after = rest.partition(end)
+    if not there:
+        sys.exit(f"{options.page} has no place between {begin} and {end}")
+    written = "\n\n".join([begin, markdown(result), machine(PACKAGES), end])
+    options.page.write_text(before + written + after, encoding="utf-8")
+    print(f"wrote {options.page}")
 
 
-def _result(wanted: Experiment, results: Path, model: str) -> Result:
-    found = Results.open(results, wanted.name)
-    rows = found.settings
+def _result(part: Part, command: str, found: Results, model: str) -> Result:
     by_order = found.differences("order", [METRIC])
     curves = found.curves("k", METRIC)
     tables = [
@@ -82,11 +139,11 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
             "The mean log-probability of a token of the gold answer, in nats (higher is better), with 95 % intervals "
             "of the bootstrap; evidence coverage is the same in all orders:",
             ["set", "k", "order", "questions", "failed", "likelihood", "evidence coverage", "context tokens"],
-            [_line(row) for row in rows],
+            [_line(row) for row in found.settings],
         ),
         Table(
             "Other orders beside that of the source, question by question (negative: the source's order is better); p "
-            "corrected for all comparisons of the experiment. The random order is the mean of two permutations:",
+            "corrected for all comparisons of the experiment:",
             ["set", "k", "order", "difference", "p"],
             [_difference(one) for one in by_order],
         ),
@@ -97,12 +154,11 @@ def _result(wanted: Experiment, results: Path, model: str) -> Result:
         ),
     ]
     return Result(
-        "Order and budget by the likelihood of gold answers",
-        f"{QUESTIONS} questions about stories (FairytaleQA) and {QUESTIONS} about contracts (CUAD), random samples "
-        f"of the seed {SEED}. Chunks of 128 tokens by the packaged static embedder; the k best of a question are the "
-        f"same in every order. The reader: {model or 'the given model'}. It says how likely it finds each gold answer "
-        "behind the context and the question; the best one counts. Closed book is without a context. "
-        f"Written by `{COMMAND}`.",
+        part.title,
+        f"{part.about} Chunks of 128 tokens by the packaged static embedder; the k best of a question are the same in "
+        f"every order. The reader: {model or 'the given model'}. It says how likely it finds each gold answer behind "
+        "the context and the question; the best one counts. Closed book is without a context. Written by "
+        f"`{command}`.",
         tables=tables,
         notes=[_conclusion(by_order), _peaks(curves)],
     )
