@@ -44,6 +44,17 @@ MEANT: dict[str, str] = {
     "limits / *.per_answer.money": "Settings whose model has a price have a column of money.",
     "sweep contexts / *.chosen.cite": "Without a model, citing has no effect, so it is no part of a setting.",
     "sweep contexts / *.chosen.empty_answer": "Without a model, no answer is empty, so it is no part of a setting.",
+    "* report: In short: *": "The first screen of the report has a forest plot with its figures.",
+    "* report: All settings: *": "A setting has its name in one column, and its difference beside its score.",
+    "* report: What differs, question by question: *": "The section is now called: All differences, axis by axis.",
+    "* report: All differences, axis by axis: *": "Pairs without any difference are counted, and controls folded.",
+    "* report: Where order matters: *": "A new section has the differences for fields of the questions.",
+    "* report: What was run: *": "The section is now called: How it was run.",
+    "* report: How it was run: *": "The section was called: What was run.",
+    "* report: Score against tokens and time: *": "The section is now called: Score against cost.",
+    "* report: Score against cost: *": "The section was called: Score against tokens and time.",
+    "* report: Thresholds: *": "Scores by thresholds are a table now, and were a picture.",
+    "* report: Retrieval against whole documents: *": "The bars of the differences are a column of their table.",
 }
 """Differences that were made on purpose: a pattern of facts, as --compare prints them, and why they differ."""
 
