@@ -7,7 +7,9 @@ import pytest
 
 import oprag.compare
 from oprag.compare.db.reader import ResultsReader
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
+from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
 from tests.compare.helpers import RecordingModel, experiment, rows
@@ -97,6 +99,38 @@ def test_failures_notes_and_runs(path):
         assert one.ended is not None
         assert one.ended >= one.started
         assert "oprag" in one.versions
+
+
+def test_spending_is_told_by_model_and_adds_up(tmp_path):
+    path = tmp_path / "results.db"
+    models = {
+        name: ModelSpec(RecordingModel(fails=lambda text, before: "cedar number 1?" in text), name)
+        for name in ("one", "two")
+    }
+    prices = {"one": {"input": 1, "output": 2}, "two": {"input": 3, "output": 4}}
+    small = experiment(None, models=models, prices=prices, grid={"model": ["one", "two"], "k": 3, "chunk_size": 32})
+    report = run(small, path)
+    assert report.failed
+    run(experiment(RecordingModel(), name="another", grid={"k": 2, "chunk_size": 16}), path)
+    with ResultsReader(path, small.name) as reader:
+        spending = reader.spending()
+        one, two = ((model.identity, "answers") for model in ResolvedExperiment(small).models.values())
+        assert set(spending) == {one, two}
+        assert reader.spent().calls == report.spent.calls == sum(spent.calls for spent in spending.values())
+        assert reader.spent().tokens == report.spent.tokens
+        assert reader.spent().money == pytest.approx(report.spent.money)
+        assert spending[one].money < spending[two].money
+
+
+def test_what_judges_are_asked_is_told_by_itself(path, tmp_path):
+    copy = tmp_path / "results.db"
+    copy.write_bytes(path.read_bytes())
+    changed(copy, "UPDATE replies SET step = 'metric:faithful' WHERE key = (SELECT max(key) FROM replies)")
+    with ResultsReader(path) as before, ResultsReader(copy) as after:
+        ((model, _), whole), *_ = before.spending().items()
+        assert after.spending()[model, "faithful"].calls == 1
+        assert after.spending()[model, "answers"].calls == whole.calls - 1
+        assert after.spent() == before.spent()
 
 
 def test_a_reader_sees_one_state_of_the_file(tmp_path):

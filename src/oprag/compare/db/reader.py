@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +23,7 @@ from oprag.compare.db.records import (
     Piece,
     QuestionRecord,
     RunRecord,
+    Spent,
     StoredContext,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
@@ -44,6 +45,18 @@ _ANSWERS = (
     "AND experiment_questions.experiment = experiment_cells.experiment"
 )
 _OF_CELLS = "WHERE answers.cell IN (SELECT value FROM json_each(:cells))"
+
+
+_ASKED_FOR = "CASE WHEN step LIKE 'metric:%' THEN substr(step, 8) ELSE 'answers' END"
+_OF_RUNS = "JOIN runs ON runs.id = run WHERE experiment = :experiment"
+_SPENDING = (
+    "SELECT model, asked_for, sum(calls), sum(tokens), sum(money) FROM ("
+    f"SELECT model, {_ASKED_FOR} AS asked_for, 1 AS calls, input_tokens + output_tokens AS tokens, "
+    f"coalesce(money, 0.0) AS money FROM replies {_OF_RUNS} "
+    f"UNION ALL SELECT model, {_ASKED_FOR}, 1, 0, 0.0 FROM failed_calls {_OF_RUNS} "
+    "UNION ALL SELECT json_extract(identity, '$.model'), 'answers', calls, tokens, money FROM measured_calls "
+    f"JOIN cells ON cells.id = cell {_OF_RUNS}) GROUP BY model, asked_for ORDER BY model, asked_for"
+)
 
 
 class ResultsReader:
@@ -249,6 +262,15 @@ class ResultsReader:
             f"SELECT notes {_ANSWERS} WHERE status = 'answered' AND notes <> '[]'", {"experiment": self._number}
         )
         return Counter(note for (notes,) in rows for note in set(_texts(notes)))
+
+    def spent(self) -> Spent:
+        """What all runs of the experiment have spent on models."""
+        return reduce(Spent.plus, self.spending().values(), Spent())
+
+    def spending(self) -> dict[tuple[str, str], Spent]:
+        """What was spent, by the identity of the model and its purpose: "answers", or the name of a metric."""
+        rows = self._connection.execute(_SPENDING, {"experiment": self._number})
+        return {(model, asked_for): Spent(*spent) for model, asked_for, *spent in rows}
 
     def runs(self) -> list[RunRecord]:
         """The runs, the latest first."""
