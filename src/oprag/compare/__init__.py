@@ -30,6 +30,7 @@ __all__ = [
     "make_plan",
     "measure_cells",
     "metric",
+    "prompts_of",
     "read_data",
     "read_sweep",
     "run",
@@ -64,6 +65,7 @@ _PLACES = {
     "make_plan": "oprag.compare.running.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
+    "prompts_of": "oprag.compare.running.prompts",
     "read_data": "oprag.compare.data",
     "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from oprag.compare.ray import run_on_ray
     from oprag.compare.results import Results, compare
     from oprag.compare.running.plan import Plan, make_plan
+    from oprag.compare.running.prompts import prompts_of
     from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment

@@ -1,0 +1,57 @@
+import pytest
+
+from oprag.compare import prompts_of, run
+from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
+
+GRID = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "rank"], "passage_tokens": 60}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ran") / "results.db"
+    model = RecordingModel()
+    assert run(experiment(model, grid=GRID), path).complete
+    return path, model
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_prompts_and_replies_are_those_of_the_run(method, ran):
+    path, model = ran
+    made = len(model.calls)
+    shown = prompts_of(experiment(model, grid=GRID), path, "0-1", method=method, order="rank")
+    assert len(model.calls) == made
+    replies = rows(
+        path,
+        "SELECT calls.step, replies.text FROM answers JOIN calls ON calls.answer = answers.id JOIN replies ON "
+        "replies.key = calls.reply JOIN cells ON cells.id = answers.cell JOIN questions "
+        "ON questions.id = answers.question WHERE method = ? AND \"order\" = 'rank' AND questions.name = '0-1' "
+        "ORDER BY calls.number",
+        method,
+    )
+    assert [(prompt.step, prompt.reply) for prompt in shown] == replies
+    assert all(any(message.content in call for call in model.calls) for prompt in shown for message in prompt.messages)
+
+
+def test_nothing_is_written(ran):
+    path, model = ran
+    before = rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM indexes")
+    prompts_of(experiment(model, grid=GRID), path, "0-1", method="stuff", order="source")
+    assert before == (rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM indexes"))
+
+
+def test_what_is_not_there_is_refused(ran, tmp_path):
+    path, model = ran
+    small = experiment(model, grid=GRID)
+    with pytest.raises(ExperimentError, match="'0-1' with method='stuff' has 2 settings; give values on more axes"):
+        prompts_of(small, path, "0-1", method="stuff")
+    with pytest.raises(ExperimentError, match="'9-9' with no values has no setting"):
+        prompts_of(small, path, "9-9")
+    with pytest.raises(OptionError, match="sequence"):
+        prompts_of(small, path, "0-1", sequence="source")
+    other = experiment(model, grid=GRID, data=keepers(words=80))
+    with pytest.raises(ResultsFileError, match="made of these documents, with these prompts: some of its replies"):
+        prompts_of(other, path, "0-1", method="stuff", order="source")
+    with pytest.raises(ResultsFileError, match="there is no results file"):
+        prompts_of(small, tmp_path / "none.db", "0-1", method="stuff", order="source")
+    assert not (tmp_path / "none.db").exists()
