@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -132,6 +133,50 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
         difference_text(one.difference) for one in drawn
     ]
     assert len(section.all("figure")) == 1
+
+
+def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path):
+    data = keepers(documents=2, questions=12)
+    evil = "<b>type</b>"
+    questions = tuple(
+        replace(one, about={evil: "who" if number % 2 else "what", "few": number == 0})
+        for number, one in enumerate(data.questions)
+    )
+    wanted = experiment(
+        RecordingModel(reader),
+        grid={"chunk_size": 16, "order": ["source", "rank"], "k": [4, 16]},
+        data=replace(data, questions=questions),
+    )
+    path = ran(wanted, tmp_path / "r.db")
+    section = page_of(write_report(path, tmp_path / "r.html")).section("slices")
+    # One question alone is no slice.
+    assert [one.text for one in section.all("h3")] == [f"By {evil}"]
+    (table,) = section.all("table")
+    slices = Results.open(path).slices(evil)
+    assert [row[::2] for row in table.rows()[1:-1]] == [
+        [
+            f"rank; {evil} {one.value}, n = 12",
+            f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}",
+        ]
+        for one in slices
+    ]
+    contrast = slices[0].contrast
+    assert f"{evil} what minus who, against rank: {contrast.mean:+z.3f} [" in section.text
+
+
+def test_notes_that_count_are_on_the_first_screen(tmp_path):
+    data = keepers(documents=1, questions=4)
+    first, *others = data.questions
+    some = replace(data, questions=(replace(first, answers=()), *others))
+    model = RecordingModel(lambda text: "" if others[0].text in text else "Ann")
+    grid = {"chunk_size": 16, "k": 2}
+    path = ran(experiment(model, grid=grid, data=some, metrics=["token_f1"]), tmp_path / "r.db")
+    (notes,) = page_of(write_report(path, tmp_path / "r.html")).section("overview").by_class("notes")
+    assert [one.text for one in notes.all("li")] == [
+        "1 of 4 answers is empty, scored as they are.",
+        "3 of 4 questions of keepers have a score of token_f1: the others do not have gold answers.",
+        "Intervals of keepers are drawn from 3 questions or documents: they are too narrow.",
+    ]
 
 
 def test_differences_are_those_of_the_harness(results, page):
