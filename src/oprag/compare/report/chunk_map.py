@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import pairwise
+from math import ceil, floor
 from typing import NamedTuple
 
 from oprag.compare.db.records import Piece
@@ -11,10 +12,8 @@ from oprag.compare.db.records import Piece
 __all__ = ["ChunkMap", "Line", "chunk_map"]
 
 _WIDTH = 600
-_CELLS = 150
 _STRIP, _GOLD, _ORDER = 14, 5, 64
 _BETWEEN_PAGES = 2  # characters
-_KEPT, _DROPPED = "kept", "dropped"
 _MOST_TICKS = 400
 
 
@@ -87,13 +86,12 @@ def chunk_map(
 
     Args:
         line: The documents.
-        kept: Its chunks, as they stand in it.
+        kept: Its chunks, in the order in which they are read.
         dropped: Chunks that were found and left out.
         evidence: The gold evidence: a document, and where it begins and ends in its whole text.
     """
     scale = _WIDTH / max(1, line.length)
-    spans = [span for place in kept if (span := line.span(place)) is not None]
-    paths = _strips(line, kept, dropped)
+    spans, left_out = ([span for place in places if (span := line.span(place))] for places in (kept, dropped))
     gold = [
         _box((line.starts[name, None] + start) * scale, _STRIP + 2, max(2.0, (end - start) * scale), _GOLD)
         for name, start, end in evidence
@@ -111,36 +109,19 @@ def chunk_map(
         f"{len(spans)} kept chunks along {line.length:,} characters, in the order in which they are read: "
         f"{against} times the next chunk stands before the last one in the documents"
     )
-    return ChunkMap(paths[_KEPT], paths[_DROPPED], "".join(gold), "".join(order), label)
+    return ChunkMap(_strip(spans, scale), _strip(left_out, scale), "".join(gold), "".join(order), label)
 
 
-def _strips(line: Line, kept: Sequence[Piece], dropped: Sequence[Piece]) -> dict[str, str]:
-    paths: dict[str, list[str]] = {_KEPT: [], _DROPPED: []}
-    begins = accumulate(line.lengths.values(), initial=0)
-    for (document, length), begin in zip(line.lengths.items(), begins, strict=False):
-        cells = [""] * max(1, _CELLS * length // line.length)
-        # What was kept is written last: it counts where both are.
-        for state, places in ((_DROPPED, dropped), (_KEPT, kept)):
-            for place in places:
-                if place.document == document and (span := line.span(place)) is not None:
-                    touched = _touched(max(0, span[0] - begin), min(length, span[1] - begin), length, len(cells))
-                    cells[touched] = [state] * len(cells[touched])
-        left, wide = _WIDTH * begin / line.length, _WIDTH * length / line.length / len(cells)
-        first = 0
-        for state, group in groupby(cells):
-            last = first + sum(1 for _ in group)
-            if state:
-                paths[state].append(_box(left + first * wide, 0, (last - first) * wide, _STRIP))
-            first = last
-    return {state: "".join(boxes) for state, boxes in paths.items()}
-
-
-def _touched(start: int, end: int, length: int, cells: int) -> slice:
-    """The cells that a span touches, whose borders are at whole characters; one cell at least has each character."""
-    if start >= end:
-        return slice(0, 0)
-    first = min(-(-(start + 1) * cells // length) - 1, -(-start * cells // length))
-    return slice(first, -(-end * cells // length))
+def _strip(spans: Iterable[tuple[int, int]], scale: float) -> str:
+    """A box for each part of the line that spans cover, to the next pixel."""
+    boxes: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        left, right = floor(start * scale), ceil(end * scale)
+        if start < end and boxes and left <= boxes[-1][1]:
+            boxes[-1] = boxes[-1][0], max(right, boxes[-1][1])
+        elif start < end:
+            boxes.append((left, right))
+    return "".join(_box(left, 0, right - left, _STRIP) for left, right in boxes)
 
 
 def _box(left: float, top: float, width: float, height: float) -> str:
