@@ -51,7 +51,7 @@ def test_no_difference_is_not_shown_with_its_interval_and_p():
     told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
     assert told.answer == "Not shown"
     assert " against rank; no difference is shown (p = " in told.text
-    assert told.text.endswith("or more would have been seen.")
+    assert told.text.endswith("or more would have been seen (80% power).")
     assert told.describe() == f"Not shown. {told.text}"
 
 

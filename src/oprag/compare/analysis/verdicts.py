@@ -14,6 +14,7 @@ from oprag.compare.analysis.wording import amount, counted, difference_text, lis
 from oprag.compare.db.records import Spent
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.stats.difference import FEW_UNITS
+from oprag.compare.stats.power import POWER
 
 if TYPE_CHECKING:
     from oprag.compare.results import Results
@@ -147,7 +148,8 @@ def _could_be_seen(effects: Sequence[OrderEffect]) -> Iterator[str]:
     seen = [one.detectable for one in effects if one.detectable is not None]
     if seen:
         questions = counted(min(one.difference.n for one in effects), "question")
-        yield f"With {questions}, differences of about {float(f'{max(seen):.2g}'):g} or more would have been seen."
+        least = f"{float(f'{max(seen):.2g}'):g}"
+        yield f"With {questions}, differences of about {least} or more would have been seen ({POWER:.0%} power)."
 
 
 def length_verdict(curves: Sequence[Curve], metric: str, *, data: str = "") -> Verdict:

@@ -1,4 +1,4 @@
-"""The chunk map of a context: where its chunks stand in the documents, and in which order they are read."""
+"""The chunk map of a context: where its chunks are in the documents, and in which order they are read."""
 
 from __future__ import annotations
 
@@ -18,24 +18,14 @@ _MOST_TICKS = 400
 
 
 class Line(NamedTuple):
-    """The documents of a question, one behind the other.
-
-    Attributes:
-        starts: Where each document, or each of its pages, begins.
-        lengths: How long each document is, all of its pages together.
-    """
+    """The documents of a question one after the other: where each of them or its pages begins, and its length."""
 
     starts: Mapping[tuple[str, int | None], int]
     lengths: Mapping[str, int]
 
     @classmethod
     def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> Line:
-        """The line of some documents.
-
-        Args:
-            parts: The length of each document by its name and None, or of its pages by their numbers.
-            documents: The documents in their order.
-        """
+        """The line of documents in their order, given the length of each by its name and None, or of its pages."""
         starts: dict[tuple[str, int | None], int] = {}
         lengths: dict[str, int] = {}
         end = 0
@@ -56,7 +46,7 @@ class Line(NamedTuple):
         return sum(self.lengths.values())
 
     def span(self, place: Piece) -> tuple[int, int] | None:
-        """Where a chunk stands on the line; None where its document is not on it."""
+        """Where a chunk is on the line; None where its document is not on it."""
         start = self.starts.get((place.document, place.page))
         return None if start is None else (start + place.start, start + place.end)
 
@@ -67,7 +57,7 @@ class ChunkMap(NamedTuple):
     Attributes:
         kept: The strip of the documents where chunks were kept.
         dropped: The same where chunks were found and dropped.
-        gold: Where the gold evidence stands.
+        gold: Where the gold evidence is.
         order: A line for each chunk, from the first that is read at the top to the last.
         label: The picture in words.
     """
@@ -82,14 +72,7 @@ class ChunkMap(NamedTuple):
 def chunk_map(
     line: Line, kept: Sequence[Piece], dropped: Sequence[Piece], evidence: Iterable[tuple[str, int, int]]
 ) -> ChunkMap:
-    """Draw a context.
-
-    Args:
-        line: The documents.
-        kept: Its chunks, in the order in which they are read.
-        dropped: Chunks that were found and left out.
-        evidence: The gold evidence: a document, and where it begins and ends in its whole text.
-    """
+    """Draw a context: its chunks in the order in which they are read, those left out, and the gold evidence."""
     scale = _WIDTH / max(1, line.length)
     spans, left_out = ([span for place in places if (span := line.span(place))] for places in (kept, dropped))
     gold = [

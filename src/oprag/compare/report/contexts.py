@@ -22,7 +22,7 @@ NOT_GIVEN = (
     "places. `oprag report --experiment FILE.toml` shows their texts."
 )
 LONGEST_NAME = 200
-"""Characters of the name of a document or a question; it stands beside every chunk."""
+"""Maximum number of characters of the name of a document or a question; it is beside every chunk."""
 # Options that only rearrange what is kept.
 _ORDERS = ("order", "source_ranking")
 
@@ -42,13 +42,7 @@ class Texts:
     lacking: str = NOT_GIVEN
 
     def document(self, question: str, data: str, name: str) -> str | Sequence[str] | None:
-        """The text of a document of a question, or its pages; None where it is not there.
-
-        Args:
-            question: The key of the question.
-            data: The name of its data set.
-            name: The name of the document.
-        """
+        """The text of a document of a question (by its key), or its pages; None where it is not there."""
         there = question in self.questions and data in self.data
         return self.data[data].documents.get(name) if there else None
 
@@ -58,10 +52,6 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[s
 
     A question's key depends on the text of its documents, so a text that has changed since is not taken for the one
     that was read.
-
-    Args:
-        given: The experiment, or its data.
-        asked: The keys of the questions of the results file.
     """
     if given is None:
         return Texts()
@@ -81,13 +71,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[s
 
 
 class CellName(NamedTuple):
-    """A cell, and what it is called.
-
-    Attributes:
-        key: Its key.
-        name: Its name.
-        values: The values of its setting.
-    """
+    """A cell by its key, what it is called, and the values of its setting."""
 
     key: str
     name: str
@@ -95,13 +79,7 @@ class CellName(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much of a question is shown.
-
-    Attributes:
-        chunks: Chunks of each context.
-        text: Characters of a chunk's text.
-        excerpt: Characters of it beside the chunk.
-    """
+    """How many chunks of each context are shown, and how many characters of a chunk below and beside it."""
 
     chunks: int
     text: int
@@ -122,11 +100,6 @@ def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores:
     """The two cells whose contexts are shown: where there are, two that differ in the order alone.
 
     Of all such pairs that whose scores differ most; else the best and the worst of all with other contexts.
-
-    Args:
-        cells: The cells.
-        answers: The answers to the question, by cell.
-        scores: Their scores, by cell.
     """
     there = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
     # One without a score is nowhere between the others.
@@ -166,16 +139,7 @@ def sides_of(
     texts: Texts,
     limits: Limits,
 ) -> tuple[list[Side], list[Mapping[str, Any]]]:
-    """The contexts of two cells, and the texts of their chunks in the order of the documents.
-
-    Args:
-        number: The number of the question on the page.
-        question: The question.
-        pair: The cells with their answers and scores.
-        reader: Reads the results file.
-        texts: The texts of the documents.
-        limits: How much is shown.
-    """
+    """The contexts of two cells, and the texts of their chunks in the order of the documents."""
     sides: list[Side] = []
     shown: dict[tuple[int, int], Piece] = {}
     indexes: dict[str, int] = {}

@@ -36,7 +36,7 @@ __all__ = [
     "render",
 ]
 
-# Control characters, halves of surrogate pairs, what turns the direction of writing around, and what is no character.
+# Control characters, halves of surrogate pairs, what turns the direction of writing around, and noncharacters.
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 _COMMAND = re.compile("`([^`\n]+)`")
@@ -48,12 +48,7 @@ SHADES, HEIGHTS = 10, 20
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph.
-
-    Attributes:
-        text: What it says.
-        quiet: Whether it is an explanation of what stands above it.
-    """
+    """A paragraph; quiet where it explains what is above it."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -106,16 +101,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with all words that belong to it.
-
-    Attributes:
-        svg: The picture.
-        title: What it shows.
-        x: What its axis across shows.
-        y: What its axis upwards shows.
-        legend: Samples of how lines or groups look, and their names.
-        notes: Sentences that belong to it.
-    """
+    """A chart with the words that belong to it: labels of its axes, samples of looks with their names, sentences."""
 
     kind: ClassVar[str] = "figure"
     svg: str = field(repr=False)
@@ -138,14 +124,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """A forest plot: a table with a picture of each interval.
-
-    Attributes:
-        caption: What is in it.
-        rows: The rows.
-        axis: The picture of the axis below them.
-        sides: What is to the left and to the right of 0.
-    """
+    """A forest plot: a table with a picture of each interval, and what is to the left and to the right of 0."""
 
     kind: ClassVar[str] = "forest"
     caption: str
@@ -175,14 +154,7 @@ Part = Text | Heading | Points | Table | Figure | Forest | Notes | Verdicts
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report.
-
-    Attributes:
-        id: Its name in addresses.
-        title: Its heading.
-        parts: What stands in it.
-        body: HTML that follows, already escaped; the drill-down has a template of its own.
-    """
+    """A section of the report; its body is HTML that follows its parts, already escaped."""
 
     id: str
     title: str
@@ -191,7 +163,7 @@ class Section:
 
 
 def clean(value: Any) -> Any:
-    """A value as a page can hold it: in texts a mark stands for what would not be seen, or could turn a line around.
+    """A value as a page can contain it: in texts a mark replaces what would not be seen, or could turn a line around.
 
     Every value that a template prints goes through this, and is then escaped.
     """
@@ -199,20 +171,12 @@ def clean(value: Any) -> Any:
 
 
 def check_installed() -> None:
-    """Refuse to begin what cannot be written.
-
-    Raises:
-        MissingExtraError: The extra `compare` is not installed.
-    """
+    """Refuse to begin what cannot be written, since the extra `compare` is not installed."""
     _environment()
 
 
 def render(template: str, **values: Any) -> str:
-    """A template with these values, each of them escaped; what comes back is not escaped again.
-
-    Raises:
-        MissingExtraError: The extra `compare` is not installed.
-    """
+    """A template with these values, each of them escaped; what comes back is not escaped again."""
     from markupsafe import Markup
 
     environment = _environment()
@@ -220,12 +184,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
-    """The whole page.
-
-    Args:
-        title: Its title.
-        sections: Its sections; pictures and bodies are taken as they are.
-    """
+    """The whole page; pictures and bodies of sections are taken as they are."""
     style, script = f"{_source('style.css')}{CHART_STYLE}", _source("script.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -252,7 +211,7 @@ def _environment() -> Environment:
     drawn: Callable[[str], str] = Markup
     environment.filters["drawn"] = drawn
     environment.filters["told"] = lambda text: drawn(_COMMAND.sub(r"<code>\1</code>", str(escape(clean(text)))))
-    # Long names of options and metrics may break behind an underscore.
+    # Long names of options and metrics may break after an underscore.
     environment.filters["broken"] = lambda text: Markup("_<wbr>").join(map(escape, clean(text).split("_")))
     return environment
 

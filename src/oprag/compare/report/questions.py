@@ -25,14 +25,7 @@ _EVIDENCE, _ABOUT, _LONGEST = 6, 10, 4_000
 
 
 def section(results: Results, metric: str | None, texts: Texts, size: int) -> Section | None:
-    """The questions, those first whose answers differ most in score.
-
-    Args:
-        results: The results.
-        metric: The metric by which they are sorted.
-        texts: The texts of the documents, or why they are not there.
-        size: How many bytes it may have, about; questions that do not fit are counted.
-    """
+    """The questions, those first whose answers differ most in score; those that do not fit in `size` are counted."""
     answers = sum(setting.answered + setting.failed for setting in results.settings)
     if not answers:
         return None
@@ -44,7 +37,7 @@ def section(results: Results, metric: str | None, texts: Texts, size: int) -> Se
         Text(
             "Those come first whose answers differ most in score. Where there are, the two contexts differ in the "
             "order alone. In a chunk map the strip at the top is the whole of the documents, with what was kept; "
-            "below it stands the gold evidence, and below that a line for each chunk in the order in which it is read."
+            "below it is the gold evidence, and below that a line for each chunk in the order in which it is read."
         )
     ]
     if texts.lacking:

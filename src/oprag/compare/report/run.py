@@ -21,7 +21,7 @@ _NOTES = 20
 
 
 def section(results: Results) -> Section:
-    """What was run."""
+    """How it was run."""
     return Section("run", "How it was run", [*_parts(results)])
 
 

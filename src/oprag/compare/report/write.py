@@ -36,7 +36,7 @@ def write_report(
 ) -> Path:
     """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
 
-    A section is there where there is something to show. What a question, a document, a model or an error says is shown
+    A section without anything to show is left out. What a question, a document, a model or an error says is shown
     as text, whatever is in it. The file stays under five megabytes: what does not fit is counted, and in the results
     file.
 

@@ -1,4 +1,4 @@
-"""A forest plot: an interval a row, all on one scale, each drawn on its own to stand in a row of a table."""
+"""A forest plot: an interval a row, all on one scale, each drawn on its own for a row of a table."""
 
 from __future__ import annotations
 

@@ -82,11 +82,7 @@ class Look(NamedTuple):
     hollow: bool = False
 
     def point(self, border: str = "") -> str:
-        """The attributes of its points, as XML.
-
-        Args:
-            border: Those of the border of a point that is not hollow.
-        """
+        """The attributes of its points as XML, with those of the border of a point that is not hollow."""
         if self.hollow:
             return f'fill="{paint("page")}" stroke="{self.colour}" stroke-width="1.8"'
         return f'fill="{self.colour}"{border and f" {border}"}'
@@ -160,18 +156,9 @@ def tooltip(*lines: str) -> str:
 def picture(
     body: Iterable[str], *, title: str, description: str, width: float, height: float, kind: str, attributes: str = ""
 ) -> str:
-    """A whole picture that stands alone as a file or within a page.
+    """A whole picture for a file or a page, with title and description as alternative text.
 
-    Its ids come from its content, so that several pictures can stand in one page and equal input gives equal output.
-
-    Args:
-        body: The elements.
-        title: What it shows, as alternative text.
-        description: What is to be seen, for people who cannot see it.
-        width: Its width in pixels of the drawing.
-        height: Its height.
-        kind: The class of the root, by which a page can style it.
-        attributes: Other attributes of the root, as XML.
+    Its ids come from its content, so that several pictures can be in one page and equal input gives equal output.
     """
     body = "\n".join(body)
     mark = hashlib.sha256("\0".join([title, description, body]).encode("utf-8", "replace")).hexdigest()[:12]
