@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.compare import DataSet, Question, compare
+from oprag.compare import DataSet, ModelSpec, Question, compare
 from oprag.compare.db.schema import RESULTS
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import STORE_NAMES
@@ -21,7 +21,7 @@ from tests.compare.helpers import RecordingModel, experiment, rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
-FIRST, ANSWERS, EVERYTHING = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+FIRST, ANSWERS, EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 SCRIPT, METRICS_SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', PAGE)
@@ -74,6 +74,15 @@ def test_the_metrics_of_ones_own_score(tmp_path, monkeypatch):
     compare(experiment(model, data=data, metrics=names), tmp_path / "results.db")
     ((scores,),) = rows(tmp_path / "results.db", "SELECT scores FROM results")
     assert json.loads(scores) == {"token_f1": 0.5, "right_numbers": 0.5, "words": 4.0}
+
+
+def test_the_judges_grade(tmp_path):
+    judge = RecordingModel(lambda text: "GRADE: some" if "say what the answer says" in text else "GRADE: P")
+    models = {"m": ModelSpec(RecordingModel(), "m"), "big": ModelSpec(judge, "big")}
+    given = experiment(models=models, grid={"k": 2, "chunk_size": 32, "model": "m"}, **tomllib.loads(JUDGES))
+    compare(given, tmp_path / "results.db")
+    scores = [json.loads(one) for (one,) in rows(tmp_path / "results.db", "SELECT scores FROM results")]
+    assert {(one["correct"], one["faithful"]) for one in scores} == {(0.5, 0.5)}
 
 
 def test_the_queries_run(first):

@@ -18,7 +18,7 @@ from tests.security.fuzzing import cases, check_message, damaged
 
 EXPERIMENT = '''\
 name = "all of it"
-metrics = ["token_f1", "evidence_coverage"]
+metrics = ["token_f1", "evidence_coverage", "correct"]
 count_tokens = "words"
 score_embedder = "local"
 max_concurrency = 3
@@ -48,6 +48,10 @@ tokenizer = "local"
 answer = """
 {context}
 {question}"""
+[judges.correct]
+model = "quick"
+prompt = "{question} {answers} {answer}"
+grades = {good = 1, bad = 0}
 [prices.quick]
 input = 0.15
 output = 0.60

@@ -11,6 +11,7 @@ __all__ = [
     "Evidence",
     "Experiment",
     "GgufLikelihood",
+    "Judge",
     "LikelihoodModel",
     "Limits",
     "ModelSpec",
@@ -46,6 +47,7 @@ _PLACES = {
     "Evidence": "oprag.compare.data",
     "Experiment": "oprag.compare.spec.experiment",
     "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
+    "Judge": "oprag.compare.metrics.judge",
     "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.providers.model",
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from oprag.compare.db.results_file import ResultsFile
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.custom import metric
+    from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood

@@ -199,4 +199,4 @@ def test_every_column_of_results_is_reserved(tmp_path):
         for name in (tmp_path / f"{file}.csv").read_text(encoding="utf-8").partition("\n")[0].strip().split(",")
     }
     assert {name for name in columns if not name.startswith("token_f1")} <= RESERVED | set(axes())
-    check_metric_names(METRICS)
+    check_metric_names([*METRICS])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.data import read_data
+from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
@@ -17,7 +18,7 @@ from tests.compare.folders import model, write_data, write_experiment
 STUFF = 'method = "stuff"\nk = 2'
 EVERYTHING = """
 name = "all of it"
-metrics = ["token_f1", "evidence_coverage"]
+metrics = ["token_f1", "evidence_coverage", "correct"]
 count_tokens = "words"
 max_concurrency = 3
 give_up_after = 7
@@ -59,6 +60,10 @@ yours = "tests.compare.answering:store"
 
 [prompts]
 answer = "Read {context} and answer {question}."
+
+[judges.correct]
+model = "plain"
+grades = {good = 1, bad = 0}
 
 [prices.quick]
 input = 0.15
@@ -109,7 +114,8 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
     questions = tmp_path / "data" / "questions.jsonl"
     in_python = Experiment(
         name="all of it",
-        metrics=("token_f1", "evidence_coverage"),
+        metrics=("token_f1", "evidence_coverage", "correct"),
+        judges={"correct": Judge(model="plain", grades={"good": 1, "bad": 0})},
         count_tokens="words",
         max_concurrency=3,
         give_up_after=7,
@@ -150,7 +156,17 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
     assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
     assert [row.key for row in first.question_records] == [row.key for row in second.question_records]
     assert len(first.cell_records) == 2 * 2 * 2 * 4 + 1 + 2
-    for name in ("metrics", "count_tokens", "max_concurrency", "give_up_after", "prices", "limits", "stores", "models"):
+    for name in (
+        "metrics",
+        "judges",
+        "count_tokens",
+        "max_concurrency",
+        "give_up_after",
+        "prices",
+        "limits",
+        "stores",
+        "models",
+    ):
         assert getattr(from_file, name) == getattr(in_python, name), name
 
 

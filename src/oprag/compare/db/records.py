@@ -203,6 +203,7 @@ class AnswerRecord:
     context_chunks: int | None = None
     context: ContextRecord | None = None
     scores: Mapping[str, float] = field(default_factory=dict)  # of each metric that applies
+    metric_calls: Sequence[tuple[str, str]] = ()  # the step and the key of each reply of a judge
 
 
 class Done(NamedTuple):

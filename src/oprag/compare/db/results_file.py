@@ -443,11 +443,13 @@ class ResultsFile:
             "context": context,
         }
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        check = answer_digest(_stored("answers", values).values(), [key for _, key in answer.calls], scores)
+        # What judges replied is checked with the answer, and is none of its costs.
+        replies = (*answer.calls, *answer.metric_calls)
+        check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
         row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
         _insert(connection, "answers", [row])
         of = {"answer": _last_id(connection)}
-        calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(answer.calls))
+        calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(replies))
         _insert(connection, "calls", calls)
         _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
 

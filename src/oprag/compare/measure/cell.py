@@ -21,7 +21,7 @@ from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, ask, reply_of
-from oprag.compare.running.work_item import WorkInProgress, WorkItem
+from oprag.compare.running.work_item import AskModel, WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.spec.resolved import ResolvedExperiment
@@ -203,6 +203,7 @@ class _MeasuredCell:
                 request = work.body.send(reply)
             except StopIteration:
                 return phases
+            assert not isinstance(request, AskModel)  # noqa: S101 - no judge was given
             reserved = self._reserve(request)
             taken = measure_usage(self._step(item, request))
             phases.setdefault("retrieval" if isinstance(request, Retrieve) else "generation", []).append(taken)

@@ -14,9 +14,11 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
+from oprag.compare.metrics.registry import DEFAULT_METRICS
+from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.recorder import Recorder
-from oprag.compare.running.replay import replay
+from oprag.compare.running.replay import Replay
 from oprag.compare.running.report import RunReport, RunState, Watch
 from oprag.compare.running.run import session
 from oprag.compare.running.sendable import check_sendable
@@ -132,10 +134,12 @@ class _Measuring:
             missing = self._missing(key)
             if not missing:
                 # Its process may have been the last thing that an earlier start did.
-                self._answer(key)
+                stopped = self._answer(key)
+                if stopped is not None:
+                    return stopped
                 continue
             stopped, failures = self._measure(key, missing, failures)
-            self._answer(key)
+            stopped = self._answer(key) or stopped
             if watch is not None:
                 watch(self.state.progress(self.spent, stopping=stopped))
             if stopped is not None:
@@ -169,18 +173,26 @@ class _Measuring:
         self.look()
         return ended
 
-    def _answer(self, key: str) -> None:
+    def _answer(self, key: str) -> str | None:
         """Make the answers of a cell that were measured from the replies that are kept, and score them, as a run would.
 
         Not in the process that measures, whose memory the embedder of the scores would fill.
+
+        Returns:
+            Why no judge may be asked any more; None where it may.
         """
         measured = {(cell, question) for cell, question, _ in self._known.attempts}
         items = [item for item in self._items[key] if item.place in measured and item.place not in self._answered]
         # Another one than the run's, which would not look again for replies that another process has written.
-        with closing(ResultsFile(self._file.path)) as replies:
-            outcomes = [*replay(self._resolved, self._library, replies, items)]
+        ledger = Ledger(self._experiment.limits, self.spent)
+        with closing(ResultsFile(self._file.path, self._file.run)) as replies:
+            again = Replay(self._resolved, self._library, replies, ledger)
+            with closing(again):
+                outcomes = [*again.run(items)]
+        self.spent = ledger.spent
         self._file.put_answers(self._recorder.records(outcomes))
         self._answered |= {outcome.item.place for outcome in outcomes}
+        return again.stopped
 
     def close(self) -> None:
         """Give back what stores hold."""
@@ -211,12 +223,14 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         "prices": cell.model,
         "stores": cell.store,
         **({"embedders": cell.embedder} if cell.embedder else {}),
+        "judges": None,
     }
     parts: dict[str, Any] = {
         part: {name: one for name, one in getattr(experiment, part).items() if name == wanted}
         for part, wanted in needed.items()
     }
-    return experiment.changed(**parts)
+    # Answers are scored here.
+    return experiment.changed(**parts, metrics=DEFAULT_METRICS)
 
 
 def _sendable(cell: Cell) -> Cell:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from oprag.compare.db.keys import key_of
+from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import METRICS, Metric, ScoredAnswer
 from oprag.compare.providers.names import lasting_name, required_function
 from oprag.compare.spec.axes import axes
@@ -13,7 +15,7 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count
 
-__all__ = ["RESERVED", "as_metric", "check_metric_names", "metric", "metric_name"]
+__all__ = ["RESERVED", "as_metric", "check_metric_names", "judge_metric", "metric", "metric_name"]
 
 _NOT_BETTER = "its function says so"
 _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
@@ -77,7 +79,7 @@ def metric_name(given: Any) -> str:
     return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
 
 
-def check_metric_names(given: Iterable[Any], judges: Iterable[str] = ()) -> None:
+def check_metric_names(given: Sequence[Any], judges: Collection[str] = ()) -> None:
     """Refuse metrics that are unknown, or cannot be told from each other or from other columns; nothing is imported.
 
     Args:
@@ -87,28 +89,50 @@ def check_metric_names(given: Iterable[Any], judges: Iterable[str] = ()) -> None
     Raises:
         ExperimentError: A name is unknown, is taken, or is that of two metrics; a function is async or has none.
     """
-    known = (*METRICS, *judges)
+    for name in judges:
+        if name not in given:
+            raise ExperimentError(f"the judge {describe(name)} is not among the metrics; name it there", name)
+        if name in METRICS:
+            raise ExperimentError(f"there is a metric {name!r} already; call the judge otherwise", name)
     names: set[str] = set()
     for one in given:
         name = metric_name(one)
-        if isinstance(one, str) and one == name:
-            if name not in known:
-                raise ExperimentError(
-                    f"there is no metric {describe(name)}; there are {', '.join(known)}, and functions as "
-                    "MODULE:FUNCTION",
-                    name,
-                )
-        elif iscoroutinefunction(one):
-            raise ExperimentError(f"a metric must not be async, got {describe(one)}", one)
-        elif not name.isidentifier():
-            raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(one)}", one)
-        elif name in known:
-            raise ExperimentError(f"there is a metric {name!r} already; call yours otherwise", name)
-        if name in RESERVED or name in axes():
-            raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
+        _check_name(one, name, (*METRICS, *judges))
         if name in names:
             raise ExperimentError(f"two metrics are called {name!r}; call one otherwise", name)
         names.add(name)
+
+
+def _check_name(given: Any, name: str, known: Collection[str]) -> None:
+    if given == name and name not in known:
+        there = f"there are {', '.join(known)}, and functions as MODULE:FUNCTION"
+        raise ExperimentError(f"there is no metric {describe(name)}; {there}", name)
+    if given != name and iscoroutinefunction(given):
+        raise ExperimentError(f"a metric must not be async, got {describe(given)}", given)
+    if given != name and name in known:
+        raise ExperimentError(f"there is a metric {name!r} already; call yours otherwise", name)
+    if not name.isidentifier():
+        raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
+    if name in RESERVED or name in axes():
+        raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
+
+
+def judge_metric(name: str, judge: Judge, model: str) -> Metric:
+    """The metric of a judge.
+
+    Args:
+        name: Its name.
+        judge: The judge.
+        model: The identity of its model.
+    """
+    return Metric(
+        name=name,
+        score=lambda _: None,
+        needs="gold answers" if judge.needs_gold else "",
+        has=lambda question: bool(question.answers) or not judge.needs_gold,
+        rule=key_of("judge", model, judge.prompt, judge.grades),
+        judge=judge,
+    )
 
 
 def as_metric(given: Any) -> Metric:

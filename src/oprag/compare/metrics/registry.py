@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.metrics.answers import (
@@ -21,6 +21,9 @@ from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.errors import OptionError
+
+if TYPE_CHECKING:
+    from oprag.compare.metrics.judge import Judge
 
 __all__ = [
     "COSINE",
@@ -95,6 +98,7 @@ class Metric:
         rule: The rule by which it scores, where it has had several: scores by different rules are not mixed.
         requires: The package that it needs, and what the package is for.
         function: MODULE:FUNCTION of one that is not ours.
+        judge: Asks a model for the score, which is part of the work on an answer; `score` has none then.
     """
 
     name: str
@@ -106,6 +110,7 @@ class Metric:
     rule: str = ""
     requires: tuple[str, str] | None = None
     function: str = ""
+    judge: Judge | None = None
 
     @property
     def identity(self) -> str:

@@ -31,7 +31,7 @@ class Scorer:
     """
 
     def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
-        self._metrics = list(metrics)
+        self._metrics = [metric for metric in metrics if metric.judge is None]
         self._embedder = embedder
         for metric in self._metrics:
             if metric.requires is not None and find_spec(metric.requires[0]) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from oprag.compare.db.cache import MemoryCache, Record, WorkCache
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
+from oprag.compare.metrics.judge import JUDGED
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.model import ModelSpec
@@ -30,7 +32,7 @@ from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["DryRun", "PlannedCalls", "PlannedItem"]
+__all__ = ["DryRun", "PlannedCalls", "PlannedItem", "together"]
 
 _REPLY = 100
 """The tokens that a reply is taken to have, where its model was told no limit."""
@@ -57,10 +59,11 @@ class PlannedCalls(NamedTuple):
 
 
 class PlannedItem(NamedTuple):
-    """What an item would ask of its model by itself, or why it cannot be answered."""
+    """What an item would ask by itself, of its model and of those of judges, or why it cannot be answered."""
 
     item: WorkItem
     asked: PlannedCalls
+    judged: PlannedCalls
     failure: str | None
 
 
@@ -92,7 +95,12 @@ class DryRun:
     @property
     def asked(self) -> Mapping[str, PlannedCalls]:
         """What would be asked, by model."""
-        return self._caller.asked
+        return together(self._caller.asked, self.judged)
+
+    @property
+    def judged(self) -> Mapping[str, PlannedCalls]:
+        """What judges would ask, by model."""
+        return self._caller.judged
 
     def run(self, items: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[PlannedItem]:
         """What each item would ask by itself, in their sequence."""
@@ -100,16 +108,28 @@ class DryRun:
         found: dict[tuple[str, str], PlannedItem] = {}
         try:
             for number, outcome in enumerate(engine.run(items), 1):
-                asked = PlannedCalls()
-                for _, key in outcome.calls:
-                    asked = asked.plus(PlannedCalls(1, self._cache.usage(key)))
+                asked, judged = self._asked(outcome.calls), self._asked(outcome.metric_calls)
                 failure = None if outcome.error is None else named_error(outcome.error)
-                found[outcome.item.place] = PlannedItem(outcome.item, asked, failure)
+                found[outcome.item.place] = PlannedItem(outcome.item, asked, judged, failure)
                 if watch is not None:
                     watch(number, len(items))
         finally:
             self._library.close()
         return [found[item.place] for item in items if item.place in found]
+
+    def _asked(self, calls: Sequence[tuple[str, str]]) -> PlannedCalls:
+        asked = PlannedCalls()
+        for _, key in calls:
+            asked = asked.plus(PlannedCalls(1, self._cache.usage(key)))
+        return asked
+
+
+def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
+    """What is asked in all of them, by model."""
+    found: dict[str, PlannedCalls] = {}
+    for name, asked in chain(*(part.items() for part in parts)):
+        found[name] = found.get(name, PlannedCalls()).plus(asked)
+    return found
 
 
 class _DryLibrary(Library):
@@ -189,6 +209,7 @@ class _Nobody:
         self._cache = cache
         self._made: deque[Made] = deque()
         self.asked: dict[str, PlannedCalls] = {}
+        self.judged: dict[str, PlannedCalls] = {}
 
     @property
     def running(self) -> int:
@@ -196,7 +217,8 @@ class _Nobody:
 
     def begin(self, call: Call) -> None:
         usage = self._cache.begin(call, self._models[call.model].max_reply_tokens)
-        self.asked[call.model] = self.asked.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
+        asked = self.judged if call.prompt.step.startswith(JUDGED) else self.asked
+        asked[call.model] = asked.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
         self._made.append(Made(call, self._cache.placeholder(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:

@@ -16,7 +16,7 @@ from oprag.compare.db.text import named_error
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Call, Caller, Made
-from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
+from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
 from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
@@ -58,6 +58,7 @@ class Engine:
         self._cache = cache
         self._ledger = ledger
         self._models = resolved.models
+        self._judges = resolved.judges
         self._most = resolved.experiment.max_concurrency
         self._give_up_after = resolved.experiment.give_up_after
         self._failures = 0
@@ -122,7 +123,7 @@ class Engine:
     def _begun(self, item: WorkItem) -> Outcome | None:
         """Begin an item; what came of it where that is impossible."""
         try:
-            work = WorkInProgress.begun(item)
+            work = WorkInProgress.begun(item, self._judges)
         except OpragError as error:
             return Outcome(item, None, error, (), ())
         self._works += 1
@@ -138,7 +139,7 @@ class Engine:
                 except StopIteration as stop:
                     answer: Answer = stop.value
                     return work.outcome(answer)
-                if isinstance(request, Generate):
+                if isinstance(request, Generate | AskModel):
                     if not self._asked(work, request):
                         return None
                     reply = self._taken(work)
@@ -174,10 +175,11 @@ class Engine:
         assert not isinstance(request, Generate)  # noqa: S101 - told apart before
         return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
 
-    def _asked(self, work: WorkInProgress, request: Generate) -> bool:
+    def _asked(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
         """Look for the replies, and put what is missing in the queue; whether all of them are there."""
         cell = work.item.cell
-        model = cell.model or ""
+        work.judging = isinstance(request, AskModel)
+        model = request.model if isinstance(request, AskModel) else cell.model or ""
         identity = self._models[model].identity
         work.wanted = []
         work.replies = {}
@@ -190,14 +192,17 @@ class Engine:
             work.replies[key] = known
             if known is None:
                 if key not in self._waiting:
-                    self._waiting[key] = []
-                    self._calls.append(Call(key, model, prompt))
+                    self._queue(work, Call(key, model, prompt))
                 self._waiting[key].append(work)
         if all(work.replies.values()):
             return True
         work.characters = sum(prompt.length for prompt in request.prompts)
         self._characters += work.characters
         return False
+
+    def _queue(self, work: WorkInProgress, call: Call) -> None:  # noqa: ARG002 - others look at it
+        self._waiting[call.key] = []
+        self._calls.append(call)
 
     def _known(self, key: str) -> Completion | None:
         """A reply that came before; the last few are at hand."""
@@ -219,7 +224,8 @@ class Engine:
         self._characters -= work.characters
         work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.wanted)
-        work.calls += [
+        calls = work.metric_calls if work.judging else work.calls
+        calls += [
             called
             for called, reply in zip(work.wanted, replies, strict=True)
             if reply is not None and reply.error is None

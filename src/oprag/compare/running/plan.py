@@ -16,7 +16,7 @@ from oprag.compare.metrics.registry import Scorable
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem
+from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem, together
 from oprag.compare.running.report import RunState
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
@@ -168,12 +168,17 @@ def make_plan(
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         dry = DryRun(resolved, file, costly, keep=keep, again=measure)
         planned = dry.run(state.waiting, watch)
+        asked = dry.asked
+        if measure:
+            asked = _measured_calls(planned, measured, warmup, repeats)
+            if resolved.judges:
+                asked = together(asked, _judged(resolved, file, costly))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         if file is not None and state.answered and not measure:
             with ResultsReader(file.path, experiment.name) as reader:
                 notes = dict(reader.notes())
-    asked = _measured_calls(planned, measured, warmup, repeats) if measure else dry.asked
+    alone = [part for one in planned for part in (one.asked, one.judged)]
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -183,7 +188,7 @@ def make_plan(
         units=state.total,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=sum(one.calls for one in (asked.values() if measure else (one.asked for one in planned))),
+        calls_unshared=sum(one.calls for one in (asked.values() if measure else alone)),
         models={
             name: _model_plan(one, experiment.prices.get(name), _address(experiment.models[name]))
             for name, one in asked.items()
@@ -205,13 +210,23 @@ def make_plan(
     )
 
 
+def _judged(
+    resolved: ResolvedExperiment, file: ResultsFile | None, costly: Sequence[str]
+) -> Mapping[str, PlannedCalls]:
+    """What judges are asked of the answers that are measured: once, from replies that are kept, as in a run."""
+    found = Done(set(), {}, 0) if file is None else file.done(resolved.experiment.name)
+    dry = DryRun(resolved, file, costly, keep=False, again=False)
+    dry.run(RunState([*resolved.items()], found, retry_failed=True).waiting, None)
+    return dry.judged
+
+
 def _measured_calls(
     planned: Sequence[PlannedItem], measured: MeasuredSoFar, warmup: int, repeats: int
 ) -> dict[str, PlannedCalls]:
     """What models are asked, by their names, where each missing attempt asks for itself."""
     warm: set[str] = set()
     found: dict[str, PlannedCalls] = {}
-    for item, asked, failure in planned:
+    for item, asked, _, failure in planned:
         number = len(measured.missing(item.place, repeats))
         if failure is not None:
             number = 1  # which ends it, and warms nothing up

@@ -82,7 +82,7 @@ class Recorder:
             question=outcome.item.question_key,
             status="answered",
             text=answer.text,
-            notes=(*answer.notes, *notes),
+            notes=(*answer.notes, *notes, *outcome.notes),
             route=answer.route,
             calls=outcome.calls,
             usage=answer.usage,
@@ -91,7 +91,8 @@ class Recorder:
             context_embedder_tokens=None if about is None else about.embedder_tokens,
             context_chunks=None if context is None else len(context.kept),
             context=None if about is None else about.record,
-            scores=scores,
+            scores={**scores, **outcome.judged},
+            metric_calls=outcome.metric_calls,
         )
 
     def _failed(self, outcome: Outcome) -> AnswerRecord:

@@ -1,42 +1,48 @@
-"""Answers made again from the replies that are kept, without a call."""
+"""Answers made again from the replies that are kept: judges alone are asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from oprag.compare.db.cache import WorkCache
-from oprag.compare.db.records import Spent
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Call, Made
-from oprag.compare.running.work_item import Outcome, WorkItem
-from oprag.compare.spec.money import Limits
+from oprag.compare.running.model_caller import Call, ModelCaller
+from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
 from oprag.compare.spec.resolved import ResolvedExperiment
+from oprag.errors import ModelError
 
-__all__ = ["replay"]
-
-
-def replay(
-    resolved: ResolvedExperiment, library: Library, cache: WorkCache, items: Iterable[WorkItem]
-) -> Iterator[Outcome]:
-    """The outcome of each item that needs no call; an item that would make one is left out, as is one that fails."""
-    for item in items:
-        # It stops at the first call that it would have to make, so each item has its own.
-        engine = Engine(resolved, library, _NoCalls(), cache, Ledger(Limits(calls=0), Spent()))
-        yield from (outcome for outcome in engine.run([item]) if outcome.answer is not None)
+__all__ = ["Replay"]
 
 
-class _NoCalls:
-    """Makes no calls; a `Caller` of an engine that may make none."""
+class Replay(Engine):
+    """Makes answers again without a call of their own; one that would need one is left out.
 
-    running = 0
+    Args:
+        resolved: The experiment.
+        library: Gives contexts, vectors and whole texts.
+        cache: Knows the replies of earlier calls, and keeps those of judges.
+        ledger: Says when no more judges may be asked.
+    """
 
-    def begin(self, call: Call) -> None:
-        raise AssertionError(f"the call {call.key} was not allowed")
+    def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache, ledger: Ledger) -> None:
+        self._models_of_judges = ModelCaller(resolved, cache)
+        super().__init__(resolved, library, self._models_of_judges, cache, ledger)
 
-    def take(self) -> Sequence[Made]:
-        return ()
+    def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
+        """What comes of each item that needs no call of its own."""
+        return (outcome for outcome in super().run(items) if not isinstance(outcome.error, _NotKeptError))
 
-    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
-        return Spent(1)
+    def close(self) -> None:
+        """Let threads end."""
+        self._models_of_judges.close()
+
+    def _queue(self, work: WorkInProgress, call: Call) -> None:
+        if not work.judging:
+            raise _NotKeptError("the reply is not kept", call.key)
+        super()._queue(work, call)
+
+
+class _NotKeptError(ModelError):
+    """An answer needs a call."""

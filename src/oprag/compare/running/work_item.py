@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag.compare.data.data_set import Question
+from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.compare.spec.grid import Cell
+from oprag.errors import ModelError, OptionError
+from oprag.masking import masked_error
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering, answering
-from oprag.methods.model_calls import Completion
+from oprag.methods.effects import Request
+from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.task import Task
 
-__all__ = ["Outcome", "WorkInProgress", "WorkItem"]
+__all__ = ["AskModel", "Outcome", "WorkInProgress", "WorkItem"]
 
 
 class WorkItem(NamedTuple):
@@ -31,6 +35,13 @@ class WorkItem(NamedTuple):
         return self.cell_key, self.question_key
 
 
+class AskModel(NamedTuple):
+    """Ask for the reply of a model that need not be that of the cell; the result is a tuple of one `Completion`."""
+
+    model: str
+    prompts: tuple[Prompt]
+
+
 class Outcome(NamedTuple):
     """What came of an item: an answer, or the error that it failed with."""
 
@@ -39,6 +50,9 @@ class Outcome(NamedTuple):
     error: Exception | None
     calls: Sequence[tuple[str, str]]  # the step and the key of each reply, in the sequence of the method
     embedded: Sequence[str]  # texts that were embedded for it
+    judged: Mapping[str, float] = {}  # the scores of judges
+    notes: Sequence[str] = ()  # why a judge gave none
+    metric_calls: Sequence[tuple[str, str]] = ()  # as `calls`, of judges
 
 
 @dataclass(eq=False)
@@ -46,24 +60,54 @@ class WorkInProgress:
     """An item that is worked on."""
 
     item: WorkItem
-    body: Answering  # the method, which says what it wants next
+    body: Generator[Request | AskModel, Any, Answer]  # the method, then judges; it says what it wants next
     calls: list[tuple[str, str]] = field(default_factory=list)
     embedded: list[str] = field(default_factory=list)
     replies: dict[str, Completion | None] = field(default_factory=dict)  # that it waits for; None until they are there
     wanted: list[tuple[str, str]] = field(default_factory=list)  # their steps and keys, in the sequence of the prompts
     characters: int = 0  # of the prompts that it waits with
+    judging: bool = False  # whether it waits for a judge
+    metric_calls: list[tuple[str, str]] = field(default_factory=list)
+    judged: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def begun(cls, item: WorkItem) -> WorkInProgress:
+    def begun(cls, item: WorkItem, judges: Sequence[Metric] = ()) -> WorkInProgress:
         """The item, ready to say what it wants first."""
         cell, question = item.cell, item.question
         inputs: dict[str, Any] = {}
         if cell.method in CONTROLS:
             inputs[GOLD] = question.answers
         task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
-        return cls(item, answering(task, CONTROLS.get(cell.method)))
+        method = answering(task, CONTROLS.get(cell.method))
+        work = cls(item, method)
+        if judges:
+            work.body = work._judge(method, judges)
+        return work
+
+    def _judge(self, method: Answering, judges: Sequence[Metric]) -> Generator[Request | AskModel, Any, Answer]:
+        """The method, and then what judges say of its answer; one whose call fails ends the question."""
+        answer = yield from method
+        cell, question = self.item.cell, self.item.question
+        given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
+        for metric in judges:
+            prompt = metric.judge.ask(metric.name, given) if metric.judge and metric.applies(given) else None
+            if metric.judge is None or prompt is None:
+                continue
+            (completion,) = yield AskModel(metric.judge.model, (prompt,))
+            if completion.error is not None:
+                reason = " ".join(masked_error(completion.error).split())
+                raise ModelError(f"the judge {metric.name!r} failed: {reason}", metric.name) from completion.error
+            try:
+                self.judged[metric.name] = metric.judge.read(completion.text)
+            except OptionError as error:
+                self.notes.append(f"no {metric.name}: {error}")
+        return answer
 
     def outcome(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
         """What came of it."""
         self.body.close()
-        return Outcome(self.item, answer, error, tuple(self.calls), tuple(self.embedded))
+        calls, metric_calls = tuple(self.calls), tuple(self.metric_calls)
+        return Outcome(
+            self.item, answer, error, calls, tuple(self.embedded), self.judged, tuple(self.notes), metric_calls
+        )

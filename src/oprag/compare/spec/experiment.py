@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
 from oprag.compare.metrics.custom import check_metric_names, metric_name
+from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
@@ -102,6 +103,7 @@ class Experiment(StrictModel):
         stores: Your own stores by name: MODULE:FUNCTION or a function, which takes LangChain `Embeddings` and returns
             an empty vector store, or takes nothing and returns one of LlamaIndex. Others need not be listed.
         metrics: Names of metrics; your own are MODULE:FUNCTION, or a function, of a `ScoredAnswer`.
+        judges: Metrics that ask a model, by name: `Judge`s, or what they take; each is named in `metrics` too.
         score_embedder: Embeds answers and gold answers for `answer_cosine`; the same in all cells, so that it favours
             none of them.
         count_tokens: Counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
@@ -127,6 +129,7 @@ class Experiment(StrictModel):
     )
     stores: dict[str, Annotated[Any, PlainValidator(_store), BeforeValidator(_of_table)]] = Field(default_factory=dict)
     metrics: Annotated[tuple[Any, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
+    judges: dict[str, Judge] = Field(default_factory=dict)
     score_embedder: EmbedderSpec = EmbedderSpec()
     count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
     prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
@@ -187,7 +190,8 @@ class Experiment(StrictModel):
             if name in STORE_NAMES:
                 raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
         _ = self.store_identities
-        check_metric_names(self.metrics)
+        check_metric_names(self.metrics, self.judges)
+        self._check_judges()
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -227,6 +231,18 @@ class Experiment(StrictModel):
             **changes: The values, by the names of the attributes.
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def _check_judges(self) -> None:
+        for name, judge in self.judges.items():
+            if judge.model not in self.models:
+                raise ExperimentError(
+                    f"the judge {name!r} has the model {describe(judge.model)}, and there is no such model", judge.model
+                )
+            if self.models[judge.model].gives_likelihoods:
+                raise ExperimentError(
+                    f"the judge {name!r} has the model {judge.model!r}, which gives likelihoods and writes nothing",
+                    judge.model,
+                )
 
     def _check_prices(self) -> None:
         for name in self.prices:

@@ -10,13 +10,15 @@ from typing import Any
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.metrics.custom import as_metric, metric_name
+from oprag.compare.metrics.custom import as_metric, judge_metric, metric_name
+from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import COSINE, Metric, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
+from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES, open_store
@@ -66,8 +68,9 @@ class ResolvedExperiment:
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The models that a cell asks, by their names in the experiment."""
-        return {name: self._open_model(name) for name in self._asked}
+        """The models that a cell or a judge asks, by their names in the experiment."""
+        judging = (judge.model for judge in self._asked_judges.values())
+        return {name: self._open_model(name) for name in dict.fromkeys((*self._asked, *judging))}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
@@ -90,6 +93,12 @@ class ResolvedExperiment:
     @property
     def _asked(self) -> list[str]:
         return list(dict.fromkeys(cell.model for cell in self.cells.cells if cell.model is not None))
+
+    @property
+    def _asked_judges(self) -> Mapping[str, Judge]:
+        """The judges, where a cell has answers for them."""
+        there = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
+        return self.experiment.judges if there else {}
 
     @property
     def _used(self) -> list[str]:
@@ -116,7 +125,20 @@ class ResolvedExperiment:
     @cached_property
     def metrics(self) -> list[Metric]:
         """The metrics of the experiment."""
-        return [_opened("metric", metric_name(one), as_metric, one) for one in self.experiment.metrics]
+        judges = self.experiment.judges
+        return [
+            self._judge(one, judges[one]) if one in judges else _opened("metric", metric_name(one), as_metric, one)
+            for one in self.experiment.metrics
+        ]
+
+    @cached_property
+    def judges(self) -> list[Metric]:
+        """The metrics that ask a model."""
+        return [one for one in self.metrics if one.judge is not None]
+
+    def _judge(self, name: str, judge: Judge) -> Metric:
+        model = self.models[judge.model].identity if name in self._asked_judges else ""
+        return judge_metric(name, judge, model)
 
     @cached_property
     def scorable(self) -> dict[str, Scorable]:

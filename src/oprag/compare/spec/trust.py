@@ -192,7 +192,7 @@ def _of_data(place: str, given: Mapping[str, Any], folder: Path) -> Iterator[Tru
             yield _need(f"{place}.{option}", given[option], _OUTSIDE)
 
 
-_HARMLESS = ("name", "grid", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
+_HARMLESS = ("name", "grid", "judges", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
 _PARTS: Mapping[str, Callable[[str, Any, Path], Iterator[TrustNeed]]] = {
     "data": _of_data,
     "models": _of_model,

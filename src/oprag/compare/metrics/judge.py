@@ -1,0 +1,109 @@
+"""Judges: metrics that ask a model how good an answer is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from oprag.compare.metrics.registry import ScoredAnswer
+from oprag.compare.spec.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
+from oprag.errors import OptionError
+from oprag.methods.model_calls import Message, Prompt
+from oprag.methods.prompts import TextTemplate
+
+__all__ = ["JUDGED", "Judge"]
+
+JUDGED = "metric:"
+"""What the step of a judge's call begins with; the name of the judge follows."""
+
+_PROMPT = """\
+Is the answer to the question right? Any of the gold answers is right.
+
+Question: {question}
+
+Gold answers:
+{answers}
+
+Answer:
+{answer}
+
+Grade it C if it says what a gold answer says, P if it says a part of that, else I."""
+_FORM = "Give your reason in one sentence. Then write a line with nothing but GRADE: and one of {grades}."
+_GRADE = re.compile(r"GRADE:[\s*]*(\w+)", re.IGNORECASE)
+_FIELDS = ("question", "answers", "answer", "context")
+
+
+def _template(given: Any) -> str:
+    fields = TextTemplate(given).fields
+    if "answer" not in fields or not fields <= {*_FIELDS}:
+        raise PydanticCustomError(
+            "judge_prompt", "must have {answer}, and no other fields than {question}, {answers} and {context}"
+        )
+    return str(given)
+
+
+class Judge(StrictModel):
+    """A metric that asks a model how good an answer is; its calls are planned, limited, shared and kept as all others.
+
+    The prompt says what is judged and what the grades mean; what the model must write is added to it. A reply without a
+    grade is a note of the answer, which then has no score. A judge that reads the context reads its order.
+
+    Attributes:
+        model: The name of the model.
+        prompt: The prompt, with {answer}, and as it needs them {question}, {answers} (the gold answers, one in a line)
+            and {context}. By default the answer is compared with the gold answers.
+        grades: The score of each grade.
+    """
+
+    model: Text
+    prompt: Annotated[str, PlainValidator(_template)] = _PROMPT
+    grades: Mapping[str, Amount] = Field(default_factory=lambda: {"C": 1.0, "P": 0.5, "I": 0.0})
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Refuse grades that a reply cannot name, or that cannot be told from each other."""
+        super().model_post_init(context)
+        if len({name.casefold() for name in self.grades if name.isidentifier()}) != len(self.grades) or not self.grades:
+            raise OptionError(f"grades must be single words that differ, got {', '.join(self.grades)}", self.grades)
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether the gold answers are in the prompt."""
+        return "answers" in TextTemplate(self.prompt).fields
+
+    def ask(self, name: str, given: ScoredAnswer) -> Prompt | None:
+        """What the model is asked; None where the prompt has a context, and the answer has none.
+
+        Args:
+            name: The name of the judge.
+            given: The answer.
+        """
+        template = TextTemplate(self.prompt)
+        if "context" in template.fields and given.context is None:
+            return None
+        (message,) = template.messages(
+            {
+                "question": given.question.text,
+                "answers": "\n".join(given.question.answers),
+                "answer": given.text,
+                "context": "" if given.context is None else given.context.text,
+            }
+        )
+        form = _FORM.format(grades=", ".join(self.grades))
+        return Prompt((Message("user", f"{message.content}\n\n{form}"),), f"{JUDGED}{name}")
+
+    def read(self, reply: str) -> float:
+        """The score that a reply gives.
+
+        Args:
+            reply: What the model wrote.
+
+        Raises:
+            OptionError: It has no grade.
+        """
+        scores = {name.casefold(): score for name, score in self.grades.items()}
+        # The last one: a model may repeat an answer that grades itself.
+        for found in reversed(_GRADE.findall(reply)):
+            if found.casefold() in scores:
+                return scores[found.casefold()]
+        raise OptionError(f"the reply of the judge has no grade of {', '.join(self.grades)}", reply)

@@ -1,0 +1,99 @@
+"""A server that counts what models and judges are asked, whichever process asks, and fails when it is told to."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from oprag.compare.providers.model import ModelSpec
+
+__all__ = ["Served", "asks", "judging_models", "serving"]
+
+MODULE = "tests.compare.judging"
+
+
+class Served:
+    """What was asked, by who asked."""
+
+    def __init__(self, *, faults: bool) -> None:
+        self.address = ""
+        self.calls: Counter[str] = Counter()
+        self.failed = 0
+        self.prompts: dict[str, list[str]] = {"reader": [], "judge": []}
+        self._faults = faults
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        return sum(self.calls.values())
+
+    def reply(self, who: str, text: str) -> str | None:
+        """The reply, another one for each prompt; None for a fault, of a fifth of the prompts at first."""
+        number = int(hashlib.sha256(f"{who} {text}".encode()).hexdigest()[:8], 16)
+        with self._lock:
+            again = text in self.prompts[who]
+            self.calls[who] += 1
+            self.prompts[who].append(text)
+            if self._faults and number % 5 == 0 and not again:
+                self.failed += 1
+                return None
+        return f"Since it is so.\nGRADE: {'CPI'[number % 3]}" if who == "judge" else f"Answer {number}"
+
+
+def asks(address: str, who: str) -> Callable[[str], str]:
+    """A model that asks the server."""
+
+    def ask(text: str) -> str:
+        try:
+            with urllib.request.urlopen(f"{address}/{who}", text.encode()) as reply:
+                said: str = reply.read().decode()
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise ConnectionResetError("the line is dead") from None
+        return said
+
+    return ask
+
+
+def judging_models(served: Served) -> dict[str, Any]:
+    """The models of an experiment that ask the server, from any process."""
+    return {
+        name: ModelSpec(f"{MODULE}:asks", name, address=served.address, who=name, retries=0)
+        for name in ("reader", "judge")
+    }
+
+
+@contextmanager
+def serving(*, faults: bool = False) -> Iterator[Served]:
+    """A server on the loopback interface."""
+    served = Served(faults=faults)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            reply = served.reply(self.path.strip("/"), text)
+            content = (reply or "no").encode()
+            self.send_response(500 if reply is None else 200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is printed."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        served.address = f"http://127.0.0.1:{http.server_address[1]}"
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield served
+        finally:
+            http.shutdown()
+            thread.join()

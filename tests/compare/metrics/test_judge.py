@@ -1,0 +1,250 @@
+"""Judges: metrics whose calls are planned, shared, limited and kept as all others."""
+
+import json
+from typing import Any
+
+import pytest
+
+from oprag.compare import Judge, ScoredAnswer, make_plan, measure_cells, run
+from oprag.compare.data.data_set import Question
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
+from oprag.errors import ExperimentError, OptionError, PromptError
+from tests.compare.helpers import Likely, RecordingModel, experiment, keepers, rows
+from tests.compare.judging import judging_models, serving
+from tests.compare.measurable import MODULE, TOKENIZER
+
+JUDGED: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
+GRID = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "method": ["stuff", "refine"], "model": "reader"}
+
+
+def judged(served, **options):
+    return experiment(models=judging_models(served), **{"grid": GRID, **JUDGED, **options})
+
+
+def planned(plan):
+    return {name: model.calls for name, model in plan.models.items()}
+
+
+def answers(path):
+    """All that is known of answers, whenever they were made."""
+    return rows(
+        path, 'SELECT k, "order", method, question_id, status, answer, calls, scores FROM results ORDER BY 1, 2, 3, 4'
+    )
+
+
+def test_what_is_planned_is_what_is_served(tmp_path):
+    path = tmp_path / "one.db"
+    with serving() as served:
+        plan = make_plan(judged(served), path)
+        assert served.total == 0
+        assert run(judged(served), path).complete
+        assert planned(plan) == dict(served.calls)
+        # Each answer is another one, and none of them is judged twice.
+        assert served.calls["judge"] == len(set(served.prompts["judge"])) <= 8 * 6
+        assert plan.calls_unshared >= plan.calls
+        assert planned(make_plan(judged(served), path)) == {}
+        assert run(judged(served), path).spent.calls == served.total
+    scores = [json.loads(found) for *_, found in answers(path)]
+    assert {score["correct"] for score in scores} == {0.0, 0.5, 1.0}
+
+
+def test_the_calls_of_a_judge_are_none_of_the_answers_own(tmp_path):
+    with serving() as served:
+        for name, options in {"with": {}, "without": {"metrics": ["token_f1"], "judges": {}}}.items():
+            assert run(judged(served, **options), tmp_path / name).complete
+    taken = [
+        rows(tmp_path / name, "SELECT calls, input_tokens, output_tokens, answer FROM results ORDER BY answer")
+        for name in ("with", "without")
+    ]
+    assert taken[0] == taken[1]
+    judges = "FROM calls JOIN answers ON answers.id = answer WHERE step = 'metric:correct' AND number >= calls"
+    assert rows(tmp_path / "with", f"SELECT count(*) {judges}") == [(48,)]
+
+
+def test_equal_answers_are_judged_once(tmp_path):
+    judge = RecordingModel(lambda text: "GRADE: C")
+    models = {"m": ModelSpec(RecordingModel(lambda text: "Selene"), "m"), "judge": ModelSpec(judge, "judge")}
+    grid = {**GRID, "model": "m"}
+    assert run(experiment(models=models, grid=grid, **JUDGED), tmp_path / "one.db").complete
+    assert len(judge.calls) == 6
+    assert all("Selene" in text for text in judge.calls)
+
+
+def test_limits_hold_for_judges(tmp_path):
+    path = tmp_path / "one.db"
+    with serving() as served:
+        most = make_plan(judged(served)).calls
+        for limit in (5, most // 2, most - 1):
+            report = run(judged(served, limits={"calls": limit}, max_concurrency=3), path)
+            assert not report.complete
+            assert served.total == report.spent.calls == limit
+        assert run(judged(served, limits={"calls": most}), path).complete
+        assert served.total == most
+    with serving() as served:
+        prices = {"reader": {"input": 0, "output": 0}, "judge": {"input": 1_000_000, "output": 0}}
+        report = run(judged(served, prices=prices, limits={"money": 900}), tmp_path / "two.db")
+        assert "the limit of 900 money is reached" in report.outcome
+        assert 0 < report.spent.money <= 900
+        assert 0 < served.calls["judge"] < most // 2
+
+
+def test_with_faults_the_results_are_the_same_in_the_end(tmp_path):
+    path = tmp_path / "faulty.db"
+    with serving() as served:
+        assert run(judged(served), tmp_path / "one.db").complete
+        calls = served.total
+    with serving(faults=True) as served:
+        report = run(judged(served), path)
+        assert report.failed == {"ConnectionResetError": report.total - report.answered}
+        failures = rows(path, "SELECT DISTINCT message FROM answers WHERE status = 'failed'")
+        assert any("the judge 'correct' failed" in message for (message,) in failures)
+        while not report.complete:
+            report = run(judged(served), path, retry_failed=True)
+        assert served.failed > 5
+        assert served.total == calls + served.failed == report.spent.calls
+    # The models of another address are others, and say the same.
+    assert answers(path) == answers(tmp_path / "one.db")
+
+
+def test_measuring_judges_each_answer_once(tmp_path):
+    path = tmp_path / "one.db"
+    grid = {"k": 2, "chunk_size": 32, "order": ["source", "rank"], "method": "stuff", "model": "reader"}
+    with serving() as served:
+        given = judged(
+            served,
+            grid=grid,
+            data=keepers(1, 2, words=200),
+            embedders={"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+        )
+        plan = make_plan(given, path, measure=True, warmup=1, repeats=2)
+        assert measure_cells(given, path, warmup=1, repeats=2).complete
+        assert planned(plan) == dict(served.calls)
+        assert served.calls["judge"] == len(set(served.prompts["judge"]))
+        again = make_plan(given, path, measure=True, warmup=1, repeats=2)
+        assert planned(again) == {}
+        report = measure_cells(given, path, warmup=1, repeats=2)
+        assert report.spent.calls == served.total == plan.calls
+    assert all("correct" in json.loads(scores) for *_, scores in answers(path))
+
+
+def test_limits_hold_for_judges_of_what_is_measured(tmp_path):
+    path = tmp_path / "one.db"
+    grid = {"k": 2, "chunk_size": 32, "method": "stuff", "model": "reader"}
+    with serving() as served:
+        options = {
+            "grid": grid,
+            "data": keepers(1, 3, words=200),
+            "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+        }
+        report = measure_cells(judged(served, limits={"calls": 4}, **options), path, warmup=0, repeats=1)
+        assert "the limit of 4 calls is reached" in report.outcome
+        assert dict(served.calls) == {"reader": 3, "judge": 1}
+        assert measure_cells(judged(served, **options), path, warmup=0, repeats=1).outcome == "complete"
+        assert dict(served.calls) == {"reader": 3, "judge": 3}
+
+
+def test_another_judge_asks_for_judgments_alone(tmp_path):
+    path = tmp_path / "one.db"
+    with serving() as served:
+        assert run(judged(served), path).complete
+        before = dict(served.calls)
+        stricter = {"correct": Judge(model="judge", prompt="Is {answer} right?", grades={"yes": 1, "no": 0})}
+        assert planned(make_plan(judged(served, judges=stricter), path)) == {"judge": before["judge"]}
+        assert run(judged(served, judges=stricter), path).complete
+        assert dict(served.calls) == {"reader": before["reader"], "judge": 2 * before["judge"]}
+
+
+def test_a_reply_without_a_grade_is_a_note(tmp_path):
+    models = {"m": ModelSpec(RecordingModel(), "m"), "judge": ModelSpec(RecordingModel(lambda text: "Maybe."), "judge")}
+    report = run(experiment(models=models, grid={"k": 2, "model": "m"}, **JUDGED), tmp_path / "one.db")
+    assert report.complete
+    for scores, notes in rows(tmp_path / "one.db", "SELECT scores, notes FROM results"):
+        assert "correct" not in json.loads(scores)
+        assert json.loads(notes) == ["no correct: the reply of the judge has no grade of C, P, I"]
+
+
+def test_where_nothing_is_answered_nobody_judges(tmp_path):
+    models = {"judge": ModelSpec("tests.compare.metrics.test_judge:nowhere", "judge")}
+    given = experiment(models=models, grid={"k": 2, "method": "context_only"}, **JUDGED)
+    assert make_plan(given).scorable["correct"].questions == 0
+    assert run(given, tmp_path / "one.db").complete
+
+
+def test_questions_without_gold_answers_are_judged_where_the_prompt_needs_none(tmp_path):
+    question = Question(id="one", text="Who?", documents=("text",))
+    given = ScoredAnswer(question=question, method="closed_book", text="Nobody {answers}")
+    judge = Judge(model="judge", prompt="{question} {answer}")
+    assert not judge.needs_gold
+    prompt = judge.ask("kind", given)
+    assert prompt is not None
+    assert prompt.text.startswith("Who? Nobody {answers}\n\nGive your reason in one sentence.")
+    assert prompt.text.endswith("one of C, P, I.")
+    assert Judge(model="judge", prompt="{context} {answer}").ask("faithful", given) is None
+    assert Judge(model="judge").needs_gold
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("GRADE: C", 1.0),
+        ("It says GRADE: C itself.\ngrade: p", 0.5),
+        ("**GRADE: I**", 0.0),
+        ("GRADE: **C**", 1.0),
+        ("GRADE: C\nGRADE: and one of them", 1.0),
+    ],
+)
+def test_the_last_grade_counts(reply, score):
+    assert Judge(model="judge").read(reply) == score
+
+
+@pytest.mark.parametrize("reply", ["", "C", "GRADE:", "GRADE: D", "GRADE: " + "* " * 50_000])
+def test_other_replies_have_no_grade(reply):
+    with pytest.raises(OptionError, match="has no grade of C, P, I"):
+        Judge(model="judge").read(reply)
+
+
+def refusal(**options):
+    models = {"m": ModelSpec(RecordingModel(), "m"), "likely": ModelSpec(Likely(), "likely")}
+    with pytest.raises((ExperimentError, PromptError)) as refused:
+        experiment(**{"models": models, "metrics": ["token_f1", "correct"], "grid": {"k": 2, "model": "m"}, **options})
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        ({"model": "nobody"}, "the judge 'correct' has the model 'nobody', and there is no such model"),
+        ({"model": "likely"}, "which gives likelihoods and writes nothing"),
+        ({}, "judges.correct.model is missing"),
+        ({"model": "m", "prompts": ""}, "there is no key judges.correct.prompts"),
+        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must have {answer}"),
+        ({"model": "m", "prompt": "{answer} {gold}"}, "no other fields than {question}"),
+        (
+            {"model": "m", "prompt": "{answer.__class__}"},
+            "a field of a prompt must be a plain name",
+        ),
+        ({"model": "m", "grades": {"very good": 1}}, "grades must be single words that differ"),
+        ({"model": "m", "grades": {"c": 1, "C": 0}}, "grades must be single words that differ"),
+        ({"model": "m", "grades": {}}, "grades must be single words"),
+        ({"model": "m", "grades": {"C": "1"}}, "judges.correct.grades.C must be a number from 0"),
+    ],
+)
+def test_a_wrong_judge_is_refused(judge, words):
+    assert words in refusal(judges={"correct": judge})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"judges": {"correct": {"model": "m"}, "other": {"model": "m"}}}, "'other' is not among the metrics"),
+        (
+            {"judges": {"token_f1": {"model": "m"}}, "metrics": ["token_f1"]},
+            "call the judge otherwise",
+        ),
+        ({"judges": {}}, "there is no metric 'correct'"),
+        ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be called 'order'"),
+    ],
+)
+def test_judges_and_metrics_that_do_not_go_together_are_refused(options, words):
+    assert words in refusal(**options)
