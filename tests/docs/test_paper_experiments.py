@@ -40,7 +40,7 @@ def offline(experiment, *, few=False):
         experiment: The experiment.
         few: Keep the first two numbers of each axis that has numbers, and one question of each set.
     """
-    return experiment.changed(
+    return experiment.replace(
         models={name: ModelSpec(reply_to, f"stand-in for {name}", retries=0) for name in experiment.models},
         embedders={name: EmbedderSpec(Words(name), name) for name in experiment.embedders},
         score_embedder=EmbedderSpec(Words("score"), "score"),
@@ -181,6 +181,6 @@ def test_what_is_routed_on_asks_what_long_context_asks(experiment):
     }
     # In Table 1 two models have one grid.
     grids["long_context"] = grids["long_context"] or [{**small.grid[1], "model": ["gpt_4o"]}]
-    routed = make_plan(small.changed(grid=grids["self_route"]))
+    routed = make_plan(small.replace(grid=grids["self_route"]))
     assert routed.calls_unshared > routed.units
-    assert make_plan(small.changed(grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls
+    assert make_plan(small.replace(grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls

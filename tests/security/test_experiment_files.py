@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import Experiment, compare
-from oprag.compare.data.files import lies_in
+from oprag.compare.data.files import is_within
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, InputFileError, OptionError, UntrustedExperimentError
@@ -300,7 +300,7 @@ def test_records_cannot_name_what_the_file_cannot(tmp_path, name):
 @pytest.mark.parametrize("path", [r"\\evil\share\q.jsonl", "//evil/share/q.jsonl", r"\\?\UNC\evil\share", "D:q.jsonl"])
 def test_the_host_of_a_share_of_windows_is_not_asked(path):
     folder: Any = PureWindowsPath(r"C:\sent")
-    assert not lies_in(folder, folder / path)
+    assert not is_within(folder, folder / path)
 
 
 @pytest.mark.parametrize("option", ["path", "documents"])

@@ -34,7 +34,7 @@ def path(tmp_path_factory):
         {"k": [4, 2], "chunk_size": 32, "order": ["random", "source", "rank"], "seed": [1, 2, 3, 4]},
         {"k": 2, "chunk_size": 32, "method": ["self_route", "closed_book", "context_only"], "repeat": [1, 2]},
     ]
-    run(experiment(model, grid=grid, prices=PRICES).changed(data=data), path)
+    run(experiment(model, grid=grid, prices=PRICES).replace(data=data), path)
     matrix = read_matrix(path)
     file = ResultsFile(path, run=1)
     # Every other cell was measured, and not in all phases nor for all questions.

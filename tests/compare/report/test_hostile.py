@@ -64,7 +64,7 @@ def page(tmp_path_factory):
         ],
         data=data,
         name=f"small {TEXT}",
-    ).changed(
+    ).replace(
         models={f"m {TEXT}": ModelSpec(fails, TEXT, retries=0)},
         data={f"set {TEXT}": data},
     )

@@ -84,7 +84,7 @@ def test_several_data_sets_and_models_are_combined(tmp_path):
     small = experiment(
         None, data=first, models=models, grid={"k": 2, "chunk_size": 32, "data": "keepers", "model": ["m", "n"]}
     )
-    both = small.changed(data={"keepers": first, "others": second}, grid=[{"k": 2, "model": ["m", "n"]}])
+    both = small.replace(data={"keepers": first, "others": second}, grid=[{"k": 2, "model": ["m", "n"]}])
     assert run(small, tmp_path / "a.db").total == 4
     report = run(both, tmp_path / "b.db")
     assert report.complete

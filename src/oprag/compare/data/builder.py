@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of, whole_text
-from oprag.compare.data.files import lies_in
+from oprag.compare.data.files import is_within
 from oprag.compare.data.problems import Problems, RecordError
 from oprag.compare.data.records import as_text
 from oprag.errors import DataError, InputFileError
@@ -36,7 +36,7 @@ class DataSetBuilder:
 
     def reads(self, path: Path) -> Path:
         """The path of a file that is about to be read; raises where it must not be."""
-        if self._within is not None and not lies_in(self._within, path):
+        if self._within is not None and not is_within(self._within, path):
             raise InputFileError(
                 f"{path} is hidden, or leads out of the folder {self._within} by a link; copy the file into the "
                 "folder, or trust the experiment file",

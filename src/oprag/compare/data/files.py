@@ -17,7 +17,7 @@ from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
 from oprag.files.opening import open_regular, same_drive
 
-__all__ = ["companion", "files_in", "inside", "lies_in", "lines", "opened", "read_bytes", "stem"]
+__all__ = ["file_inside", "files_in", "find_file", "is_within", "lines", "opened", "read_bytes", "stem"]
 
 _GZIP = b"\x1f\x8b"
 
@@ -100,7 +100,7 @@ def stem(path: Path) -> str:
     return PurePath(name).stem
 
 
-def companion(folder: Path, name: str) -> Path | None:
+def find_file(folder: Path, name: str) -> Path | None:
     """The file of this name in a folder, compressed or not, if it is there."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
@@ -108,7 +108,7 @@ def companion(folder: Path, name: str) -> Path | None:
     return None
 
 
-def inside(folder: Path, name: str) -> Path:
+def file_inside(folder: Path, name: str) -> Path:
     """A file that a record names, which must not lead out of the folder; `name.gz` where that exists instead."""
     try:
         root = folder.resolve()
@@ -125,7 +125,7 @@ def inside(folder: Path, name: str) -> Path:
     raise RecordError(f"there is no file {name!r} in the folder {folder}")
 
 
-def lies_in(folder: Path, path: Path) -> bool:
+def is_within(folder: Path, path: Path) -> bool:
     """Whether a path, links followed, lies in a folder and is not hidden there; the folder is resolved already."""
     if not same_drive(folder, path):
         return False
@@ -146,7 +146,7 @@ def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
         elif bare in found:
             raise RecordError(f"{bare!r} is there twice, compressed and not; take one of them away")
         else:
-            found[bare] = inside(folder, name)
+            found[bare] = file_inside(folder, name)
     if others:
         more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
         raise RecordError(

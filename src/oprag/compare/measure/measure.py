@@ -230,7 +230,7 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         for part, wanted in needed.items()
     }
     # Answers are scored here.
-    return experiment.changed(**parts, metrics=DEFAULT_METRICS)
+    return experiment.replace(**parts, metrics=DEFAULT_METRICS)
 
 
 def _sendable(cell: Cell) -> Cell:

@@ -8,15 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.providers.endpoints import is_here, provider_of, with_key
+from oprag.compare.providers.endpoints import is_local, provider_of, with_api_key
 from oprag.compare.providers.identity import plain_settings
 from oprag.compare.providers.names import (
     EMBEDDING_PROVIDERS,
     LOCAL,
-    descends,
-    function_named,
-    made_by,
-    no_function,
+    call_factory,
+    find_function,
+    function_hint,
+    is_instance,
     tokenizer_of,
 )
 from oprag.compare.providers.spec import ProviderSpec
@@ -173,7 +173,7 @@ class EmbedderSpec(ProviderSpec):
         try:
             embedder, spends, tokenizer = self._loaded()
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.use, EMBEDDING_PROVIDERS)}", error.value) from error
+            raise ExperimentError(f"{error}{function_hint(self.use, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
         own = self.tokenizer or tokenizer or _own_tokenizer(embedder)
         note = "" if own else "documents are cut and counted by the packaged tokenizer"
@@ -201,12 +201,12 @@ class EmbedderSpec(ProviderSpec):
             from oprag.compare.providers.huggingface_embedder import HuggingFaceEmbedder
 
             return HuggingFaceEmbedder(model, self.settings), False, given
-        function = function_named(given, EMBEDDING_PROVIDERS)
+        function = find_function(given, EMBEDDING_PROVIDERS)
         if function is not None:
-            return self._of_object(made_by(given, function, self.settings), f", {given}")
+            return self._of_object(call_factory(given, function, self.settings), f", {given}")
         from oprag.compare.providers.provider_embedder import ProviderEmbedder
 
-        settings = with_key(given, self.settings, self.api_key_env)
+        settings = with_api_key(given, self.settings, self.api_key_env)
         embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
         if not embedder.tells_settings:
             embedder.name = f"{given} {digest_of(plain_settings(self.settings, given))}"
@@ -217,10 +217,10 @@ class EmbedderSpec(ProviderSpec):
         """Whether it is PROVIDER:MODEL, and the models do not run on this machine, as far as that is known."""
         if not isinstance(self.use, str) or self.use == LOCAL or self.use.partition(":")[0] == HUGGINGFACE:
             return False
-        if function_named(self.use, EMBEDDING_PROVIDERS) is not None:
+        if find_function(self.use, EMBEDDING_PROVIDERS) is not None:
             return False
         if self.addresses:
-            return not all(map(is_here, self.addresses))
+            return not all(map(is_local, self.addresses))
         return provider_of(self.use, self.settings) not in _FREE
 
     def _of_object(self, given: Any, maker: str = "") -> tuple[Any, bool, str]:
@@ -235,7 +235,7 @@ class EmbedderSpec(ProviderSpec):
                 raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
             return given, False, LOCAL if isinstance(given, LocalEmbedder) else ""
         wrap: Callable[..., Any]
-        if descends(given, "llama_index", "BaseEmbedding"):
+        if is_instance(given, "llama_index", "BaseEmbedding"):
             from oprag.llama_index.embedder import as_embedder as wrap
         elif hasattr(given, "embed_query") and hasattr(given, "embed_documents"):
             from oprag.langchain.embedder import as_embedder as wrap

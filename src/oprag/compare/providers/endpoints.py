@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from oprag.errors import ExperimentError
 
-__all__ = ["addresses_of", "is_here", "is_own", "lacks_key", "provider_of", "shown_address", "with_key"]
+__all__ = ["addresses_of", "is_local", "is_own_address", "lacks_key", "provider_of", "shown_address", "with_api_key"]
 
 _NAMES = re.compile(r"(.*_)?(url|uri|base|host|hostname|endpoint|address|server|proxy|proxies)", re.IGNORECASE)
 # Texts that may hold anything, and the address of the application, by which OpenRouter ranks it.
@@ -46,7 +46,9 @@ _LONGEST = 100  # characters that are shown
 
 def addresses_of(settings: Mapping[str, Any], provider: str = "") -> list[str]:
     """The addresses in settings, by their names or by `://`, at any depth, without the provider's own `base_url`."""
-    foreign = {name: value for name, value in settings.items() if not (name == "base_url" and is_own(provider, value))}
+    foreign = {
+        name: value for name, value in settings.items() if not (name == "base_url" and is_own_address(provider, value))
+    }
     return [*_addresses(foreign, named=False)]
 
 
@@ -71,7 +73,7 @@ def provider_of(name: Any, settings: Mapping[str, Any] = MappingProxyType({})) -
     return provider if colon else ""
 
 
-def is_own(provider: str, address: Any) -> bool:
+def is_own_address(provider: str, address: Any) -> bool:
     """Whether an address is on the provider's own host. What parsers read differently is not."""
     host = _OWN.get(provider)
     return (
@@ -81,7 +83,7 @@ def is_own(provider: str, address: Any) -> bool:
     )
 
 
-def is_here(address: str) -> bool:
+def is_local(address: str) -> bool:
     """Whether an address is that of this machine."""
     host = _parts(address)[1]
     try:
@@ -106,7 +108,7 @@ def _parts(address: str) -> tuple[str, str, str]:
     return parts.scheme, host, "" if port is None else str(port)
 
 
-def with_key(name: str, settings: Mapping[str, Any], variable: str | None) -> dict[str, Any]:
+def with_api_key(name: str, settings: Mapping[str, Any], variable: str | None) -> dict[str, Any]:
     """The settings of PROVIDER:MODEL with the API key of an environment variable.
 
     Clients find the key of their provider in the environment. Any other address is sent the key of the named variable

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare.measure.usage import usable_cores
-from oprag.compare.providers.likelihood import common_beginning, split_answer
+from oprag.compare.providers.likelihood import common_prefix_length, split_answer
 from oprag.compare.providers.llama_server import start_llama_server
 from oprag.errors import MissingExtraError, ModelError
 from oprag.options import check_bool, check_count
@@ -170,7 +170,7 @@ class GgufLikelihood:
         It reads the last one with the answer, whether it has read it before or not.
         """
         # The last token of a prompt, as those of an answer, was read alone, and counts as not read.
-        common = min(common_beginning(given, self._read), len(given) - 1, len(self._read) - 1)
+        common = min(common_prefix_length(given, self._read), len(given) - 1, len(self._read) - 1)
         shared = max(0, common) // _BLOCK * _BLOCK
         if 0 < shared < len(given) - 1:
             # It would go on where the two part. One other token in that place makes it go on at the block.

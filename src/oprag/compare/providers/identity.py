@@ -8,7 +8,7 @@ from typing import Any
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["model_name_of", "naming_part", "parts_of", "plain_settings", "told_by"]
+__all__ = ["model_identity", "model_name_of", "named_part", "parts_of", "plain_settings"]
 
 # What changes no reply, or comes from tables that change with each version of a package.
 _BESIDE = {
@@ -22,13 +22,13 @@ _PARTS = ("bound", "first", "middle", "last", "llm")
 _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
 
 
-def told_by(model: Any) -> str | None:
+def model_identity(model: Any) -> str | None:
     """The class of a model, its name for itself, and a hash of the settings that may change a reply, without secrets.
 
     None where a model does not say which one it is, or a setting is an object that does not say what it is. Settings
     that are None are left out, so that a new version of a package, which knows more of them, is not another model.
     """
-    part = naming_part(model)
+    part = named_part(model)
     if part is None:
         return None
     try:
@@ -47,7 +47,7 @@ def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
     return {name: part for name, part in told.items() if part is not None}
 
 
-def naming_part(model: Any) -> Any:
+def named_part(model: Any) -> Any:
     """The first part of a model that says which model it is, None where none does."""
     return next((part for part in parts_of(model) if model_name_of(part) is not None), None)
 

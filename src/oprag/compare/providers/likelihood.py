@@ -21,7 +21,7 @@ __all__ = [
     "LIKELIHOOD",
     "LikelihoodAnswers",
     "LikelihoodModel",
-    "common_beginning",
+    "common_prefix_length",
     "likelihood_prompt",
     "split_answer",
 ]
@@ -108,7 +108,7 @@ def split_answer(
         raise LikelihoodError("the answer is empty: there is no likelihood of nothing", answer)
     between = "" if not prompt or prompt[-1].isspace() or answer[0].isspace() else " "
     whole = _begun(first, tokenize(prompt + between + answer))
-    border = common_beginning(_begun(first, tokenize(prompt)), whole)
+    border = common_prefix_length(_begun(first, tokenize(prompt)), whole)
     given, scored = whole[:border], whole[border:]
     if not scored:
         raise LikelihoodError(f"the tokenizer gives the answer no token of its own: {describe(answer)}", answer)
@@ -125,7 +125,7 @@ def split_answer(
     return SplitAnswer(given, scored)
 
 
-def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
+def common_prefix_length(one: Sequence[int], other: Sequence[int]) -> int:
     """How many tokens two lists have in common before they part."""
     differ = (number for number, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differ, min(len(one), len(other)))

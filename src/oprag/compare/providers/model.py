@@ -10,17 +10,17 @@ from functools import partial
 from threading import Event
 from typing import Any, Protocol, runtime_checkable
 
-from oprag.compare.providers.endpoints import is_here, with_key
-from oprag.compare.providers.identity import model_name_of, naming_part, parts_of, plain_settings, told_by
+from oprag.compare.providers.endpoints import is_local, with_api_key
+from oprag.compare.providers.identity import model_identity, model_name_of, named_part, parts_of, plain_settings
 from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
 from oprag.compare.providers.names import (
     CHAT_PROVIDERS,
     LOCAL,
     LOCAL_LIKELIHOOD,
-    descends,
-    function_named,
-    made_by,
-    no_function,
+    call_factory,
+    find_function,
+    function_hint,
+    is_instance,
 )
 from oprag.compare.providers.retry import RETRIES, Retrying
 from oprag.compare.providers.spec import ProviderSpec
@@ -128,7 +128,7 @@ class ModelSpec(ProviderSpec):
         if self.name is not None:
             return self.name
         if not isinstance(self.use, str):
-            part = naming_part(self.use)
+            part = named_part(self.use)
             return type(self.use).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
         shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
         relevant = as_json(self.settings, lambda value: type(value).__name__)
@@ -151,7 +151,7 @@ class ModelSpec(ProviderSpec):
     @property
     def _function(self) -> Any:
         """The function that a name means."""
-        return function_named(self.use, CHAT_PROVIDERS)
+        return find_function(self.use, CHAT_PROVIDERS)
 
     @property
     def max_reply_tokens(self) -> int | None:
@@ -167,7 +167,7 @@ class ModelSpec(ProviderSpec):
         if self._function is not None:
             return False
         if self.addresses:
-            return not all(map(is_here, self.addresses))
+            return not all(map(is_local, self.addresses))
         provider, _, model = self.use.partition(":")
         # Ollama runs its models here, but for those in its cloud.
         return provider != "ollama" or model.endswith("cloud")
@@ -197,7 +197,7 @@ class ModelSpec(ProviderSpec):
         Args:
             identity: Its identity, as far as it is known.
         """
-        return _Unopened(self.label, identity)
+        return _PlannedModel(self.label, identity)
 
     def _loaded_likelihood(self) -> LikelihoodModel:
         from oprag.compare.providers.gguf_likelihood import GgufLikelihood
@@ -230,7 +230,7 @@ class ModelSpec(ProviderSpec):
 
     def _opened(self, ask: _Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
         retrying = Retrying(tries if self.retries is None else self.retries, (stop or Event()).wait)
-        return _Opened(self.label, identity, self.window or window, ask, retrying)
+        return _OpenModel(self.label, identity, self.window or window, ask, retrying)
 
     def _loaded(self) -> Any:
         """The model that a name means."""
@@ -238,15 +238,15 @@ class ModelSpec(ProviderSpec):
 
         function = self._function
         if function is not None:
-            return made_by(self.use, function, self.settings)
-        settings = with_key(self.use, self.settings, self.api_key_env)
+            return call_factory(self.use, function, self.settings)
+        settings = with_api_key(self.use, self.settings, self.api_key_env)
         try:
             return load_chat_model(self.use, settings, feature=f"The model {self.use!r}", defaults=_CLIENT)
         except OptionError as error:
-            raise ExperimentError(f"{error}{no_function(self.use, CHAT_PROVIDERS)}", error.value) from error
+            raise ExperimentError(f"{error}{function_hint(self.use, CHAT_PROVIDERS)}", error.value) from error
 
     def _identity(self, model: Any) -> str:
-        told = told_by(model)
+        told = model_identity(model)
         if told is not None:
             return told
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
@@ -265,7 +265,7 @@ class ModelSpec(ProviderSpec):
 
 
 @dataclass(frozen=True, eq=False)
-class _Opened:
+class _OpenModel:
     """A model that can be called."""
 
     name: str
@@ -280,7 +280,7 @@ class _Opened:
 
 
 @dataclass(frozen=True)
-class _Unopened:
+class _PlannedModel:
     """A model that is only planned for."""
 
     name: str
@@ -294,11 +294,11 @@ class _Unopened:
 
 def _asking(model: Any) -> _Ask:
     """How a model is called; a failing call is a completion with an error."""
-    if descends(model, "langchain_core", "Runnable"):
+    if is_instance(model, "langchain_core", "Runnable"):
         from oprag.langchain.backend import complete
 
         return partial(complete, model)
-    if descends(model, "llama_index", "LLM"):
+    if is_instance(model, "llama_index", "LLM"):
         from oprag.llama_index.backend import complete as complete_of_llama_index
 
         return partial(complete_of_llama_index, model)
@@ -361,7 +361,7 @@ def _window_of(model: Any) -> int | None:
         profile = getattr(part, "profile", None)
         if isinstance(profile, Mapping) and type(profile.get("max_input_tokens")) is int:
             return int(profile["max_input_tokens"])
-    if descends(model, "llama_index", "LLM"):
+    if is_instance(model, "llama_index", "LLM"):
         window = model.metadata.context_window
         return window if window != _NO_WINDOW else None
     return None

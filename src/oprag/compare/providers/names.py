@@ -28,13 +28,13 @@ __all__ = [
     "EMBEDDING_PROVIDERS",
     "LOCAL",
     "LOCAL_LIKELIHOOD",
+    "call_factory",
     "counter_name",
     "counter_of",
-    "descends",
-    "function_named",
+    "find_function",
+    "function_hint",
+    "is_instance",
     "lasting_name",
-    "made_by",
-    "no_function",
     "required_function",
     "tokenizer_of",
 ]
@@ -60,7 +60,7 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
 """The same for `init_chat_model`."""
 
 
-def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
+def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
     """The function that MODULE:FUNCTION means, None if it is not found; providers are never modules.
 
     Names of models look the same, so a name that means no function is not an error. Looking for a module imports its
@@ -87,7 +87,7 @@ def function_named(name: str, providers: Collection[str] = ()) -> Callable[..., 
 
 def required_function(name: str) -> Callable[..., Any]:
     """The function that MODULE:FUNCTION means."""
-    function = function_named(name)
+    function = find_function(name)
     if function is None:
         raise ExperimentError(
             f"{name!r}: Python finds no such function; give MODULE:FUNCTION, and put the folder of the module into "
@@ -97,7 +97,7 @@ def required_function(name: str) -> Callable[..., Any]:
     return function
 
 
-def no_function(name: Any, providers: Collection[str] = ()) -> str:
+def function_hint(name: Any, providers: Collection[str] = ()) -> str:
     """The end of the message that a model is unknown, for a name that looks like that of a function."""
     if not _looks_like_a_function(str(name), providers):
         return ""
@@ -113,7 +113,7 @@ def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
     return module not in providers and all(part.isidentifier() for part in parts)
 
 
-def made_by(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+def call_factory(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
     """The result of the function of this name, whose errors are told with it."""
     try:
         return function(**settings)
@@ -140,7 +140,7 @@ def counter_name(given: Any) -> str:
     if callable(given) and not isinstance(given, type):
         name = lasting_name(given, "count_tokens")
         # Methods of two objects have one name, and may count differently.
-        given = name if function_named(name) is given else given
+        given = name if find_function(name) is given else given
     if isinstance(given, str) and (given in COUNTERS or given.partition(":")[2]):
         return given
     known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
@@ -173,7 +173,7 @@ def _as_experiment_errors() -> Iterator[None]:
         raise ExperimentError(str(error), error.value) from error
 
 
-def descends(given: Any, package: str, *names: str) -> bool:
+def is_instance(given: Any, package: str, *names: str) -> bool:
     """`isinstance` by the names of a package and of classes in it, so that nothing is imported."""
     return not isinstance(given, type) and any(
         kind.__name__ in names and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__

@@ -174,7 +174,7 @@ class Experiment(StrictModel):
             checked = _ExperimentFile(**said)
             trusted = check_trust(said, file.parent, trust=trust)
             data = {name: one.read(name, file.parent, trusted=trusted) for name, one in checked.data.items()}
-            experiment = checked.changed(data=data)
+            experiment = checked.replace(data=data)
             _ = experiment.token_counter
             with _at("grid"):
                 _ = experiment.grid_cells
@@ -224,7 +224,7 @@ class Experiment(StrictModel):
         given = {name: getattr(self, name) for name in type(self).model_fields}
         return super().__getstate__() | {"__dict__": given}
 
-    def changed(self, **changes: Any) -> Experiment:
+    def replace(self, **changes: Any) -> Experiment:
         """The same experiment with other values, which are checked.
 
         Args:

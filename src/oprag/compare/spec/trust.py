@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oprag.compare.data.files import lies_in
-from oprag.compare.providers.endpoints import addresses_of, is_own, provider_of, shown_address
+from oprag.compare.data.files import is_within
+from oprag.compare.providers.endpoints import addresses_of, is_own_address, provider_of, shown_address
 from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL, LOCAL_LIKELIHOOD
 from oprag.errors import UntrustedExperimentError
 from oprag.masking import describe
@@ -145,7 +145,7 @@ def _of_named(
             yield from others[name](f"{place}.{name}", value)
         elif name == "api_key_env":
             yield _need(f"{place}.{name}", value, _KEY)
-        elif name == "base_url" and is_own(provider_of(use), value):
+        elif name == "base_url" and is_own_address(provider_of(use), value):
             continue
         elif name not in harmless or not _is_plain(value):
             yield _need(f"{place}.{name}", value, _why_setting(name, value))
@@ -188,7 +188,7 @@ def _of_store(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
 def _of_data(place: str, given: Mapping[str, Any], folder: Path) -> Iterator[TrustNeed]:
     root = folder.resolve()
     for option in ("path", "documents"):
-        if option in given and not lies_in(root, root / given[option]):
+        if option in given and not is_within(root, root / given[option]):
             yield _need(f"{place}.{option}", given[option], _OUTSIDE)
 
 

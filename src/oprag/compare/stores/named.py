@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from oprag.compare.providers.names import descends, required_function
+from oprag.compare.providers.names import is_instance, required_function
 from oprag.compare.stores.store import EmptyStore, ExactStore, Store
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
@@ -28,13 +28,13 @@ def open_store(given: Any, name: str, embedder_name: str) -> Store:
     """An empty store that compares by cosine: a named one, the user's own function, or an empty store of LlamaIndex."""
     if given == "index":
         return ExactStore()
-    if descends(given, "llama_index", "BasePydanticVectorStore"):
+    if is_instance(given, "llama_index", "BasePydanticVectorStore"):
         return _of_llama_index(name, given, ExitStack())
     if isinstance(given, str):
         if given in STORE_NAMES:
             return _of_langchain(name, given, embedder_name)
         given = required_function(given)
-    if descends(given, "langchain_core", "VectorStore"):
+    if is_instance(given, "langchain_core", "VectorStore"):
         raise ExperimentError(
             f"a {type(given).__name__} embeds by itself; give a function of Embeddings that gives an empty one", given
         )
@@ -59,15 +59,15 @@ def _open_own(name: str, function: Callable[[Any], Any], embeddings: Any, _dimen
     """A LangChain store of the user's, of which nothing is known."""
     opened = ExitStack()
     store = _entered(function(embeddings), opened)
-    if not descends(store, "langchain_core", "VectorStore"):
+    if not is_instance(store, "langchain_core", "VectorStore"):
         opened.close()
         raise ExperimentError(f"{name} must give a LangChain vector store, got {describe(store)}", store)
-    numbered = descends(store, "langchain_qdrant", "QdrantVectorStore")
+    numbered = is_instance(store, "langchain_qdrant", "QdrantVectorStore")
     return EmptyStore(store, opened.close, key=int if numbered else str, threads=False)
 
 
 def _of_llama_index(name: str, store: Any, opened: ExitStack) -> Store:
-    if not descends(store, "llama_index", "BasePydanticVectorStore"):
+    if not is_instance(store, "llama_index", "BasePydanticVectorStore"):
         opened.close()
         raise ExperimentError(
             f"{name} takes no Embeddings, so it must give a LlamaIndex vector store; got {describe(store)}", store
@@ -85,7 +85,7 @@ def _of_llama_index(name: str, store: Any, opened: ExitStack) -> Store:
 
 def _entered(given: Any, opened: ExitStack) -> Any:
     """A store, or what a context manager of one gives."""
-    if descends(given, "langchain_core", "VectorStore") or not hasattr(type(given), "__exit__"):
+    if is_instance(given, "langchain_core", "VectorStore") or not hasattr(type(given), "__exit__"):
         return given
     return opened.enter_context(given)
 

@@ -12,7 +12,7 @@ from typing import Any
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence, whole_text
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.files import companion, stem
+from oprag.compare.data.files import find_file, stem
 from oprag.compare.data.records import DataRow, Texts, json_records
 from oprag.compare.spec.validation import String, Text
 from oprag.errors import InputFileError
@@ -51,7 +51,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str 
     check_choice("search", search, ("source", "all"))
     path = builder.path
     if path.is_dir():
-        path = companion(path, "rag_dataset.json") or path / "rag_dataset.json"
+        path = find_file(path, "rag_dataset.json") or path / "rag_dataset.json"
     if not path.is_file():
         raise InputFileError(f"there is no file {path}", str(path))
     library = folder_library(documents or path.parent / "source_files", builder)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import DocumentLibrary
-from oprag.compare.data.files import companion, inside, read_bytes
+from oprag.compare.data.files import file_inside, find_file, read_bytes
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, csv_records
@@ -116,7 +116,7 @@ def _listed(builder: DataSetBuilder, exclude: set[str]) -> dict[str, dict[str, s
 
 
 def _file(builder: DataSetBuilder, name: str) -> Path:
-    path = companion(builder.path, name)
+    path = find_file(builder.path, name)
     if path is None:
         raise InputFileError(
             f"there is no {name} in {builder.path}; expected the folder of the repository of NarrativeQA",
@@ -158,7 +158,7 @@ def _recoded(path: Path, data: bytes, encoding: str) -> bytes:
 
 def _story(builder: DataSetBuilder, folder: Path, document: str, encoding: str | None, *, strip_html: bool) -> str:
     try:
-        path = inside(folder, f"{document}.content")
+        path = file_inside(folder, f"{document}.content")
     except RecordError as error:
         raise RecordError(
             f"{error}; download the stories with the authors' download_stories.sh, or leave this one out with `exclude`"

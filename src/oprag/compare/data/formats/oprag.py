@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.documents import DocumentLibrary, document_file, folder_library, lines_library
-from oprag.compare.data.files import companion, inside
+from oprag.compare.data.files import file_inside, find_file
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Record, Texts, as_text, json_lines, letter_place, shown, text_place
 from oprag.compare.spec.validation import Name, Natural, Text
@@ -69,7 +69,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields."""
     path = builder.path
     if path.is_dir():
-        path = companion(path, "questions.jsonl") or path / "questions.jsonl"
+        path = find_file(path, "questions.jsonl") or path / "questions.jsonl"
         if not path.is_file():
             raise InputFileError(f"there is no questions.jsonl in the folder {builder.path}", str(builder.path))
     alone: str | None = None
@@ -112,11 +112,11 @@ def _has_lines(path: Path) -> bool:
 
 
 def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> DocumentLibrary | None:
-    beside = companion(path.parent, "documents.jsonl")
+    beside = find_file(path.parent, "documents.jsonl")
     if documents is None:
         return None if beside is None else lines_library(beside, builder)
     if documents.is_dir():
-        lines = companion(documents, "documents.jsonl")
+        lines = find_file(documents, "documents.jsonl")
         return folder_library(documents, builder) if lines is None else lines_library(lines, builder)
     return lines_library(documents, builder)
 
@@ -199,7 +199,7 @@ def _named(field: str, names: list[str], about: dict[str, Any], library: Documen
 
 
 def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
-    path = inside(folder, name)
+    path = file_inside(folder, name)
     known = path.relative_to(folder.resolve()).as_posix()
     return builder.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(builder.reads(path)))
 
