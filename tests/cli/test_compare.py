@@ -389,6 +389,16 @@ def test_a_second_run_asks_nothing_again(tmp_path):
     assert json.loads(first)["settings"] == json.loads(second)["settings"]
 
 
+def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    pilot = json.loads(done(path, "--questions", 1, "--json").stdout)
+    before = len(calls_in(log))
+    whole = json.loads(done(path, "--json").stdout)
+    assert [setting["asked"] * 4 for setting in pilot["settings"]] == [one["asked"] for one in whole["settings"]]
+    assert whole["plan"]["calls"] == len(calls_in(log)) - before
+
+
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
     assert "k against 2" in done(path, "--compare-axis", "k", "--all").stdout

@@ -53,6 +53,14 @@ def compare(
     file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
     results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of questions of each data set to ask first, as a pilot. The same command without it asks the "
+            "others.",
+        ),
+    ] = None,
     trust: Trust = False,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
@@ -143,6 +151,7 @@ def compare(
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
+        experiment = experiment if questions is None else experiment.pilot(questions)
         path = Path(results) if results is not None else Path(file).with_suffix(".db")
         _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)

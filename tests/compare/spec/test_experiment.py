@@ -5,7 +5,7 @@ import pytest
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.helpers import run_python
 
@@ -91,6 +91,24 @@ def test_several_data_sets_and_models_are_combined(tmp_path):
     assert rows(tmp_path / "b.db", "SELECT data, model, count(*) FROM results GROUP BY 1, 2") == [
         *[("keepers", "m", 2), ("keepers", "n", 2), ("others", "m", 3), ("others", "n", 3)]
     ]
+
+
+def test_the_answers_of_a_pilot_are_used_again(tmp_path):
+    model = RecordingModel()
+    # Of a sample that is drawn itself.
+    whole = experiment(model, data=keepers(2, 8).sample(9, seed=3), grid={"k": 2, "order": ["source", "rank"]})
+    pilot = whole.pilot(4)
+    (drawn,), (asked,) = pilot.data.values(), whole.data.values()
+    assert len(drawn.questions) == 4
+    assert {question.id for question in drawn.questions} < {question.id for question in asked.questions}
+    assert run(pilot, tmp_path / "r.db").total == 4 * 2
+    asked_before = len(model.calls)
+    report = run(whole, tmp_path / "r.db")
+    assert (report.total, report.complete) == (9 * 2, True)
+    assert 0 < asked_before < len(model.calls) == len({*model.calls})
+    assert whole.pilot(50).data == whole.data
+    with pytest.raises(OptionError, match="questions must be a whole number from 1"):
+        whole.pilot(0)
 
 
 @pytest.mark.process

@@ -39,6 +39,7 @@ from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionE
 from oprag.files.reading import read_toml
 from oprag.masking import describe
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
+from oprag.options import check_count
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
@@ -231,6 +232,22 @@ class Experiment(StrictModel):
             **changes: The values, by the names of the attributes.
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def pilot(self, questions: int) -> Experiment:
+        """The same experiment with a few questions of each data set.
+
+        Its results show how much scores differ between questions, and so how many questions are needed. The experiment
+        itself uses all of its answers again, in the same results file.
+
+        Args:
+            questions: Number of questions of each data set.
+
+        Raises:
+            OptionError: The number is not a whole number from 1.
+        """
+        # Of the sample: a sample of ten is not a part of one of thirty.
+        check_count("questions", questions, optional=False)
+        return self.replace(data={name: data_set.sample(questions) for name, data_set in self.data.items()})
 
     def _check_judges(self) -> None:
         for name, judge in self.judges.items():
