@@ -266,6 +266,51 @@ def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
     assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
 
 
+def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = write_experiment(tmp_path, ORDERS, model(), PRICE)
+    shown = done(path, "--yes", "--metric", "rouge_l").stdout
+    head, titles, *lines = shown.splitlines()
+    assert head == "rouge_l of 4 questions; differences from order=source"
+    assert titles.split() == ["setting", "rouge_l", "difference", "tokens", "money"]
+    assert max(map(len, shown.splitlines())) <= 80
+    data = json.loads(done(path, "--json").stdout)
+    by_setting = {
+        tuple(pair["setting"].items()): pair["difference"]
+        for pair in data["differences"]
+        if pair["metric"] == "rouge_l"
+    }
+    assert len(data["settings"]) == 6
+    for line, row in zip(lines, data["settings"], strict=False):
+        name, *cells = re.split(r" {2,}", line.strip())
+        assert name == f"{row['values']['order']}, k={row['values']['k']}"
+        taken = row["per_answer"]
+        difference = by_setting.get(tuple(row["values"].items()))
+        assert cells[0] == f"{row['scores']['rouge_l']['mean']:.3f}"
+        if difference is None:
+            assert cells[1] == "–"
+        elif difference["differing"]:
+            assert cells[1].startswith(f"{difference['mean']:+z.3f} [{difference['low']:+z.3f}, ")
+            assert cells[1].endswith("*") == difference["shown"]
+        else:
+            assert cells[1] == "none in any question"
+        assert float(cells[2].replace(",", "")) == pytest.approx(
+            taken["input_tokens"] + taken["output_tokens"], abs=0.51
+        )
+        assert float(cells[3]) == pytest.approx(taken["money"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [("inverted_pairs", "how chunks stand"), ("bleu", "--metric must be one that the experiment scores: token_f1")],
+)
+def test_a_metric_that_no_table_can_be_about_costs_nothing(tmp_path, metric, message):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    check_refusal(compare(path, "--metric", metric), message)
+    assert not log.exists()
+
+
 def test_the_numbers_are_those_of_json(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
     shown = done(path, "--all").stdout

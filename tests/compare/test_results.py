@@ -14,6 +14,7 @@ import pytest
 from oprag.compare import Results, compare
 from oprag.compare.analysis.matrix import COSTS
 from oprag.compare.analysis.rows import answer_columns
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
@@ -288,6 +289,39 @@ def test_the_pareto_front_is_that_of_the_rows():
         frame(*cells).pareto(cost="price")
     with pytest.raises(OptionError, match="seconds were not measured"):
         frame(*cells).pareto(cost="seconds")
+
+
+def test_money_is_a_cost_where_a_model_has_a_price():
+    prices = {"prices": {"m": {"input": 1_000.0, "output": 10_000.0}}}
+    cells = [made({"a": score}, tokens=tokens, k=tokens) for score, tokens in ((0.1, 10), (0.3, 20), (0.2, 30))]
+    free = made({"a": 0.9}, tokens=10, k=10, model="other")
+    run = frame(*cells, free, described=prices)
+    # Three tokens are written.
+    assert run["money"] == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
+    assert [row["k"] for row in run.pareto(cost="money")] == [10, 20]
+    assert run.pivot("k", "model", "money", value="mean").texts()[0] == ["0.040", "–"]
+    assert "money" not in frame(*cells).columns
+    with pytest.raises(OptionError, match=r"no setting with a score of token_f1 has money; .* no price of a model"):
+        frame(*cells).pareto(cost="money")
+
+
+def test_intervals_are_drawn_when_they_are_looked_at(monkeypatch):
+    drawn: list[str] = []
+
+    def summarised(self: Any, metric: str) -> Any:
+        drawn.append(metric)
+        return real(self, metric)
+
+    real = SettingSummary._summary
+    monkeypatch.setattr(SettingSummary, "_summary", summarised)
+    run = frame(*(made({"a": 0.1, "b": 0.5}, k=k) for k in (1, 2)))
+    assert (len(run), run.metrics, run.axes) == (2, ("token_f1",), ("k",))
+    assert not drawn
+    assert run[0]["token_f1"] == 0.3
+    assert len(drawn) == 2
+    # Parts of it have the same intervals.
+    assert run.where(k=2)["token_f1"] == [0.3]
+    assert len(drawn) == 2
 
 
 def test_contexts_without_a_model_are_no_answers_for_nothing():

@@ -120,8 +120,6 @@ class Results(Sequence[Mapping[str, Any]]):
         matrix: All that was scored and spent, for each question in each cell.
         path: The results file.
         run: What the run did that these are the results of; None where a file was opened.
-        settings: What each setting scored and took.
-        axis_columns: The axes that are columns.
 
     Raises:
         OptionError: The confidence or the resamples cannot be.
@@ -144,11 +142,8 @@ class Results(Sequence[Mapping[str, Any]]):
         self.confidence = confidence
         self.resamples = resamples
         self.run = run
-        if settings is None:
-            numbers = range(len(matrix.settings))
-            settings = (SettingSummary(matrix, number, confidence, resamples) for number in numbers)
-        self.settings = tuple(settings)
-        self.axis_columns = tuple(dict.fromkeys([*axis_columns(self.settings), *axis_names]))
+        self._settings = settings
+        self._axis_names = axis_names
         self._families: dict[str, ComparisonFamily] = {}
 
     @classmethod
@@ -176,6 +171,19 @@ class Results(Sequence[Mapping[str, Any]]):
     def experiment(self) -> str:
         """The name of the experiment."""
         return self.matrix.experiment
+
+    @cached_property
+    def settings(self) -> tuple[SettingSummary, ...]:
+        """What each setting scored and took."""
+        if self._settings is not None:
+            return tuple(self._settings)
+        numbers = range(len(self.matrix.settings))
+        return tuple(SettingSummary(self.matrix, number, self.confidence, self.resamples) for number in numbers)
+
+    @cached_property
+    def axis_columns(self) -> tuple[str, ...]:
+        """The axes that are columns."""
+        return tuple(dict.fromkeys([*axis_columns(self.settings), *self._axis_names]))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
