@@ -39,6 +39,11 @@ from oprag.compare import Experiment, Results, compare, read_data
 
 MEANT: dict[str, str] = {
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
+    "* / *answer: evidence_spans": "Answers have the fields of their questions.",
+    "* / *answer: spread": "Answers have the fields of their questions.",
+    "* / *answers.*: evidence_spans": "Answers have the fields of their questions.",
+    "* / *answers.*: spread": "Answers have the fields of their questions.",
+    "* / *answers.*: columns": "Answers have the fields of their questions.",
     "limits / * columns": "Settings whose model has a price have a column of money.",
     "limits / * row: money": "Settings whose model has a price have a column of money.",
     "limits / *.per_answer.money": "Settings whose model has a price have a column of money.",

@@ -24,7 +24,7 @@ from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.analysis.test_curves import PEAK, curve
 from tests.compare.folders import model, write_experiment
-from tests.compare.helpers import RecordingModel, experiment
+from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.stats.oracles import as_pair
 
 GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
@@ -86,9 +86,16 @@ def test_rows_and_columns_are_taken_as_from_a_sequence_and_a_table(ran):
         ran["kk"]
 
 
-def test_no_two_columns_have_one_name():
+def test_no_two_columns_have_one_name(monkeypatch):
     measured = results_of(made({"a": 0.5}, seconds={"a": 0.1}))
     taken = [name for name in answer_columns(measured, list(axes())) if name not in METRICS]
+    # Whatever the data call their fields.
+    monkeypatch.setattr("oprag.compare.analysis.fields.MOST_FIELDS", 1_000)
+    about = {"a": dict.fromkeys([*taken, *METRICS, "own"], 1)}
+    named = results_of(made({"a": 0.5}, seconds={"a": 0.1}), about=about)
+    assert "own" in named.questions[0].fields
+    columns = answer_columns(named, list(axes()))
+    assert len({*columns}) == len(columns)
     assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
     assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "left"}
 
@@ -259,6 +266,63 @@ def test_some_settings_alone(ran):
         ran.where(ordr="source")
     with pytest.raises(OptionError, match="averaged"):
         ran.where(seed=1)
+
+
+def about_questions() -> Results:
+    about = {
+        "a": {"kind": "date", "length": 3},
+        "b": {"kind": "name", "length": 30, "late": True},
+        "c": {"kind": "name", "length": 12, "order": "first"},
+    }
+    scores = {"a": 0.2, "b": 0.5, "c": 0.9}
+    return frame(made(scores), made({**scores, "b": 1.0}, order="rank"), made({"d": 0.5}, data="other"), about=about)
+
+
+def test_some_questions_alone():
+    whole = about_questions()
+    assert whole.fields == ("kind", "length", "late", "question_order")
+    names = whole.where(kind="name")
+    # Of the other data set no question is left, and what is not asked has no part.
+    assert names["token_f1"] == [pytest.approx(0.7), pytest.approx(0.95)]
+    assert names["asked"] == [2, 2]
+    assert names.differences("order")[0].difference.n == 2
+    assert whole.where(length=lambda length: length > 10, order="rank")["token_f1"] == [pytest.approx(0.95)]
+    assert whole.where(kind=["date", "name"])["asked"] == [3, 3]
+    # An axis comes first.
+    assert len(whole.where(order="rank")) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"kinds": "name"}, "unknown axis or field 'kinds'; did you mean 'kind'"),
+        ({"kind": "place"}, r"no question has kind='place'; kind is one of \['date', 'name'\]"),
+        ({"length": lambda length: length > 99}, "no question is wanted; length is one of"),
+        ({"late": 1}, "no question has late=1"),
+        ({"kind": "date", "late": True}, "no setting has all of"),
+    ],
+)
+def test_questions_that_there_are_not_are_refused(values, message):
+    with pytest.raises(OptionError, match=message):
+        about_questions().where(**values)
+
+
+def test_answers_have_the_fields_of_their_questions(tmp_path):
+    data = keepers(documents=1, questions=3)
+    fields: list[Any] = [{"kind": "=1+1", "answer": "yes"}, {"kind": "b", "=cmd": 2}, {}]
+    questions = [replace(one, about=about) for one, about in zip(data.questions, fields, strict=True)]
+    grid = {"method": "context_only", "k": [1, 2], "chunk_size": 32}
+    run = compare(experiment(grid=grid, data=replace(data, questions=tuple(questions))), tmp_path / "r.db")
+    assert run.fields == ("evidence_spans", "spread", "kind", "question_answer", "=cmd")
+    rows = list(run.answers())
+    assert [row["kind"] for row in rows] == ["=1+1", "b", None] * 2
+    assert [row["=cmd"] for row in rows] == [None, 2, None] * 2
+    assert {row["spread"] for row in rows} == {False}
+    run.to_csv(tmp_path / "a.csv", answers=True)
+    # A spreadsheet takes neither a field nor its name for a formula.
+    assert [row["'=cmd"] for row in read_csv(tmp_path / "a.csv")] == ["", "2", ""] * 2
+    assert [row["kind"] for row in read_csv(tmp_path / "a.csv")] == ["'=1+1", "b", ""] * 2
+    assert [row["k"] for row in run.where(kind="b").answers()] == [1, 2]
 
 
 def test_texts_and_truth_values_are_told_apart():

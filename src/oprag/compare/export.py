@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,9 +99,9 @@ def write_csv(
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         # With RFC 4180's line ends a text with either half of one is quoted; with "\n" alone one with "\r" is not.
         writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow(columns)
-        for row in rows:
-            writer.writerow([_cell(row.get(name), spreadsheet_safe=spreadsheet_safe) for name in columns])
+        # A column may be called as a question's field is, which its data say.
+        for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
+            writer.writerow([_cell(value, spreadsheet_safe=spreadsheet_safe) for value in line])
         text.detach()
 
 

@@ -11,10 +11,13 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
 from oprag.compare.analysis.best import Best, best_of, pareto_front
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
-from oprag.compare.analysis.matrix import COSTS, SECONDS, ResultMatrix, read_matrix
+from oprag.compare.analysis.fields import field_names
+from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, SECONDS, BoolArray, ResultMatrix, read_matrix
 from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
 from oprag.compare.analysis.rows import (
     TEXTS,
@@ -31,13 +34,13 @@ from oprag.compare.analysis.wording import aligned, printable, setting_name
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
-from oprag.compare.spec.axes import check_axis
+from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.errors import OptionError
 from oprag.files.writing import FileKind, check_target
 from oprag.masking import describe
-from oprag.options import check_choice, check_count
+from oprag.options import check_choice, check_count, check_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +55,8 @@ File = str | os.PathLike[str]
 
 _MOST = 60
 """Settings that Python prints."""
+_FEW = 8
+"""Values that a message lists."""
 
 
 def compare(
@@ -210,6 +215,11 @@ class Results(Sequence[Mapping[str, Any]]):
         """The axes in which settings differ."""
         return tuple(varying_axes(self.settings)[0])
 
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the questions: those of the data, and `evidence_spans` and `spread` where there is evidence."""
+        return tuple(field_names(question.fields for question in self.matrix.questions))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
@@ -254,36 +264,50 @@ class Results(Sequence[Mapping[str, Any]]):
     # What is asked of them.
 
     def where(self, **values: Any) -> Results:
-        """The settings with these values alone. Their p-values are corrected for their own comparisons.
+        """The settings with these values, and the questions with these fields, alone.
+
+        p-values are corrected for their own comparisons.
 
         Args:
             values: The value of an axis, or a list of values; such as `order="source"` or `k=[8, 16]`. Where an axis
-                has no effect its value is None, as in a row.
+                has no effect its value is None, as in a row. Or the value of a field of the questions, a list of
+                values, or a function that says whether a value is wanted; such as `spread=True`.
 
         Raises:
-            OptionError: There is no such axis, no setting has such a value, or none has all of them.
+            OptionError: There is no such axis or field, nothing has such a value, or nothing has all of them.
         """
+        questions = np.ones(len(self.matrix.questions), dtype=bool)
         kept = self.settings
         for axis, value in values.items():
-            check_axis(axis)
+            if axis not in axes() and axis in self.fields:
+                questions &= self._having(axis, value)
+                continue
+            self._check_axis_or_field(axis)
             wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
             known = list(dict.fromkeys(setting.values.get(axis) for setting in self.settings))
             for one in wanted:
                 if not any(_same(other, one) for other in known):
                     raise OptionError(f"no setting has {axis}={describe(one)}; there are {known}", value)
             kept = tuple(one for one in kept if any(_same(one.values.get(axis), value) for value in wanted))
+        if not questions.all():
+            asked = self.matrix.status[:, questions] != NOT_ASKED
+            kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
         if not kept:
             raise OptionError(f"no setting has all of {dict(values)}", values)
-        return self.select(kept)
+        return self.select(kept, None if questions.all() else questions)
 
-    def select(self, settings: Iterable[SettingSummary]) -> Results:
-        """Some of the settings alone, as `where` gives them.
+    def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
+        """Some of the settings alone, and some of the questions, as `where` gives them.
 
         Args:
             settings: Settings of these results.
+            questions: Whether each question of the matrix is wanted; all by default.
         """
         kept = sorted(settings, key=lambda one: one.number)
-        matrix = self.matrix.select([one.number for one in kept])
+        matrix = self.matrix.select([one.number for one in kept], questions)
+        if questions is not None:
+            # Their summaries are those of other questions.
+            kept = [replace(one, known={}) for one in kept]
         return Results(
             matrix,
             self.path,
@@ -646,7 +670,28 @@ class Results(Sequence[Mapping[str, Any]]):
     def _pairs(self, axis: str) -> list[tuple[int, int]]:
         return list(axis_pairs(self.matrix.settings, self.matrix.described, axis))
 
+    def _having(self, field: str, value: Any) -> BoolArray:
+        """Which questions have a value, or one of several, or one that a function wants."""
+        wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        there = [question.fields.get(field) for question in self.matrix.questions]
+        having = [
+            one is not None and (bool(value(one)) if callable(value) else any(_same(one, each) for each in wanted))
+            for one in there
+        ]
+        if not any(having):
+            known = list(dict.fromkeys(one for one in there if one is not None))[:_FEW]
+            told = "is wanted" if callable(value) else f"has {field}={describe(value)}"
+            raise OptionError(f"no question {told}; {field} is one of {known}", value)
+        return np.array(having)
+
     # What is refused.
+
+    def _check_axis_or_field(self, name: str) -> None:
+        try:
+            check_names({name: None}, (*axes(), *self.fields))
+        except OptionError as error:
+            raise OptionError(str(error).replace("option", "axis or field", 1), name) from error
+        check_axis(name)
 
     def _check_known(self, metric: str) -> None:
         if metric not in METRICS and metric not in self.metrics:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
-from oprag.compare.db.records import QuestionRecord
+from oprag.compare.db.records import Phase, QuestionRecord
 from oprag.compare.spec.axes import axes
 
 __all__ = ["MOST_FIELDS", "field_names", "question_fields"]
@@ -16,7 +16,12 @@ MOST_FIELDS = 50
 _APART = 2_000
 """Evidence is spread where two spans of it are more than these characters apart."""
 _LONGEST = 200
-_COLUMNS = ("cell", "question", "answer", "status", "error", "notes", "route", "asked", "answered", "failed")
+_COLUMNS = (
+    *("question", "question_id", "gold_answers", "documents", "answer", "status", "error", "message", "notes", "route"),
+    *("estimated", "context_chunks", "cell", "asked", "answered", "failed"),
+    *(f"{phase}_{what}" for phase in get_args(Phase) for what in ("cpu_percent", "peak_memory_bytes")),
+)
+"""What columns of answers are called, besides axes, metrics and costs."""
 
 
 def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> dict[str, str | int | float | bool]:

@@ -39,6 +39,7 @@ __all__ = [
     "NOT_TRIED",
     "PHASES",
     "SECONDS",
+    "BoolArray",
     "CellInfo",
     "PhaseUse",
     "QuestionInfo",

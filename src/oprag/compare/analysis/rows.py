@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any
 
+from oprag.compare.analysis.fields import field_names
 from oprag.compare.analysis.matrix import PHASES, CellInfo, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import TAKEN, SettingSummary
@@ -96,7 +97,9 @@ def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
         names: The axes that are columns.
     """
     taken = [f"{phase}_{what}" for phase in PHASES for what in _MEASURED] if matrix.phase_use else []
-    return [*names, *_averaged(matrix), *_QUESTION, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *taken]
+    fields = field_names(question.fields for question in matrix.questions)
+    asked = [*names, *_averaged(matrix), *_QUESTION, *fields]
+    return [*asked, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *taken]
 
 
 def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -113,6 +116,7 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
     columns = answer_columns(matrix, names)
     averaged = _averaged(matrix)
     effective = {cell: setting.values for setting in matrix.settings for cell in setting.cells}
+    fields = {question.key: question.fields for question in matrix.questions}
     with ResultsReader(path, matrix.experiment) as reader:
         places = {cell.key: place for place, cell in enumerate(reader.cells)}
         taken = _measured(reader) if matrix.phase_use else {}
@@ -120,8 +124,10 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
             fixed = {name: effective[number].get(name) for name in names}
             fixed |= {name: _averaged_value(cell, name) for name in averaged}
             for question, row in sorted(_rows(reader, places[cell.key]).items()):
-                known = {**row, **fixed, **taken.get((cell.key, reader.questions[question].key), {})}
-                yield {name: known.get(name) for name in columns}
+                key = reader.questions[question].key
+                if key in fields:
+                    known = {**row, **fields[key], **fixed, **taken.get((cell.key, key), {})}
+                    yield {name: known.get(name) for name in columns}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:
