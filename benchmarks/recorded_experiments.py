@@ -38,11 +38,15 @@ from benchmarks.recorded_material import (
 from oprag.compare import Experiment, Results, compare, read_data
 
 MEANT: dict[str, str] = {
+    **{
+        f"* / *{where}: {field}": "Answers have the fields of their questions."
+        for where in ("answer", "answers.*")
+        for field in (
+            *("evidence_spans", "spread", "type", "note", "contexts", "contexts_found", "difficult", "kind"),
+            *("meta_info", "query_by", "question_type", "split"),
+        )
+    },
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
-    "* / *answer: evidence_spans": "Answers have the fields of their questions.",
-    "* / *answer: spread": "Answers have the fields of their questions.",
-    "* / *answers.*: evidence_spans": "Answers have the fields of their questions.",
-    "* / *answers.*: spread": "Answers have the fields of their questions.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",
     "limits / * columns": "Settings whose model has a price have a column of money.",
     "limits / * row: money": "Settings whose model has a price have a column of money.",

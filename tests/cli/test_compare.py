@@ -209,7 +209,8 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     assert "of 16 answers 4 cut short and 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
-    assert "Of 16 answers 4 cut short and 4 empty." in page
+    assert "4 of 16 answers are cut short at the limit of the model, scored as they are." in page
+    assert "4 of 16 answers are empty, scored as they are." in page
     assert "every question has an answer in every cell; but of 16 answers 4 cut short and 4 empty" in page
     assert page.count("1 !") == 8
     assert "Notes on answers" in page
@@ -273,7 +274,13 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
     head, titles, *lines = shown.splitlines()
     assert head == "rouge_l of 4 questions; differences from order=source"
     assert titles.split() == ["setting", "rouge_l", "difference", "tokens", "money"]
-    assert max(map(len, shown.splitlines())) <= 80
+    assert max(map(len, lines[:6])) <= 80
+    # Then what that says, in sentences.
+    assert [line.partition("? ")[0] for line in lines[-3:]] == [
+        "Does source order help here",
+        "How much context is worth its tokens",
+        "What does it cost",
+    ]
     data = json.loads(done(path, "--json").stdout)
     by_setting = {
         tuple(pair["setting"].items()): pair["difference"]

@@ -273,7 +273,7 @@ def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> 
 
 
 def _print(results: Results, metric: str | None, pairs: Sequence[SettingDifference] | None, shown: _Shown) -> None:
-    from oprag.cli.tables import show_differences, show_measured, show_settings, show_table
+    from oprag.cli.tables import show_differences, show_measured, show_settings, show_table, show_verdicts
 
     others = [name for name in results.axes if name != shown.axis]
     if pairs is not None and not pairs and results.count_pairs(shown.axis):
@@ -284,6 +284,8 @@ def _print(results: Results, metric: str | None, pairs: Sequence[SettingDifferen
         return
     if metric is not None:
         show_settings(results, metric, [pair for pair in pairs or () if pair.metric == metric], most=_MOST_SHOWN)
+        if metric in results.metrics:
+            show_verdicts(results.verdicts(metric))
     if shown.everything or metric is None:
         show_table(results.settings, most=_MOST_SHOWN)
     if shown.everything:

@@ -16,6 +16,7 @@ from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import MANY, SettingSummary, faults, measured_how
+from oprag.compare.analysis.verdicts import Verdict
 from oprag.compare.analysis.wording import named
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.results import Results
@@ -31,6 +32,7 @@ __all__ = [
     "show_measured",
     "show_settings",
     "show_table",
+    "show_verdicts",
 ]
 
 _LONGEST = 24  # characters of a value
@@ -144,15 +146,20 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
         out.print(f"{len(results) - most:,} more settings; --json has all of them.")
 
 
+def show_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """Print what the results say about the questions that an experiment is made for."""
+    out = console()
+    for verdict in verdicts:
+        out.print(f"{verdict.question} {safe(verdict.describe())}")
+
+
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
     """What has to be known to read the table of settings."""
     scored = [setting.scores[metric] for setting in results.settings if metric in setting.scores]
     if any(pair.difference.shown for pair in pairs):
         corrected = pairs[0].difference.comparisons
         yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
-    elif pairs and all(pair.difference.tied for pair in pairs):
-        yield f"No {pairs[0].axis} changes {metric} in any of these questions."
-    elif any(pair.difference.low is not None for pair in pairs):
+    elif any(pair.difference.differing for pair in pairs):
         yield "No difference is shown (* would mark it), which does not show that there is none."
     if cost == "context_tokens":
         yield "Tokens are those of the context."
