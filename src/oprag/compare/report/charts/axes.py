@@ -14,8 +14,8 @@ __all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
 _MOST_NUMBERS = 6
 _LETTER = 6.8  # pixels of a digit of 12 pixels
-_LARGEST = 1e300
-"""The difference of two larger ones may be no number."""
+_LARGEST, _LEAST = 1e300, 1e-290
+"""The difference of two larger values may be infinite, and a step between smaller ones 0."""
 _ALIKE = 1e-9
 """Values that differ by less of their size are alike: the difference may be one of rounding."""
 _SLACK = 1e-9
@@ -78,8 +78,8 @@ def scale_of(axis: Axis, values: Sequence[float], start: float, end: float, *, a
         around: Whether the scale goes on to the next number at both ends.
     """
     low, high = (min(max(end, -_LARGEST), _LARGEST) for end in (min(values), max(values)))
-    if high - low <= _ALIKE * max(abs(low), abs(high), 1e-290):
-        wider = (abs(low) or 1) / 2
+    if high - low <= _ALIKE * max(abs(low), abs(high), _LEAST):
+        wider = abs(low) / 2 if abs(low) > _LEAST else 0.5
         low, high = (low / 2, high * 2) if axis.logarithmic else (low - wider, high + wider)
     if axis.logarithmic:
         numbers = _powers(low, high)
