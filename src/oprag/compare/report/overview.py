@@ -62,8 +62,9 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
         )
         if any(effect.difference.differing for effect in effects):
             yield _forest(effects, metric, where)
-        if group := next((some for some in groups if some[0].values["data"] == data), None):
-            yield length_chart(group, metric, where)
+        if there := [some for some in groups if some[0].values["data"] == data]:
+            name = named(there[0][0].values, varying_axes([some[0] for some in there])[0])
+            yield length_chart(there[0], metric, f"{where}{name and f', {name}'}")
 
 
 def _about(results: Results, metric: str | None) -> str:
