@@ -247,11 +247,7 @@ class _Pool:
         self._slots = [self._new_slot() for _ in range(self.number)]
 
     def start(self) -> None:
-        """Wait for the workers, and leave out those for which there is no room.
-
-        Raises:
-            ExperimentError: One of them sees another experiment.
-        """
+        """Wait for the workers, and leave out those for which there is no room."""
         waiting = [slot.seen for slot in self._slots]
         self._ray.wait(waiting, num_returns=1)
         started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START)
@@ -407,11 +403,7 @@ def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
 
 
 def _load_ray() -> Any:
-    """The library.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """The library."""
     try:
         import ray
     except ImportError as error:
@@ -420,11 +412,7 @@ def _load_ray() -> Any:
 
 
 def check_address(address: str | None) -> None:
-    """Refuse an address where nothing answers, or from where the results file would not be this machine's.
-
-    Raises:
-        ExperimentError: It is such an address.
-    """
+    """Refuse an address where nothing answers, or from where the results file would not be this machine's."""
     if address is None or address in _NAMES:
         return
     if "://" in address:
@@ -446,16 +434,7 @@ def check_address(address: str | None) -> None:
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    """Connect to a cluster, or start one; one that this process is connected to is used, and left alone.
-
-    Args:
-        ray: The library.
-        address: HOST:PORT, "auto" for the cluster of this machine, "local" for one that is started here and ends with
-            the block, None for what `ray.init` takes it for.
-
-    Raises:
-        ExperimentError: There is no such cluster, or the process is connected to another one.
-    """
+    """Connect to a cluster, or start one; one that this process is connected to is used, and left alone."""
     if ray.is_initialized():
         _check_same(ray, address)
         yield

@@ -56,10 +56,6 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
 
     The process is killed with its descendants when this call is interrupted (Ctrl-C), and it ends by itself when this
     process does, however that ends. Processes that the function left running are killed when its process ends in order.
-
-    Raises:
-        MeasuringError: The function raised (its traceback is in the message, and the error itself is the cause where
-            it can be pickled), or the process was killed or crashed.
     """
     name = function.__qualname__
     process = _FreshProcess()

@@ -68,17 +68,7 @@ _AT_ONCE = 100_000  # hits
 
 
 class Index:
-    """The chunks of some documents.
-
-    Args:
-        documents: The text of each document by its name, or its pages.
-        splitting: How they are split.
-        vectors: Embeds.
-        cache: Where work is kept that is done once.
-        open_store: Opens an empty store by its name.
-        searches: Every search that will be asked for, so that the exact index is searched once for all depths.
-        store_identities: What stores are whose names do not say it.
-    """
+    """The chunks of some documents."""
 
     def __init__(
         self,
@@ -88,8 +78,8 @@ class Index:
         cache: WorkCache,
         *,
         open_store: StoreOpener,
-        searches: Iterable[Search] = (),
-        store_identities: Mapping[str, str] | None = None,
+        searches: Iterable[Search] = (),  # all that will be asked for: the exact index is searched once for all depths
+        store_identities: Mapping[str, str] | None = None,  # what stores are whose names do not say it
     ) -> None:
         self._documents = documents
         self._splitting = replace(splitting, split=splitting.split.complete())
@@ -198,12 +188,7 @@ class Index:
         self._stores.clear()
 
     def prepare(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
-        """Find all that these questions will ask for: embedded in one batch, searched with one product, kept at once.
-
-        Args:
-            questions: The questions.
-            searches: The searches of each of them.
-        """
+        """Find all that these questions will ask for: embedded in one batch, searched with one product, then kept."""
         found: list[Retrieval] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
             if search.depth is None:
@@ -227,14 +212,7 @@ class Index:
             self._cache.put(found)
 
     def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
-        """What a context of a question is made of.
-
-        Args:
-            question: The question.
-            search: How to search.
-            with_vectors: Whether the chunks and the question need their vectors.
-            with_neighbors: Whether the chunks around the found ones will be asked for.
-        """
+        """What a context of a question is made of."""
         hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
         vector = None

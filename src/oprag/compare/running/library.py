@@ -28,22 +28,15 @@ _CHUNKS = 100_000
 
 
 class Library:
-    """What methods read, by cell and question.
-
-    Args:
-        resolved: The experiment.
-        cache: Where work is kept that is done once.
-        embedders: The embedders by their names, where they are not those of the experiment.
-        together: Whether all questions about the same documents are searched for at once, when the first one is.
-    """
+    """What methods read, by cell and question."""
 
     def __init__(
         self,
         resolved: ResolvedExperiment,
         cache: WorkCache,
         *,
-        embedders: Mapping[str, ExperimentEmbedder] | None = None,
-        together: bool = True,
+        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # in place of those of the experiment
+        together: bool = True,  # whether all questions about the same documents are searched for with the first one
     ) -> None:
         self._resolved = resolved
         self._embedders = embedders or resolved.embedders
@@ -85,11 +78,7 @@ class Library:
         return 0 if embedder is None else sum(embedder.count_tokens(text) for text in texts)
 
     def whole_text(self, cell: Cell, name: str) -> str:
-        """The whole text of a document.
-
-        Raises:
-            SourceReadError: There is no such document.
-        """
+        """The whole text of a document."""
         documents = self._resolved.experiment.data[cell.data].documents
         if name not in documents:
             raise SourceReadError(f"the data set {cell.data!r} has no document {name!r}", name)

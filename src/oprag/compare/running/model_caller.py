@@ -65,13 +65,7 @@ _NEVER = 10**15
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
-    """The reply of a model, checked, with its tokens: an estimate where the model does not tell them.
-
-    Args:
-        model: The model; one of the user's own that raises has failed.
-        prompt: What it reads.
-        count_tokens: Counts for the estimate.
-    """
+    """The reply of a model, checked, with its tokens: an estimate where the model does not tell them."""
     try:
         completion = _checked(model.complete(prompt))
     except Exception as error:  # noqa: BLE001 - whatever a model of the user's own raises
@@ -90,16 +84,14 @@ def reply_of(call: Call, identity: str, completion: Completion, seconds: float, 
 
 
 class ModelCaller:
-    """Calls the models of an experiment, so many at a time, and keeps what they reply.
-
-    Args:
-        resolved: The experiment.
-        cache: Keeps replies and failures.
-        tell: Called after each call, and every half second while none ends.
-    """
+    """Calls the models of an experiment, so many at a time, and keeps what they reply."""
 
     def __init__(
-        self, resolved: ResolvedExperiment, cache: WorkCache, *, tell: Callable[[], None] = lambda: None
+        self,
+        resolved: ResolvedExperiment,
+        cache: WorkCache,
+        *,
+        tell: Callable[[], None] = lambda: None,  # called after each call, and every half second while none ends
     ) -> None:
         experiment = resolved.experiment
         self._models = resolved.models
@@ -119,11 +111,7 @@ class ModelCaller:
         self._threads.submit(lambda: self._ended(call))
 
     def take(self) -> list[Made]:
-        """Wait for the next call that has ended, and give it with all others that have.
-
-        Raises:
-            ResultsFileError: Its reply could not be kept.
-        """
+        """Wait for the next call that has ended, and give it with all others that have."""
         made = self._threads.take(self._tell)
         self._tell()
         return made
@@ -168,11 +156,7 @@ class _Ended(NamedTuple):
 
 
 def _checked(given: Any) -> Completion:
-    """A reply as it will come from the file: models of the user's own may give anything.
-
-    Raises:
-        ModelError: It is no completion, or its text is no string, or its tokens are no numbers from 0.
-    """
+    """A reply as it will come from the file: models of the user's own may give anything."""
     if not isinstance(given, Completion):
         raise ModelError(f"a model must give a Completion, got {describe(given)}", given)
     told: Any = given.seconds

@@ -12,19 +12,13 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Value]):
-    """Values by their keys; the longest unused ones go first.
-
-    Args:
-        most: How much all of them may weigh; one is there however heavy it is.
-        weigh: What a value weighs; by default 1.
-        forget: Told of each value that goes.
-    """
+    """Values by their keys, as many as may weigh `most` together, or one; the longest unused ones go first."""
 
     def __init__(
         self,
         most: int,
         weigh: Callable[[Value], int] = lambda _: 1,
-        forget: Callable[[Value], None] = lambda _: None,
+        forget: Callable[[Value], None] = lambda _: None,  # told of each value that goes
     ) -> None:
         self._most = most
         self._weigh = weigh

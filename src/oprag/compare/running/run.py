@@ -98,13 +98,7 @@ class Session:
 
 @contextmanager
 def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Iterator[Session]:
-    """Begin a run in its file, and write down there how it ended, whatever happens.
-
-    Raises:
-        ExperimentError: The experiment cannot be run as it is described.
-        ResultsFileError: The file is damaged, is another one, or cannot be written.
-        MissingExtraError: Something that it needs is not installed.
-    """
+    """Begin a run in its file, and write down there how it ended, whatever happens."""
     going = Session(ResultsFile(path))
     file = going.file
     resolved.check_scorable()
@@ -163,11 +157,7 @@ def _work(
 
 @contextmanager
 def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and a request to end stop the engine cleanly; a second one leaves at once.
-
-    Raises:
-        KeyboardInterrupt: At the second one.
-    """
+    """Ctrl-C and a request to end stop the engine cleanly; a second one leaves at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

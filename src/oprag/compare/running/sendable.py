@@ -25,26 +25,14 @@ class _Pickler(pickle.Pickler):
 
 
 def as_pickle(value: Any) -> bytes:
-    """A pickle that a process which runs another program can read.
-
-    Raises:
-        Exception: There can be none; objects pickle themselves, and may raise anything.
-    """
+    """A pickle that a process which runs another program can read."""
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
 def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pickle) -> None:
-    """Refuse an experiment that other processes cannot be told about.
-
-    Args:
-        experiment: The experiment.
-        dumps: How it is sent.
-
-    Raises:
-        ExperimentError: A part of it cannot be sent; the message names it.
-    """
+    """Refuse an experiment that other processes cannot be told about."""
     parts: dict[str, Any] = {}
     for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
         parts |= {f"the {noun} {name!r}": one for name, one in given.items()}

@@ -20,11 +20,6 @@ class ModelThreads(Generic[Raw, Result]):
     What several threads give at about the same time is finished together, by one of them, while the others go on: a
     thread that waited for its turn at a file would be woken for each other one's. The threads do not keep a process
     alive: whoever leaves does not wait for a model.
-
-    Args:
-        threads: The most functions at the same time.
-        finish: Makes the results of what some functions gave, in the same sequence; never called by two threads at the
-            same time.
     """
 
     def __init__(self, threads: int, finish: Callable[[Sequence[Raw]], Sequence[Result]]) -> None:
@@ -51,14 +46,7 @@ class ModelThreads(Generic[Raw, Result]):
         self._waiting.put(function)
 
     def take(self, waiting: Callable[[], None] = lambda: None) -> list[Result]:
-        """Wait until a function has ended, and give its result, and those of all others that have ended.
-
-        Args:
-            waiting: Called every half second meanwhile.
-
-        Raises:
-            BaseException: What one of them raised, or what finishing it did.
-        """
+        """Wait until a function has ended, and give its result, and those of all others that have ended."""
         taken: list[Result] = []
         while not taken or not self._done.empty():
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,9 @@ __all__ = ["VectorSource"]
 
 _BATCH = 256
 
-Progress = Callable[[int, int], None]
-
 
 class VectorSource:
-    """Gives unit vectors; what the cache does not have is embedded in batches, and kept batch by batch.
-
-    Args:
-        embedder: Embeds.
-        cache: Where vectors are kept.
-    """
+    """Gives unit vectors; what the cache does not have is embedded in batches, and kept batch by batch."""
 
     def __init__(self, embedder: Embedder, cache: WorkCache) -> None:
         self.embedder = embedder
@@ -34,26 +27,22 @@ class VectorSource:
         self._cache = cache
         self._questions: dict[str, NDArray[np.float32]] = {}
 
-    def embed_documents(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        """Vectors of shape (number of texts, dimension).
-
-        Raises:
-            EmbeddingError: The embedder gave vectors of another shape, or not finite.
-        """
-        return self._vectors(texts, "document", progress)
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        return self._vectors(texts, "document")
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (number of texts, dimension)."""
         new = [text for text in dict.fromkeys(texts) if text not in self._questions]
         if new:
-            self._questions |= zip(new, self._vectors(new, "question", None), strict=True)
+            self._questions |= zip(new, self._vectors(new, "question"), strict=True)
         return np.stack([self._questions[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
     def forget_questions(self) -> None:
         """Forget the vectors of questions that are at hand."""
         self._questions.clear()
 
-    def _vectors(self, texts: Sequence[str], kind: Kind, progress: Progress | None) -> NDArray[np.float32]:
+    def _vectors(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))
         hashes = text_keys(distinct, kind)
         stored = self._cache.get(StoredVector, [(self.name, key) for key in hashes])
@@ -68,8 +57,6 @@ class VectorSource:
             dimension = rows.shape[1]
             self._cache.put([StoredVector(self.name, key, row) for (_, key), row in zip(batch, rows, strict=True)])
             known |= zip(words, rows, strict=True)
-            if progress is not None:
-                progress(start + len(batch), len(missing))
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         return np.stack([vector for text in texts if (vector := known[text]) is not None])
