@@ -72,8 +72,7 @@ def spread(log: Path | None, questions: int = 3, grid: Any = None, **options: An
         grid=GRID if grid is None else grid,
         data=keepers(documents=2, questions=questions, words=200),
         embedders={"words": EmbedderSpec(f"{own}:embedder", "words")},
-        metrics=["token_f1"],
-        **given,
+        **{"metrics": ["token_f1"], **given},
     )
 
 

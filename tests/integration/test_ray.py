@@ -5,16 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import psutil
 import pytest
 
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.ray import run_on_ray
+from oprag.compare.running.plan import make_plan
 from oprag.compare.running.report import Progress
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of
+from tests.compare.judging import judging_models, serving
 from tests.integration.spread import SECONDS, SELECT, asked_though_kept, calls, spread
 
 ray = pytest.importorskip("ray")
@@ -82,6 +85,18 @@ def test_results_are_those_of_one_process(undisturbed, path, log):
     again = run_on_ray(small, path)
     assert (again.complete, again.spent) == (True, report.spent)
     assert len(calls(log)) == made
+
+
+def test_judges_are_asked_on_the_workers_as_well(path, tmp_path):
+    judged: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
+    grid = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "model": "reader"}
+    with serving() as served:
+        small = spread(None, grid=grid, models=judging_models(served), **judged)
+        plan = make_plan(small, path)
+        assert run_on_ray(small, path).complete
+        assert {name: model.calls for name, model in plan.models.items()} == dict(served.calls)
+        assert run(small, tmp_path / "alone.db").complete
+    assert rows(path, SELECT) == rows(tmp_path / "alone.db", SELECT)
 
 
 def test_no_more_calls_at_the_same_time_than_allowed(path, log):

@@ -2,6 +2,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
 from tests.compare.helpers import RecordingModel, experiment, rows
+from tests.compare.judging import judging_models, serving
 
 GRID = [{"k": [2, 3], "chunk_size": 32, "order": ["source", "rank"], "stitch": False}, {"method": "closed_book"}]
 SQL = re.compile(r"\bsqlite3\b|\.execute\(|\b(SELECT|INSERT|UPDATE|DELETE) ")
@@ -122,15 +124,16 @@ def test_spending_is_told_by_model_and_adds_up(tmp_path):
         assert spending[one].money < spending[two].money
 
 
-def test_what_judges_are_asked_is_told_by_itself(path, tmp_path):
-    copy = tmp_path / "results.db"
-    copy.write_bytes(path.read_bytes())
-    changed(copy, "UPDATE replies SET step = 'metric:faithful' WHERE key = (SELECT max(key) FROM replies)")
-    with ResultsReader(path) as before, ResultsReader(copy) as after:
-        ((model, _), whole), *_ = before.spending().items()
-        assert after.spending()[model, "faithful"].calls == 1
-        assert after.spending()[model, "answers"].calls == whole.calls - 1
-        assert after.spent() == before.spent()
+def test_what_judges_are_asked_is_told_by_itself(tmp_path):
+    path = tmp_path / "results.db"
+    judged: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
+    with serving() as served:
+        small = experiment(models=judging_models(served), grid={"k": 3, "chunk_size": 32, "model": "reader"}, **judged)
+        assert run(small, path).complete
+    with ResultsReader(path) as reader:
+        calls = {(model.rpartition(" ")[2], asked): spent.calls for (model, asked), spent in reader.spending().items()}
+    assert sorted(asked for _, asked in calls) == ["answers", "correct"]
+    assert sorted(calls.values()) == sorted(served.calls.values())
 
 
 def test_a_reader_sees_one_state_of_the_file(tmp_path):
