@@ -36,53 +36,29 @@ LONGEST = 2_000  # characters of an error message
 
 
 class CellPart(NamedTuple):
-    """What a process is told to measure.
-
-    Attributes:
-        path: The results file.
-        run: The number of the run.
-        experiment: The experiment, with what the cell needs.
-        cell: The cell, with a token counter that can be pickled; the one to use is the experiment's.
-        key: The key of the cell.
-        questions: The questions with their keys, and the attempts that are missing.
-        indexed: The documents whose index was measured before.
-        warmup: How many times the first question is answered before anything is measured.
-        spent: What was spent before.
-        failures: How many calls in a row have failed.
-    """
+    """What a process is told to measure."""
 
     path: str
-    run: int
-    experiment: Experiment
-    cell: Cell
-    key: str
-    questions: Sequence[tuple[Question, str, Sequence[int]]]
-    indexed: AbstractSet[tuple[str, ...]]
-    warmup: int
-    spent: Spent
-    failures: int
+    run: int  # its number
+    experiment: Experiment  # with what the cell needs
+    cell: Cell  # with a token counter that can be pickled; the one to use is the experiment's
+    key: str  # of the cell
+    questions: Sequence[tuple[Question, str, Sequence[int]]]  # with their keys, and the attempts that are missing
+    indexed: AbstractSet[tuple[str, ...]]  # documents whose index was measured before
+    warmup: int  # how many times the first question is answered before anything is measured
+    spent: Spent  # before
+    failures: int  # calls in a row that have failed
 
 
 class Ended(NamedTuple):
-    """How measuring a cell ended.
+    """How measuring a cell ended."""
 
-    Attributes:
-        stopped: Why nothing more may be measured; None where it may.
-        failures: How many calls in a row have failed.
-    """
-
-    stopped: str | None
-    failures: int
+    stopped: str | None  # why nothing more may be measured
+    failures: int  # calls in a row that have failed
 
 
 def measure_cell(part: CellPart) -> Ended:
-    """Measure all that is missing of a cell, and write down each question when it is done.
-
-    Raises:
-        ExperimentError: Something that the experiment names is not here.
-        ResultsFileError: The file cannot be written.
-        MissingExtraError: Something that the experiment needs is not installed here.
-    """
+    """Measure all that is missing of a cell, and write down each question when it is done."""
     cell = _MeasuredCell(part)
     try:
         cell.warm_embedder()
@@ -137,11 +113,7 @@ class _MeasuredCell:
                 embedder.embed_documents(["warm-up"])
 
     def measure(self, item: WorkItem, attempts: Sequence[int]) -> None:
-        """Measure a question, and write down what it takes; or why it cannot be answered.
-
-        Raises:
-            _Stopped: No more calls may be made.
-        """
+        """Measure a question, and write down what it takes; or why it cannot be answered."""
         with self._recorded(item) as taken:
             if self.cell.embedder and item.question.documents not in self._indexed:
                 taken.extend(self._make_index(item))

@@ -68,19 +68,16 @@ class PlannedItem(NamedTuple):
 
 
 class DryRun:
-    """Finds out what items would ask.
-
-    Args:
-        resolved: The experiment.
-        cache: What earlier runs have kept.
-        costly: The embedders that cost money, in whose place the packaged one is asked. What it finds is no result, and
-            is kept nowhere.
-        keep: Whether what is split, embedded and found for the questions is kept there as well.
-        again: Whether every call is made that a cell needs, though its reply is kept or another cell makes it.
-    """
+    """Finds out what items would ask."""
 
     def __init__(
-        self, resolved: ResolvedExperiment, cache: WorkCache | None, costly: Sequence[str], *, keep: bool, again: bool
+        self,
+        resolved: ResolvedExperiment,
+        cache: WorkCache | None,
+        costly: Sequence[str],  # embedders in whose place the packaged one is asked; what it finds is kept nowhere
+        *,
+        keep: bool,  # whether what is split, embedded and found for the questions is kept in the cache
+        again: bool,  # whether calls are made though their reply is kept or another cell makes them
     ) -> None:
         self._resolved = resolved
         embedders = dict(resolved.embedders)

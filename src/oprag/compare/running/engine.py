@@ -35,15 +35,7 @@ _ONE_CALL = Spent(1)
 
 
 class Engine:
-    """Works on items until all are done, or it is told to stop.
-
-    Args:
-        resolved: The experiment.
-        library: Gives contexts, vectors and whole texts.
-        caller: Makes calls.
-        cache: Knows the replies of earlier calls.
-        ledger: Says when no more calls may be made.
-    """
+    """Works on items until all are done, or it is told to stop."""
 
     def __init__(
         self,

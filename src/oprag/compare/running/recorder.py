@@ -43,13 +43,7 @@ class _About(NamedTuple):
 
 
 class Recorder:
-    """Makes records of answers, with their scores.
-
-    Args:
-        resolved: The experiment.
-        library: What the answers were made from.
-        cache: Keeps the vectors of answers.
-    """
+    """Makes records of answers, with their scores."""
 
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
         experiment, embedder = resolved.experiment, resolved.score_embedder

@@ -17,14 +17,7 @@ __all__ = ["Replay"]
 
 
 class Replay(Engine):
-    """Makes answers again without a call of their own; one that would need one is left out.
-
-    Args:
-        resolved: The experiment.
-        library: Gives contexts, vectors and whole texts.
-        cache: Knows the replies of earlier calls, and keeps those of judges.
-        ledger: Says when no more judges may be asked.
-    """
+    """Makes answers again without a call of their own; one that would need one is left out."""
 
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache, ledger: Ledger) -> None:
         self._models_of_judges = ModelCaller(resolved, cache)
