@@ -170,7 +170,7 @@ def curve_name(curve: Curve, curves: Sequence[Curve]) -> str:
 
 
 def length_chart(curves: Sequence[Curve], metric: str, where: str = "", notes: Sequence[str] = ()) -> Figure:
-    """Score over the length of the context, a line for each order."""
+    """Score over the length of the context, a line for each order, and sentences on what the lines show."""
     axis = curves[0].axis
     in_tokens = all(point.context_tokens is not None for curve in curves for point in curve.points)
     lines = [
@@ -200,8 +200,8 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str = "", notes: S
     )
     y = Axis(metric, unit_of(metric))
     title = f"{metric} over the length of the context{where}"
-    told = ". ".join(curve.describe() for curve in curves[:_MOST_LINES])
-    chart = line_chart(lines, title=title, description=f"{told}.", x=x, y=y)
+    told = " ".join(notes) or "The section on the length of the context says what each line shows."
+    chart = line_chart(lines, title=title, description=told, x=x, y=y)
     return Figure(chart, title, x.label, y.label, line_legend(lines, "sweet spot"), notes)
 
 
