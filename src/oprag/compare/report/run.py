@@ -8,9 +8,8 @@ from typing import Any
 
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import faults
-from oprag.compare.analysis.wording import amount, counted, value_text
+from oprag.compare.analysis.wording import amount, counted, money_text, value_text
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
 from oprag.compare.results import Results
 
@@ -42,6 +41,7 @@ def _parts(results: Results) -> Iterator[Part]:
             words=(1,),
         )
     yield from _missing(results)
+    yield from _spending(results)
     yield from _runs(results)
 
 
@@ -64,8 +64,9 @@ def _about(results: Results, described: Any) -> Iterator[tuple[str, str]]:
         if name not in ("data", "embedder", "model")
     }
     yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
-    spent = ResultsFile(results.path).spent(results.experiment)
-    cost = f", {spent.money:,.2f} in the currency of the prices" if spent.money else ""
+    with ResultsReader(results.path, results.experiment) as reader:
+        spent = reader.spent()
+    cost = f", {money_text(spent.money)} in the currency of the prices" if spent.money else ""
     yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
 
 
@@ -117,6 +118,18 @@ def _notes(results: Results) -> Iterator[Part]:
     if notes:
         rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
         yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
+
+
+def _spending(results: Results) -> Iterator[Part]:
+    """What each model took for answers and for each metric that asks one, where there are several."""
+    with ResultsReader(results.path, results.experiment) as reader:
+        spending = reader.spending()
+    rows = [
+        (model, purpose, f"{spent.calls:,}", amount(spent.tokens), money_text(spent.money) if spent.money else "–")
+        for (model, purpose), spent in spending.items()
+    ]
+    if len(rows) > 1:
+        yield Table("Spent in all runs", ("Model", "For", "Calls", "Tokens", "Money"), rows, names=2)
 
 
 def _runs(results: Results) -> Iterator[Part]:
