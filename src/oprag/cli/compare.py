@@ -236,7 +236,8 @@ def _show(
     from oprag.compare.results import Results
 
     results = Results.open(path, experiment.name)
-    metric = shown.metric or next(filter(more_is_better, results.metrics), None)
+    better = (name for name in results.metrics if more_is_better(name, results.matrix.described))
+    metric = shown.metric or next(better, None)
     metrics = None if as_json or shown.everything else [] if metric is None else [metric]
     with LateProgress("computing intervals", "settings") as progress:
         results.compute(None if files else metrics, progress.update)

@@ -205,7 +205,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: There is none.
         """
         for name in self.metrics:
-            if more_is_better(name):
+            if more_is_better(name, self.matrix.described):
                 return name
         there = f"; there are scores of {', '.join(self.metrics)}" if self.metrics else ""
         raise OptionError(f"there are no scores of a metric of which more is better{there}", self.metrics)
@@ -700,7 +700,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _known(self, metric: str) -> str:
         """A metric of which more is better, if there are scores of it or not."""
-        check_better(metric)
+        check_better(metric, self.matrix.described)
         self._check_known(metric)
         return metric
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare import ScoredAnswer, compare, metric, run
+from oprag.compare import Results, ScoredAnswer, compare, metric, run
 from oprag.compare.metrics.custom import RESERVED, check_metric_names
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
@@ -82,6 +82,14 @@ def test_it_is_compared_as_any_other(tmp_path):
     assert results.metric == "words"
     assert results.best().metric == "words"
     assert all(row["words_low"] <= row["words"] <= row["words_high"] for row in results)
+    # The file tells those that read it later.
+    again = Results.open(tmp_path / "one.db")
+    assert again.metric == "words"
+    with pytest.raises(OptionError, match="more sources is not better: its function says so"):
+        again.best("sources")
+    assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "two.db").complete
+    with pytest.raises(OptionError, match="there are no scores of a metric of which more is better"):
+        _ = Results.open(tmp_path / "two.db").metric
 
 
 @pytest.mark.parametrize(

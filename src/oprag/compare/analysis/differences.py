@@ -184,7 +184,7 @@ def family_of(
         for axis in varying_axes(matrix.settings)[0]
         for pair in axis_pairs(matrix.settings, matrix.described, axis)
     ]
-    if more_is_better(metric):
+    if more_is_better(metric, matrix.described):
         pairs += _with_the_highest(matrix.settings, scores)
     return ComparisonFamily(scores, matrix.clusters, pairs, confidence=confidence, resamples=resamples)
 

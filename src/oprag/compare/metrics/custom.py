@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from oprag.compare.db.keys import key_of
 from oprag.compare.metrics.judge import Judge
-from oprag.compare.metrics.registry import METRICS, Metric, ScoredAnswer
+from oprag.compare.metrics.registry import ITS_FUNCTION, METRICS, Metric, ScoredAnswer
 from oprag.compare.providers.names import lasting_name, required_function
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OptionError
@@ -17,7 +17,6 @@ from oprag.options import check_count
 
 __all__ = ["RESERVED", "as_metric", "check_metric_names", "judge_metric", "metric", "metric_name"]
 
-_NOT_BETTER = "its function says so"
 _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 RESERVED = frozenset(
@@ -149,7 +148,7 @@ def as_metric(given: Any) -> Metric:
         name=metric_name(given),
         score=score,
         of=declared.of,
-        not_better="" if declared.more_is_better else _NOT_BETTER,
+        not_better="" if declared.more_is_better else ITS_FUNCTION,
         rule=str(declared.version),
         function=lasting_name(score, "a metric") if callable(given) else given,
     )

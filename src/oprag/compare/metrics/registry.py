@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "COSINE",
     "DEFAULT_METRICS",
+    "ITS_FUNCTION",
     "METRICS",
+    "NOT_BETTER",
     "Metric",
     "Scorable",
     "ScoredAnswer",
@@ -39,6 +41,12 @@ __all__ = [
 
 COSINE = "answer_cosine"
 """The metric that needs vectors."""
+
+NOT_BETTER = "not_better"
+"""Where results name the metrics of a user's own of which more is not better."""
+
+ITS_FUNCTION = "its function says so"
+"""Why more of a metric of a user's own is not better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,19 +209,27 @@ DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr"
 """The metrics of an experiment that names none; of retrieval `evidence_coverage`, which weighs what each chunk has."""
 
 
-def more_is_better(name: str) -> bool:
-    """Whether more of a metric is better, as it is of one that is not ours."""
-    return name not in METRICS or not METRICS[name].not_better
+def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
+    """Whether more of a metric is better.
+
+    Args:
+        name: Its name.
+        described: What results say about their experiment, which knows of metrics that are not ours.
+    """
+    if name in METRICS:
+        return not METRICS[name].not_better
+    told = (described or {}).get(NOT_BETTER)
+    return not (isinstance(told, list) and name in told)
 
 
-def check_better(name: str) -> None:
-    """Refuse a metric of which more is not better.
+def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
+    """Refuse a metric of which more is not better; see `more_is_better`.
 
     Raises:
         OptionError: It is one.
     """
-    if not more_is_better(name):
-        why = METRICS[name].not_better
+    if not more_is_better(name, described):
+        why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
         raise OptionError(f"more {name} is not better: {why}; name a metric of the answers", name)
 
 

@@ -116,7 +116,8 @@ class _DrillDown:
         return cells
 
     def _shown_metrics(self) -> list[str]:
-        scored = [name for name in self._results.metrics if more_is_better(name)]
+        described = self._results.matrix.described
+        scored = [name for name in self._results.metrics if more_is_better(name, described)]
         return sorted(scored, key=lambda name: name != self._metric)[:_METRICS]
 
     def _scores(self, question: QuestionRecord) -> dict[str, float]:

@@ -77,10 +77,10 @@ def write_report(
 
 def _metric_of(results: Results, wanted: str | None) -> str | None:
     """The metric of the charts, see `write_report`; None where nothing is scored."""
-    there = [name for name in results.metrics if more_is_better(name)]
+    there = [name for name in results.metrics if more_is_better(name, results.matrix.described)]
     if wanted is None:
         return next(iter(there), None)
-    check_better(wanted)
+    check_better(wanted, results.matrix.described)
     if wanted not in there:
         raise OptionError(
             f"no answer has a score of {describe(wanted)}; there are scores of {', '.join(there) or 'none'}", wanted

@@ -12,7 +12,7 @@ from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
 from oprag.compare.metrics.custom import as_metric, judge_metric, metric_name
 from oprag.compare.metrics.judge import Judge
-from oprag.compare.metrics.registry import COSINE, Metric, Scorable, scorable
+from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, required_function
@@ -222,7 +222,9 @@ class ResolvedExperiment:
     def described(self) -> dict[str, Any]:
         """What the results file says about the experiment."""
         experiment = self.experiment
+        not_better = [one.name for one in self.metrics if one.function and one.not_better]
         return {
+            **({NOT_BETTER: not_better} if not_better else {}),
             "grid": [dict(grid) for grid in experiment.grid],
             "data": {name: len(data_set.questions) for name, data_set in experiment.data.items()},
             "models": {name: model.identity for name, model in self.models.items()},
