@@ -1,3 +1,5 @@
+import hashlib
+import re
 from typing import Any
 
 import pytest
@@ -280,3 +282,26 @@ def test_likelihoods_are_planned(tmp_path):
     assert plan.calls == 12
     assert plan.models["likely"].output_tokens == 0
     assert plan.models["likely"].input_tokens > 0
+
+
+def chance(answer):
+    """A score that the order changes, by chance."""
+    return int(hashlib.sha256(answer.text.encode()).hexdigest()[:4], 16) / 0xFFFF
+
+
+def test_a_pilot_tells_how_small_a_difference_the_whole_set_can_show(tmp_path):
+    path = tmp_path / "results.db"
+    given = {"grid": {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank", "random"]}, "metrics": [chance]}
+    data = keepers(3, 10, words=600)
+    assert make_plan(experiment(RecordingModel(), data=data, **given), path).power == ()
+    assert run(experiment(RecordingModel(), data=data.sample(12), **given), path).complete
+    plan = make_plan(experiment(RecordingModel(), data=data, **given), path)
+    (sentence,) = plan.power
+    assert re.fullmatch(
+        r"chance by order: with 30 questions, differences of about 0\.\d+ or more can be seen "
+        r"\(from 12 questions with answers; 80 % power at 95 %, corrected for 2 comparisons\)",
+        sentence,
+    )
+    assert plan.describe().endswith(sentence)
+    # Nothing is left to plan for.
+    assert make_plan(experiment(RecordingModel(), data=data.sample(12), **given), path).power == ()

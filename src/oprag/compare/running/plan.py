@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
+from oprag.compare.analysis.matrix import matrix_of
+from oprag.compare.analysis.power import power_of
 from oprag.compare.data.data_set import fields_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, MeasuredSoFar, Spent
@@ -74,6 +76,8 @@ class Plan:
         unscored: Why a run is refused: no answer could be scored; None where some can.
         measured: How often the first answer of a cell is made to warm up, and how often each is measured; None where
             nothing is measured. Of what is measured nothing is shared.
+        power: How small a difference all questions together are likely to show, by data set; empty before there are
+            answers that tell.
     """
 
     cells: int
@@ -96,6 +100,7 @@ class Plan:
     other_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unscored: str | None = None
     measured: tuple[int, int] | None = None
+    power: tuple[str, ...] = ()
 
     @property
     def calls(self) -> int:
@@ -175,9 +180,13 @@ def make_plan(
                 asked = together(asked, _judged(resolved, file, costly))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
+        power: tuple[str, ...] = ()
         if file is not None and state.answered and not measure:
             with ResultsReader(file.path, experiment.name) as reader:
                 notes = dict(reader.notes())
+                if state.waiting:
+                    questions = Counter(one.data for one in resolved.question_records)
+                    power = tuple(power_of(matrix_of(reader), questions))
     alone = [part for one in planned for part in (one.asked, one.judged)]
     return Plan(
         cells=len(resolved.cells.cells),
@@ -207,6 +216,7 @@ def make_plan(
         other_fields=resolved.other_fields,
         unscored=resolved.unscored,
         measured=(warmup, repeats) if measure else None,
+        power=power,
     )
 
 
@@ -286,6 +296,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         spent = vars(plan.spent)
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
     yield from _scores(plan)
+    yield from plan.power
 
 
 def _answers(plan: Plan) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""What the questions of an experiment can show, as far as its answers tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import median
+
+import numpy as np
+
+from oprag.compare.analysis.effects import pool_pairs
+from oprag.compare.analysis.matrix import ResultMatrix
+from oprag.compare.analysis.settings import varying_axes
+from oprag.compare.metrics.registry import more_is_better
+from oprag.compare.stats.power import detectable_difference, power_text
+
+__all__ = ["power_of"]
+
+
+def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str]:
+    """A sentence for each data set whose answers tell how small a difference can be seen.
+
+    It is about the differences that a reader asks for first: in the first metric of which more is better, between
+    orders, or else between the values of the first axis that varies, pooled over all settings that are alike.
+
+    Args:
+        matrix: The results so far.
+        questions: How many questions of each data set will be asked.
+    """
+    axes = list(varying_axes(matrix.settings)[0])
+    named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
+    metric = next((name for name in named if more_is_better(name, matrix.described)), None)
+    axis = "order" if "order" in axes else next(iter(axes), None)
+    if metric is None or axis is None:
+        return
+    for data, asked in questions.items():
+        pooled = pool_pairs(matrix, metric, axis, data)
+        found = [
+            detectable_difference(one.apart, matrix.clusters, questions=asked, comparisons=len(pooled))
+            for one in pooled
+        ]
+        known = [difference for difference in found if difference is not None]
+        if known:
+            answered = max(int(np.sum(~np.isnan(one.apart))) for one in pooled)
+            text = power_text(median(known), questions=asked, known=answered, comparisons=len(pooled))
+            yield f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: {text}"
