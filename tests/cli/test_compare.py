@@ -307,6 +307,16 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
         assert float(cells[3]) == pytest.approx(taken["money"], rel=0.05)
 
 
+def test_the_questions_of_several_data_sets_are_counted_together(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = [1, 2]')
+    text = path.read_text(encoding="utf-8")
+    table = text[text.index("[data.book]") :].partition("\n\n")[0]
+    path.write_text(f"{text}\n\n{table.replace('data.book', 'data.other')}\nquestions = 2\n", encoding="utf-8")
+    shown = done(path).stdout
+    assert shown.startswith("evidence_coverage of 6 questions\n")
+    assert "fewer questions" not in shown
+
+
 @pytest.mark.parametrize(
     ("metric", "message"),
     [("inverted_pairs", "how chunks stand"), ("bleu", "--metric must be one that the experiment scores: token_f1")],

@@ -127,7 +127,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
         del columns[1]
     names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]
     out = console()
-    questions = max((setting.scores[metric].n for setting in results.settings if metric in setting.scores), default=0)
+    questions = sum(_most_of_data(results.settings, metric).values())
     told = f"{metric} of {questions:,} question{'' if questions == 1 else 's'}"
     if any(ours):
         axis, first = pairs[0].axis, safe(_value(pairs[0].baseline_value))
@@ -163,8 +163,10 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
         yield "No difference is shown (* would mark it), which does not show that there is none."
     if cost == "context_tokens":
         yield "Tokens are those of the context."
-    if (fewest := min((one.n for one in scored), default=0)) < max((one.n for one in scored), default=0):
-        yield f"Some means are over fewer questions, down to {fewest:,}; differences are over those that both have."
+    most = _most_of_data(results.settings, metric)
+    counts = [(setting.scores[metric].n, setting) for setting in results.settings if metric in setting.scores]
+    if fewer := [count for count, setting in counts if count < most[setting.values["data"]]]:
+        yield f"Some means are over fewer questions, down to {min(fewer):,}; differences are over those that both have."
     if any(setting.doubtful for setting in results.settings):
         yield f"! more than {MANY:.0%} of the answers are cut short or empty: the score says more about that."
     if any(one.low is not None and one.units < FEW_UNITS for one in scored):
@@ -358,6 +360,16 @@ def _print_table(out: Console, fixed: Sequence[_Column], columns: Sequence[_Colu
     for row in zip(*(column.cells for column in (*fixed, *columns)), strict=True):
         table.add_row(*row)
     out.print(table)
+
+
+def _most_of_data(settings: Sequence[SettingSummary], metric: str) -> dict[Any, int]:
+    """How many questions of each data set have a score, in the setting where they are most."""
+    most: dict[Any, int] = {}
+    for setting in settings:
+        if metric in setting.scores:
+            data = setting.values["data"]
+            most[data] = max(most.get(data, 0), setting.scores[metric].n)
+    return most
 
 
 def _most_questions(rows: Sequence[SettingSummary]) -> dict[tuple[str, Any], int]:
