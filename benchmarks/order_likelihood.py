@@ -121,7 +121,7 @@ def main() -> None:
     result = _result(
         part, COMMAND.format(options.part), Results.open(options.results, wanted.name), options.about_model
     )
-    begin, end = (f"<!-- {mark}{options.part} -->" for mark in ("", "/"))
+    begin, end = (f"<!-- {mark} {options.part} -->" for mark in ("begin", "end"))
     before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)
     _, there, after = rest.partition(end)
     if not there:
