@@ -38,7 +38,6 @@ __all__ = [
     "echo_json",
     "error_console",
     "exit_code",
-    "money",
     "plain_errors",
     "tell",
 ]
@@ -115,8 +114,3 @@ def echo_json(value: Any) -> None:
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not everything, indent=2)
     typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
-
-
-def money(amount: float) -> str:
-    """An amount in whatever currency, with two digits that say something."""
-    return f"{amount:,.2f}" if amount >= 0.1 or not amount else f"{amount:.2g}"

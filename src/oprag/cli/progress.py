@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oprag.cli.console import error_console, money
+from oprag.cli.console import error_console
+from oprag.compare.analysis.wording import money_text
 
 if TYPE_CHECKING:
     from oprag.compare.running import report as progress
@@ -104,7 +105,7 @@ class RunProgress:
         if now.failed:
             parts.append(f"{now.failed:,} failed")
         if self._priced:
-            parts.append(f"{money(now.spent.money)} spent")
+            parts.append(f"{money_text(now.spent.money)} spent")
         if now.spent.calls:
             parts += [f"{now.spent.calls:,} calls", f"{_short(now.spent.tokens)} tokens"]
         return ", ".join(parts)

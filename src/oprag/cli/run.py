@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, money, tell
+from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, tell
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
-    from oprag.compare.running.plan import Plan
+    from oprag.compare.analysis.wording import money_text
+from oprag.compare.running.plan import Plan
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.resolved import ResolvedExperiment
@@ -174,7 +175,7 @@ def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
 def _reasons(plan: Plan) -> Iterator[str]:
     cost = sum(model.money or 0.0 for model in plan.models.values())
     if cost > 0:
-        yield f"the calls of models cost about {money(cost)}"
+        yield f"the calls of models cost about {money_text(cost)}"
     wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in plan.limits:
         spent = getattr(plan.spent, name)

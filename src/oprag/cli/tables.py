@@ -11,13 +11,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from oprag.cli.console import console, money
+from oprag.cli.console import console
 from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import MANY, SettingSummary, faults, measured_how
 from oprag.compare.analysis.verdicts import Verdict
-from oprag.compare.analysis.wording import named
+from oprag.compare.analysis.wording import money_text, named
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS
@@ -122,7 +122,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     ]
     if any("money" in setting.per_answer for setting in results.settings):
         paid = [setting.cost("money") for setting in shown]
-        columns.append(_Column("money", ["–" if amount is None else money(amount) for amount in paid]))
+        columns.append(_Column("money", [money_text(amount) for amount in paid]))
     if not any(ours):
         del columns[1]
     names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]

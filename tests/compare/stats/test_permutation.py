@@ -56,3 +56,8 @@ def test_one_wrong_claim_in_twenty_families_that_have_nothing_to_claim():
     wrong = sum(bool((max_t_p_values(draw.normal(size=(25, 8)), 400, 0) < 0.05).any()) for _ in range(400))
     # 20 of them, give or take twice their standard error.
     assert 10 <= wrong <= 30
+
+
+def test_differences_near_the_smallest_float_are_as_those_of_any_size():
+    sums = np.random.default_rng(0).normal(size=(8, 3))
+    assert max_t_p_values(sums * 2.0**-1000).tolist() == max_t_p_values(sums).tolist()

@@ -48,6 +48,8 @@ def max_t_p_values(sums: FloatArray, resamples: int = RESAMPLES, seed: int = 0) 
         seed: The same seed gives the same p-values.
     """
     count, comparisons = sums.shape
+    # Powers of two change no digit, and the squares of what is very small would be 0.
+    sums = np.ldexp(sums, -np.frexp(np.abs(sums).max(axis=0))[1])
     # Signs do not change the squares, so that all comparisons are on one scale.
     scaled = sums / np.sqrt(np.sum(sums**2, axis=0))
     observed = np.abs(scaled.sum(axis=0))
