@@ -13,6 +13,7 @@ import pytest
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
 from oprag.compare.metrics.custom import RESERVED, check_metric_names
 from oprag.compare.metrics.registry import METRICS
+from oprag.compare.running.sendable import check_sendable
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
@@ -184,6 +185,11 @@ def test_a_function_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ExperimentError, match="metric 'score': 'nowhere:score': Python finds no such function"):
         run(experiment(metrics=["nowhere:score"]), tmp_path / "one.db")
     assert not (tmp_path / "one.db").exists()
+
+
+def test_a_function_that_other_processes_cannot_import_is_named():
+    with pytest.raises(ExperimentError, match="the metric 'function' cannot be sent to another process"):
+        check_sendable(experiment(metrics=["token_f1", named("function")]))
 
 
 @pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"more_is_better": "no"}, {"version": 0}])

@@ -144,6 +144,25 @@ def test_limits_hold_for_judges_of_what_is_measured(tmp_path):
         assert dict(served.calls) == {"reader": 3, "judge": 3}
 
 
+def test_faults_while_measuring_are_made_good_by_the_next_start(tmp_path):
+    path = tmp_path / "one.db"
+    options = {
+        "grid": {"k": [2, 3, 4], "chunk_size": 32, "method": "stuff", "model": "reader"},
+        "data": keepers(1, 3, words=200),
+        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+    }
+    with serving(faults=True) as served:
+        planned_calls = make_plan(judged(served, **options), path, measure=True, warmup=0, repeats=1).calls
+        for _ in range(4):
+            report = measure_cells(judged(served, **options), path, warmup=0, repeats=1)
+        assert report.complete
+        assert served.failed
+        assert served.total == planned_calls + served.failed == report.spent.calls
+    found = answers(path)
+    assert len(found) == 9
+    assert all("correct" in json.loads(scores) for *_, scores in found)
+
+
 def test_another_judge_asks_for_judgments_alone(tmp_path):
     path = tmp_path / "one.db"
     with serving() as served:

@@ -37,6 +37,9 @@ def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pi
     for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
         parts |= {f"the {noun} {name!r}": one for name, one in given.items()}
     parts |= {
+        f"the metric {name!r}": one for name, one in zip(experiment.metric_names, experiment.metrics, strict=True)
+    }
+    parts |= {
         "the score embedder": experiment.score_embedder,
         "count_tokens": experiment.count_tokens,
         "a prompt": experiment.prompts,
