@@ -64,7 +64,7 @@ def model(monkeypatch, tmp_path):
         model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(), api_keys=[]
     )
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
-    monkeypatch.setattr(local_model, "_model_file", lambda: tmp_path / "model.gguf")
+    monkeypatch.setattr(local_model, "local_model_file", lambda: tmp_path / "model.gguf")
     local_model._server.cache_clear()
     with _listening(model):
         yield model

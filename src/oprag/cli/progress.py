@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag.cli.console import error_console
-from oprag.compare.analysis.wording import money_text
 
 if TYPE_CHECKING:
     from oprag.compare.running import report as progress
@@ -100,6 +99,8 @@ class RunProgress:
         self._bar.update(self._bar.tasks[0].id, completed=now.done, total=now.total, description=self._text(now))
 
     def _text(self, now: progress.Progress) -> str:
+        from oprag.compare.analysis.wording import money_text
+
         parts = [] if now.stopping is None else [f"ending, {now.running:,} calls on their way"]
         parts += [f"{now.done:,}/{now.total:,} answers", f"{now.cells:,}/{now.all_cells:,} cells"]
         if now.failed:

@@ -16,8 +16,7 @@ from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
-    from oprag.compare.analysis.wording import money_text
-from oprag.compare.running.plan import Plan
+    from oprag.compare.running.plan import Plan
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.resolved import ResolvedExperiment
@@ -173,6 +172,8 @@ def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
 
 
 def _reasons(plan: Plan) -> Iterator[str]:
+    from oprag.compare.analysis.wording import money_text
+
     cost = sum(model.money or 0.0 for model in plan.models.values())
     if cost > 0:
         yield f"the calls of models cost about {money_text(cost)}"
