@@ -3,14 +3,7 @@
 import pytest
 import typer
 
-from oprag.cli.console import INTERRUPTED, money, plain_errors
-
-
-@pytest.mark.parametrize(
-    ("amount", "shown"), [(0.0, "0.00"), (1234.5, "1,234.50"), (0.25, "0.25"), (0.00432, "0.0043"), (0.1, "0.10")]
-)
-def test_small_amounts_of_money_are_no_nothing(amount, shown):
-    assert money(amount) == shown
+from oprag.cli.console import INTERRUPTED, plain_errors
 
 
 def read_line(error):

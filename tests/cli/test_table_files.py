@@ -27,7 +27,7 @@ def test_a_row_for_each_setting(tmp_path):
     assert compare(path, "--csv", tmp_path / "t.csv", "--answers").exit_code == 0
     result = compare(path, "--csv", tmp_path / "t.csv", "--json")
     assert result.exit_code == 0, result.output
-    cells = json.loads(result.stdout)["cells"]
+    cells = json.loads(result.stdout)["settings"]
     assert f"CSV: {tmp_path / 't.csv'}" in result.stderr
     assert [(row["order"], int(row["k"]), float(row["evidence_coverage"])) for row in read_csv(tmp_path / "t.csv")] == [
         (cell["values"]["order"], cell["values"]["k"], cell["scores"]["evidence_coverage"]["mean"]) for cell in cells
