@@ -403,7 +403,7 @@ def reason(error: Exception) -> str:
     """The first line of what an error of another package says."""
     if callable(details := getattr(error, "errors", None)):
         # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
-        return "; ".join(detail["msg"] for detail in details())
+        return "; ".join(": ".join([*map(str, detail["loc"][:1]), detail["msg"]]) for detail in details())
     # Some of LangChain's messages go on with pages of links.
     first = error_text(error).strip().partition("\n")[0]
     return first or type(error).__name__

@@ -131,8 +131,13 @@ def test_waiting_can_be_ended(server):
     server.faults = [Fault(429, {"Retry-After": "50"})]
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
-    completion = by_name(server, stop=stop).complete(PROMPT)
-    assert getattr(completion.error, "status_code", None) == 429
+    model = ModelSpec("openai:chat-3", base_url=server.address).open(stop)
+    assert getattr(model.complete(PROMPT).error, "status_code", None) == 429
+
+
+def test_a_setting_of_a_wrong_type_is_named(server):
+    with pytest.raises(ExperimentError, match="cannot use the model 'openai:chat-3': stop: Input should be a valid"):
+        by_name(server, stop=3)
 
 
 class TestIdentity:
