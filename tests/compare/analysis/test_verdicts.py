@@ -124,8 +124,7 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
     told = cost_verdict(without, curves, spent)
     assert told.answer == "103 to 1,003 tokens an answer"
     assert told.text == (
-        "103 at k=1, 1,003 at k=10. For money, add the price of m to the experiment ([prices.m]). "
-        "26,400 tokens spent in all runs, in 48 calls."
+        "103 at k=1, 1,003 at k=10. The experiment has no price for m. 26,400 tokens spent in all runs, in 48 calls."
     )
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
     told = cost_verdict(priced, priced.curves("k"), Spent(48, 26_400, 1.25))

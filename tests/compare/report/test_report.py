@@ -22,13 +22,15 @@ from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.usage import describe_cores
 from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report import write_report
 from oprag.compare.results import Results
+from oprag.compare.running.engine import Engine
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError, OptionError, ResultsFileError
+from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.compare.report.grids import full_experiment, ran, reader
-from tests.compare.report.parsed import page_of
+from tests.compare.report.parsed import Node, page_of
 
 ALL = [
     *("overview", "settings", "differences", "length", "cost", "thresholds", "pivots", "compression", "whole"),
@@ -315,6 +317,7 @@ def test_without_the_data_places_are_shown_and_why(results, tmp_path):
     page = page_of(write_report(results, tmp_path / "r.html"))
     section = page.section("questions")
     assert section.by_class("texts") == []
+    assert section.all("a") == []  # which would lead nowhere
     assert "The results file holds no document text" in section.text
     assert re.search(r"characters [\d,]+–[\d,]+ rank 0", section.text)
 
@@ -331,6 +334,102 @@ def test_a_document_that_has_changed_is_not_taken_for_the_one_that_was_read(resu
     )
     assert "Of 5 of 10 questions the texts are shown" in page.section("questions").text
     assert len(page.section("questions").by_class("texts")) == 5
+
+
+def prompts_in(page):
+    """The names and calls of the two contexts of each question that has prompts; the parts of a call by their role."""
+    found = []
+    for one in page.section("questions").all("details"):
+        if one.all("summary")[0].text.startswith("Prompts of these contexts"):
+            (sides,) = one.by_class("sides")
+            columns = [child for child in sides.children if isinstance(child, Node)]
+            found.append(
+                [
+                    (
+                        column.all("h4")[0].text,
+                        [
+                            dict(
+                                zip((dt.text for dt in call.all("dt")), (dd.raw for dd in call.all("dd")), strict=True)
+                            )
+                            for call in column.by_class("call")
+                        ],
+                    )
+                    for column in columns
+                ]
+            )
+    return found
+
+
+def test_prompts_of_two_contexts_are_side_by_side_with_their_replies(results, page):
+    questions = [one for one in page.section("questions").all("details") if "id" in one.attributes]
+    found = prompts_in(page)
+    assert len(found) == len(questions) == 10
+    for shown, question in zip(found, questions, strict=True):
+        asked = question.all("summary")[0].all("span")[0].text
+        answers = {row[0]: row[1] for row in question.all("table")[0].rows()}
+        assert [name for name, _ in shown] == [one.text for one in question.by_class("sides")[0].all("h4")]
+        for name, (call,) in shown:
+            assert (call["call"], call["reply"]) == ("answer", answers[name])
+            assert asked in call["user"]
+        # The same chunks in another order.
+        assert shown[0][1][0]["user"] != shown[1][1][0]["user"]
+
+
+def test_prompts_are_shown_where_experiment_and_documents_are_as_they_were(results, tmp_path):
+    model = RecordingModel(reader)
+    wanted = full_experiment()
+    data = keepers(documents=2, questions=5)
+    changed = replace(data, documents={**data.documents, "book 1": f"{data.documents['book 1']} "})
+    others = wanted.replace(data={"keepers": changed}, models={"m": ModelSpec(model, "model")})
+    assert len(prompts_in(page_of(write_report(results, tmp_path / "r.html", documents=others)))) == 5
+    assert model.calls == []
+    # Other prompts make other answers.
+    others = wanted.replace(prompts=replace(wanted.prompts, instruction="Be brief."))
+    assert prompts_in(page_of(write_report(results, tmp_path / "r.html", documents=others))) == []
+    assert prompts_in(page_of(write_report(results, tmp_path / "r.html", documents=dict(wanted.data)))) == []
+
+
+def test_prompts_that_cannot_be_made_are_left_out_and_the_report_says_why(results, tmp_path, monkeypatch):
+    def missing(*_):
+        raise MissingExtraError("A store", "chroma")
+
+    monkeypatch.setattr(Engine, "run", missing)
+    page = page_of(write_report(results, tmp_path / "r.html", documents=full_experiment()))
+    assert "Prompts are not shown: A store needs" in page.section("questions").text
+    assert prompts_in(page) == []
+
+
+def test_prompts_take_no_more_than_their_room(tmp_path, monkeypatch):
+    grid = {"k": 80, "chunk_size": 32, "order": ["source", "rank"], "method": "refine", "passage_tokens": 60}
+    long = experiment(RecordingModel(reader), grid=grid, data=keepers(questions=5, words=3_000))
+    path = ran(long, tmp_path / "r.db")
+    first = write_report(path, tmp_path / "whole.html", documents=long)
+    assert re.search(r"\d+ calls more", page_of(first).section("questions").text)
+    whole = first.stat().st_size
+    for share in (0.9, 0.8, 0.7):
+        monkeypatch.setattr("oprag.compare.report.write._LARGEST", int(share * whole))
+        page = write_report(path, tmp_path / "r.html", documents=long)
+        assert page.stat().st_size < share * whole
+    assert re.search(r"\[… [\d,]+ characters …\]", page.read_text())
+    monkeypatch.setattr("oprag.compare.report.write._LARGEST", 0)
+    section = page_of(write_report(path, tmp_path / "r.html", documents=long)).section("questions")
+    assert "Prompts are not shown: there are too many answers" in section.text
+
+
+def test_the_reply_of_a_judge_is_beside_its_score(tmp_path):
+    judge = RecordingModel(lambda text: "It says\n<b>so</b>.\nGRADE: P")
+    wanted = experiment(
+        models={"m": ModelSpec(RecordingModel(reader), "m"), "judge": ModelSpec(judge, "judge")},
+        grid={"k": [2, 4], "chunk_size": 16, "model": "m"},
+        metrics=["token_f1", "correct"],
+        judges={"correct": {"model": "judge"}},
+    )
+    page = page_of(write_report(ran(wanted, tmp_path / "r.db"), tmp_path / "r.html", documents=wanted))
+    for table in page.section("questions").all("table"):
+        _, *answers = table.rows()
+        assert len(answers) == 2
+        assert all(row[1].endswith("correct 0.500: It says <b>so</b>. GRADE: P") for row in answers)
+    assert prompts_in(page)
 
 
 def test_everyone_can_read_it(page):

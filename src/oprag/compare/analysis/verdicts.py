@@ -230,6 +230,6 @@ def cost_verdict(results: Results, curves: Sequence[Curve], spent: Spent | None 
     answer = f"{low} to {high}" if low != high else low
     parts = [f"{low} at {least}, {high} at {most}."] if low != high else []
     if lacking:
-        parts.append(f"For money, add the price of {listed(lacking)} to the experiment ([prices.{lacking[0]}]).")
+        parts.append(f"The experiment has no price for {listed(lacking)}.")
     text = " ".join([*parts, total]).strip()
     return Verdict(question=COST, answer=f"{answer} tokens an answer" if lacking else f"{answer} an answer", text=text)

@@ -154,6 +154,16 @@ class ResultsReader:
             more = max(0, (length or 0) - most)
             yield AnswerText(cell, question, text or "", more, failed, _texts(notes), route, context)
 
+    def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
+        """The place of the cell, that of the question, the name of a judge and so many characters of its reply."""
+        columns = "substr(calls.step, 8), substr(replies.text, 1, :longest)"
+        rest = (
+            "JOIN calls ON calls.answer = answers.id AND calls.step LIKE 'metric:%' "
+            "JOIN replies ON replies.key = calls.reply"
+        )
+        rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
+        return rows
+
     def measurements(self) -> list[Measurement]:
         """What was measured of these cells and questions, in the sequence in which it was."""
         rows = self._connection.execute(

@@ -90,7 +90,7 @@ def chunk_map(
     against = sum(one[0] > other[0] for one, other in pairwise(spans))
     label = (
         f"{len(spans)} kept chunks along {line.length:,} characters, in the order in which they are read: "
-        f"{against} times the next chunk stands before the last one in the documents"
+        f"{against} times the next chunk is before the last one in the documents"
     )
     return ChunkMap(_strip(spans, scale), _strip(left_out, scale), "".join(gold), "".join(order), label)
 

@@ -15,14 +15,15 @@ from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.text_table import shortened
 
-__all__ = ["LONGEST_NAME", "NOT_GIVEN", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
+__all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
 
-NOT_GIVEN = (
+_NOT_GIVEN = (
     "The results file holds no document text, and the data was not given to the report: chunks are shown by their "
     "places. `oprag report --experiment FILE.toml` shows their texts."
 )
 LONGEST_NAME = 200
 """Maximum number of characters of the name of a document or a question; it is beside every chunk."""
+_EXCERPT = 70  # characters of a chunk beside its place
 # Options that only rearrange what is kept.
 _ORDERS = ("order", "source_ranking")
 
@@ -35,11 +36,13 @@ class Texts:
         data: The data sets by their names; empty without texts.
         questions: The keys of the questions whose documents are the same now as when they were asked.
         lacking: Why texts are not there; empty where all are.
+        experiment: The experiment, if it is known: prompts can then be shown.
     """
 
     data: Mapping[str, DataSet] = field(default_factory=dict, repr=False)
     questions: frozenset[str] = frozenset()
-    lacking: str = NOT_GIVEN
+    lacking: str = _NOT_GIVEN
+    experiment: Experiment | None = field(default=None, repr=False)
 
     def document(self, question: str, data: str, name: str) -> str | Sequence[str] | None:
         """The text of a document of a question (by its key), or its pages; None where it is not there."""
@@ -67,7 +70,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[s
             f"Of {len(questions):,} of {len(asked):,} questions the texts are shown. The documents of the others are "
             "not in the data that was given, or have changed since they were asked about."
         )
-    return Texts(experiment.data, questions, lacking)
+    return Texts(experiment.data, questions, lacking, experiment if experiment is given else None)
 
 
 class CellName(NamedTuple):
@@ -79,18 +82,19 @@ class CellName(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How many chunks of each context are shown, and how many characters of a chunk below and beside it."""
+    """How much of a question is shown: chunks of each context, else characters."""
 
+    answer: int
     chunks: int
-    text: int
-    excerpt: int = 70
+    chunk: int
+    prompts: int  # of each context
 
 
 class Side(NamedTuple):
     """A context as it is shown."""
 
     name: str
-    told: str
+    summary: str
     map: str
     chunks: Sequence[Mapping[str, Any]]
     more: int
@@ -161,10 +165,10 @@ def sides_of(
         chunks = [
             {
                 "anchor": f"q{number}-{index}-{row}",
-                "place": _told(places[row], several=len(question.documents) > 1),
+                "place": _place(places[row], several=len(question.documents) > 1),
                 "figures": f"rank {rank}" + ("" if cosine is None else f", cosine {cosine:.2f}"),
                 "gold": _is_gold(line, places[row], question),
-                "excerpt": _excerpt(_text(question, places[row], texts), limits.excerpt),
+                "excerpt": _excerpt(_text(question, places[row], texts), _EXCERPT),
             }
             for row, rank, cosine in context.kept[: limits.chunks]
             if row in places
@@ -174,18 +178,18 @@ def sides_of(
         parts += [] if score is None else [f"score {score:.3f}"]
         more = len(rows) - len(chunks)
         sides.append(Side(cell.name, ", ".join(parts), render("map.html", map=picture), chunks, more))
-    told: list[Mapping[str, Any]] = [
+    chunk_texts: list[Mapping[str, Any]] = [
         {
             "anchor": f"q{number}-{index}-{row}",
-            "place": _told(place, several=len(question.documents) > 1),
-            "text": _excerpt(text, limits.text, lines=True),
+            "place": _place(place, several=len(question.documents) > 1),
+            "text": _excerpt(text, limits.chunk, lines=True),
         }
         for (index, row), place in sorted(
             shown.items(), key=lambda one: (one[1].document, one[1].page or 0, *one[1][2:])
         )
-        if limits.text and (text := _text(question, place, texts))
+        if limits.chunk and (text := _text(question, place, texts))
     ]
-    return sides, told
+    return sides, chunk_texts
 
 
 def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
@@ -218,7 +222,7 @@ def _excerpt(text: str, longest: int, *, lines: bool = False) -> str:
     return text if len(text) <= longest else f"{text[: max(0, longest - 1)]}…"
 
 
-def _told(place: Piece, *, several: bool) -> str:
+def _place(place: Piece, *, several: bool) -> str:
     where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"

@@ -1,11 +1,14 @@
-"""The page: what sections are made of, templates that escape whatever they are given, and what a browser may load."""
+"""The page: what sections are made of, templates that escape their values, and what a browser may load.
+
+Pictures and bodies of sections are made here of values that are escaped already, so templates mark them as safe.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -171,12 +174,12 @@ def clean(value: Any) -> Any:
 
 
 def check_installed() -> None:
-    """Refuse to begin what cannot be written, since the extra `compare` is not installed."""
+    """Refuse where the extra `compare` is not installed."""
     _environment()
 
 
 def render(template: str, **values: Any) -> str:
-    """A template with these values, each of them escaped; what comes back is not escaped again."""
+    """A template with these values, each of them escaped; the result is not escaped again."""
     from markupsafe import Markup
 
     environment = _environment()
@@ -207,22 +210,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # What was made here, of values that are escaped already.
-    drawn: Callable[[str], str] = Markup
-    environment.filters["drawn"] = drawn
-    environment.filters["told"] = lambda text: drawn(_COMMAND.sub(r"<code>\1</code>", str(escape(clean(text)))))
+    environment.filters["commands"] = lambda text: Markup(  # noqa: S704 - of an escaped text
+        _COMMAND.sub(r"<code>\1</code>", str(escape(clean(text))))
+    )
     # Long names of options and metrics may break after an underscore.
-    environment.filters["broken"] = lambda text: Markup("_<wbr>").join(map(escape, clean(text).split("_")))
+    environment.filters["breakable"] = lambda text: Markup("_<wbr>").join(map(escape, clean(text).split("_")))
     return environment
 
 
 def _source(name: str) -> str:
-    """A file beside the templates, as it is."""
     from importlib.resources import files
 
     return (files("oprag.compare.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """What names an inline style or script that is allowed."""
+    """The source of an inline style or script in a policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

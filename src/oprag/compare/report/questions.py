@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from math import isnan
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
+from oprag.compare.running.prompts import PromptReader, ShownPrompt
+from oprag.errors import ExperimentError, MissingExtraError
 from oprag.text_table import shortened
 
 __all__ = ["section"]
@@ -22,6 +25,9 @@ _METRICS = 3
 _ROW = 150  # bytes of a row of answers without the answer, about
 _CHUNK = 330  # bytes of a chunk in a context without its text, about
 _EVIDENCE, _ABOUT, _LONGEST = 6, 10, 4_000
+_LONGEST_JUDGEMENT = 300
+# Characters of the prompts of a context, and of one call: with fewer, nothing can be made of them.
+_MOST_PROMPTS, _FEWEST_PROMPTS, _CALL = 12_000, 400, 600
 
 
 def section(results: Results, metric: str | None, texts: Texts, size: int) -> Section | None:
@@ -29,19 +35,24 @@ def section(results: Results, metric: str | None, texts: Texts, size: int) -> Se
     answers = sum(setting.answered + setting.failed for setting in results.settings)
     if not answers:
         return None
-    with ResultsReader(results.path, results.experiment) as reader:
-        drill = _DrillDown(results, metric, texts, reader=reader, size=size, answers=answers)
+    with ExitStack() as stack:
+        reader = stack.enter_context(ResultsReader(results.path, results.experiment))
+        given = texts.experiment
+        prompts = None if given is None else stack.enter_context(PromptReader(given, results.path))
+        drill = _DrillDown(results, metric, texts, reader=reader, prompts=prompts, size=size, answers=answers)
         bodies = drill.bodies()
     total = len(drill.questions)
     parts: list[Part] = [
         Text(
-            "Those come first whose answers differ most in score. Where there are, the two contexts differ in the "
-            "order alone. In a chunk map the strip at the top is the whole of the documents, with what was kept; "
-            "below it is the gold evidence, and below that a line for each chunk in the order in which it is read."
+            "Questions whose answers differ most in score come first. Where possible, the two contexts differ in order "
+            "alone. In a chunk map the strip at the top shows the documents with the kept chunks; below it are the "
+            "gold evidence, and a line for each chunk in the order in which they are read."
         )
     ]
     if texts.lacking:
         parts.append(Text(texts.lacking, quiet=True))
+    if drill.lacking:
+        parts.append(Text(drill.lacking, quiet=True))
     if len(bodies) < total:
         parts.append(
             Text(
@@ -56,6 +67,7 @@ class _Row(NamedTuple):
     name: str
     answer: str
     note: str
+    judged: Sequence[str]
     scores: Sequence[str]
     tokens: str
 
@@ -64,24 +76,34 @@ class _DrillDown:
     """The questions, each as much of it as there is room for."""
 
     def __init__(
-        self, results: Results, metric: str | None, texts: Texts, *, reader: ResultsReader, size: int, answers: int
+        self,
+        results: Results,
+        metric: str | None,
+        texts: Texts,
+        *,
+        reader: ResultsReader,
+        prompts: PromptReader | None,
+        size: int,
+        answers: int,
     ) -> None:
         self._results = results
         self._metric = metric
         self._texts = texts
         self._reader = reader
+        self._prompts = prompts
         self._size = size
         self.questions = reader.questions
-        # Answers before chunks: first the room for rows, then that for their texts.
-        room = size / max(1, len(self.questions))
-        rows = answers / max(1, len(self.questions))
-        self._cut = int(min(2_000, max(80, (0.7 * room / max(1, rows)) - _ROW)))
-        left = max(0.0, 0.95 * room - rows * (_ROW + min(self._cut, 160)))
-        chunks = int(min(40, max(3, left / 2 / (2 * _CHUNK))))
-        self._limits = Limits(chunks, int(min(1_500, max(0.0, left / 2 / (2 * chunks)))))
+        self._judged: dict[tuple[int, int], list[tuple[str, str]]] = {}
+        for cell, question, name, reply in reader.judgements(_LONGEST_JUDGEMENT):
+            self._judged.setdefault((cell, question), []).append((name, " ".join(reply.split())))
+        judged = sum(len(name) + len(reply) + 40 for some in self._judged.values() for name, reply in some)
+        self._limits = _limits(max(0, size - judged), len(self.questions), answers, with_prompts=prompts is not None)
+        self.lacking = ""
+        if prompts is not None and self._limits.prompts < _FEWEST_PROMPTS:
+            self._stop_prompts("there are too many answers for a page that opens quickly")
         keys = [cell.key for cell in reader.cells]
         self._answers: dict[str, dict[str, AnswerText]] = {question.key: {} for question in self.questions}
-        for answer in reader.answer_texts(self._cut):
+        for answer in reader.answer_texts(self._limits.answer):
             self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
         self._metrics = self._shown_metrics()
         matrix = self._matrix = results.matrix
@@ -122,12 +144,10 @@ class _DrillDown:
 
     def _scores(self, question: QuestionRecord) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""
-        metric = self._metric
-        found = {cell: self._value(metric or "", cell, question) for cell in self._rows}
-        return {cell: score for cell, score in found.items() if score is not None}
+        found = {cell: self._value(self._metric or "", cell, question) for cell in self._rows}
+        return {cell: value for cell, value in found.items() if value is not None}
 
     def _value(self, name: str, cell: str, question: QuestionRecord) -> float | None:
-        """The score or the cost of an answer."""
         if name not in self._matrix.values:
             return None
         value = float(self._matrix.values[name][self._rows[cell], self._columns[question.key]])
@@ -142,7 +162,11 @@ class _DrillDown:
         # Without a model, the tokens of the context.
         called = self._value("calls", cell.key, question)
         tokens = self._value("tokens" if called else "context_tokens", cell.key, question) or 0.0
-        return _Row(cell.name, text, "; ".join(notes), scores, "–" if answer.error else f"{tokens:,.0f}")
+        judged = [
+            f"{name} {score(self._value(name, cell.key, question))}: {reply}"
+            for name, reply in self._judged.get((answer.cell, answer.question), ())
+        ]
+        return _Row(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
 
     def _spread(self, question: QuestionRecord) -> float:
         scores = self._scores(question).values()
@@ -153,26 +177,77 @@ class _DrillDown:
         cells = [cell for cell in self._cells if cell.key in answers]
         pair = [(cell, answers[cell.key], scores.get(cell.key)) for cell in chosen(cells, answers, scores)]
         sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
+        prompts = [(cell.name, [*self._calls(cell, question)]) for cell, _, _ in pair]
         shown = {
             "text": _cut(question.question),
-            "told": _told(question, scores, self._metric),
+            "summary": _summary(question, scores, self._metric),
             "about": _about(question),
-            "cut": self._cut if any(answer.more for answer in answers.values()) else 0,
+            "cut": self._limits.answer if any(answer.more for answer in answers.values()) else 0,
             "metrics": self._metrics,
             "rows": [self._row(cell, question, answers[cell.key]) for cell in cells],
             "sides": sides,
             "texts": texts,
+            "prompts": prompts if any(calls for _, calls in prompts) else [],
         }
         return render("question.html", number=number, question=shown)
 
+    def _calls(self, cell: CellName, question: QuestionRecord) -> Iterator[Mapping[str, Any]]:
+        """The prompts of an answer with their replies, cut to the room that there is."""
+        if self._prompts is None:
+            return
+        try:
+            calls = self._prompts.at(cell.key, question.key)
+        except (ExperimentError, MissingExtraError) as error:
+            self._stop_prompts(str(error))
+            return
+        most = max(1, self._limits.prompts // _CALL)
+        room = self._limits.prompts // max(1, min(len(calls), most))
+        for call in calls[:most]:
+            yield _call(call, room)
+        if len(calls) > most:
+            yield {"step": f"{counted(len(calls) - most, 'call')} more", "messages": (), "reply": ""}
 
-def _told(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
-    told = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
+    def _stop_prompts(self, why: str) -> None:
+        self._prompts = None
+        self.lacking = f"Prompts are not shown: {why}. `prompts_of` of `oprag.compare` shows those of an answer."
+
+
+def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> Limits:
+    """How much is shown of each question, given the room for all of them.
+
+    Answers before chunks: first the room for rows, then that for their texts, and for prompts.
+    """
+    room = size / max(1, questions)
+    rows = answers / max(1, questions)
+    cut = int(min(2_000, max(80, (0.7 * room / max(1, rows)) - _ROW)))
+    left = max(0.0, 0.95 * room - rows * (_ROW + min(cut, 160)))
+    side = left / 2 / (3 if with_prompts else 2)
+    chunks = int(min(40, max(3, side / _CHUNK)))
+    return Limits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MOST_PROMPTS, side)))
+
+
+def _call(call: ShownPrompt, room: int) -> Mapping[str, Any]:
+    reply = _without_middle(call.reply, room // 4)
+    each = (room - len(reply)) // max(1, len(call.messages))
+    messages = [(message.role, _without_middle(message.content, each)) for message in call.messages]
+    return {"step": call.step, "messages": messages, "reply": reply}
+
+
+def _without_middle(text: str, longest: int) -> str:
+    """A text without its middle: a prompt has the question at its end."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} [… {len(text) - 2 * half:,} characters …] {text[-half:]}"
+
+
+def _summary(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
+    name = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
     if not scores or metric is None:
-        return told
+        return name
     low, high = min(scores.values()), max(scores.values())
     ends = score(low) if low == high else f"{score(low)} to {score(high)}"
-    return f"{told}: {metric} {ends}"
+    return f"{name}: {metric} {ends}"
 
 
 def _about(question: QuestionRecord) -> list[tuple[str, str]]:
@@ -180,13 +255,12 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
     if question.answers:
         about.append(("Gold answers" if len(question.answers) > 1 else "Gold answer", "\n".join(question.answers)))
     if question.choices:
-        marks = zip(ascii_uppercase, question.choices, strict=False)
-        right = question.right_choice
-        told = [
-            f"{letter}. {choice}{' (right)' if number == right else ''}"
-            for number, (letter, choice) in enumerate(marks)
+        letters = zip(ascii_uppercase, question.choices, strict=False)
+        choices = [
+            f"{letter}. {choice}{' (right)' if number == question.right_choice else ''}"
+            for number, (letter, choice) in enumerate(letters)
         ]
-        about.append(("Choices", "\n".join(told)))
+        about.append(("Choices", "\n".join(choices)))
     about.append(("Documents", "\n".join(question.documents)))
     if question.evidence:
         places = [f"{name}, characters {start:,}–{end:,}" for name, start, end in question.evidence]

@@ -21,18 +21,18 @@ _NOTES = 20
 
 def section(results: Results) -> Section:
     """How it was run."""
-    return Section("run", "How it was run", [*_parts(results)])
+    with ResultsReader(results.path, results.experiment) as reader:
+        return Section("run", "How it was run", [*_parts(results, reader)])
 
 
-def _parts(results: Results) -> Iterator[Part]:
-    described = results.matrix.described
+def _parts(results: Results, reader: ResultsReader) -> Iterator[Part]:
     yield Table(
         "The experiment",
         ("What", "Value"),
-        [(name, value) for name, value in _about(results, described) if value],
+        [(name, value) for name, value in _about(results, reader) if value],
         words=(1,),
     )
-    grids = described.get("grid", ())
+    grids = results.matrix.described.get("grid", ())
     for number, grid in enumerate(grids, 1):
         yield Table(
             "The grid" if len(grids) == 1 else f"Grid {number} of {len(grids)}",
@@ -40,12 +40,13 @@ def _parts(results: Results) -> Iterator[Part]:
             [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
             words=(1,),
         )
-    yield from _missing(results)
-    yield from _spending(results)
-    yield from _runs(results)
+    yield from _missing(results, reader)
+    yield from _spending(reader)
+    yield from _runs(reader)
 
 
-def _about(results: Results, described: Any) -> Iterator[tuple[str, str]]:
+def _about(results: Results, reader: ResultsReader) -> Iterator[tuple[str, str]]:
+    described = results.matrix.described
     table = results.settings
     yield "Experiment", results.experiment
     yield "Results file", results.path.name
@@ -64,8 +65,7 @@ def _about(results: Results, described: Any) -> Iterator[tuple[str, str]]:
         if name not in ("data", "embedder", "model")
     }
     yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
-    with ResultsReader(results.path, results.experiment) as reader:
-        spent = reader.spent()
+    spent = reader.spent()
     cost = f", {money_text(spent.money)} in the currency of the prices" if spent.money else ""
     yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
 
@@ -85,7 +85,7 @@ def _listed(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]
 
 
-def _missing(results: Results) -> Iterator[Part]:
+def _missing(results: Results, reader: ResultsReader) -> Iterator[Part]:
     failed = sum(row.failed for row in results.settings)
     left = sum(row.left for row in results.settings)
     if not failed and not left:
@@ -105,8 +105,7 @@ def _missing(results: Results) -> Iterator[Part]:
         told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
     yield Points(told)
     if failed:
-        with ResultsReader(results.path, results.experiment) as reader:
-            rows = [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]
+        rows = [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]
         yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
     yield from _notes(results)
 
@@ -120,21 +119,18 @@ def _notes(results: Results) -> Iterator[Part]:
         yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
 
 
-def _spending(results: Results) -> Iterator[Part]:
+def _spending(reader: ResultsReader) -> Iterator[Part]:
     """What each model took for answers and for each metric that asks one, where there are several."""
-    with ResultsReader(results.path, results.experiment) as reader:
-        spending = reader.spending()
     rows = [
         (model, purpose, f"{spent.calls:,}", amount(spent.tokens), money_text(spent.money) if spent.money else "–")
-        for (model, purpose), spent in spending.items()
+        for (model, purpose), spent in reader.spending().items()
     ]
     if len(rows) > 1:
         yield Table("Spent in all runs", ("Model", "For", "Calls", "Tokens", "Money"), rows, names=2)
 
 
-def _runs(results: Results) -> Iterator[Part]:
-    with ResultsReader(results.path, results.experiment) as reader:
-        rows = reader.runs()
+def _runs(reader: ResultsReader) -> Iterator[Part]:
+    rows = reader.runs()
     shown: list[tuple[str, ...]] = []
     for number, run in enumerate(rows[:_RUNS]):
         same = number and run.versions == rows[number - 1].versions

@@ -22,7 +22,7 @@ __all__ = ["REPORT", "write_report"]
 _LARGEST = 4_800_000  # bytes of a report, about
 
 REPORT = FileKind("an HTML file", lambda path: begins_with(path, b"<!doctype html"))
-"""What a report is."""
+"""What a report may replace."""
 
 
 def write_report(
@@ -36,19 +36,18 @@ def write_report(
 ) -> Path:
     """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
 
-    A section without anything to show is left out. What a question, a document, a model or an error says is shown
-    as text, whatever is in it. The file stays under five megabytes: what does not fit is counted, and in the results
-    file.
+    A section without anything to show is left out. Questions, documents, replies and errors are shown as text,
+    whatever they contain. The file stays under five megabytes; what does not fit is counted.
 
     Args:
         results_path: The results file; it is read only.
-        output_path: The HTML file; one that is there is replaced when the new one is whole.
+        output_path: The HTML file; an earlier one is replaced when the new one is whole.
         experiment: The name of the experiment; not needed where the file has one alone.
-        metric: The metric of the charts and of the differences; by default the first that the experiment names, that
-            there are scores of, and more of which is better.
+        metric: The metric of the charts and of the differences; by default the first of the experiment that has scores
+            and more of which is better.
         documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
-            without them chunks are shown by their places.
-        watch: Told how many steps are done, and how many there are.
+            without them chunks are shown by their places. With the experiment prompts are shown as well.
+        watch: Called with the number of steps that are done, and that of all steps.
 
     Returns:
         The path of the HTML file.
@@ -57,7 +56,7 @@ def write_report(
         ExperimentError: There is no such experiment in the file, or several where none is named.
         ResultsFileError: There is no such file, or it is damaged or another one.
         OptionError: There are no scores of the metric, or the HTML file cannot be written, is one that is read, or
-            stands for a file that is no HTML.
+            exists and is not HTML.
         MissingExtraError: The extra `compare` is not installed.
     """
     check_installed()
@@ -76,7 +75,7 @@ def write_report(
 
 
 def _metric_of(results: Results, wanted: str | None) -> str | None:
-    """The metric of the charts, see `write_report`; None where nothing is scored."""
+    """The metric of the charts, as `write_report` says; None where nothing is scored."""
     there = [name for name in results.metrics if more_is_better(name, results.matrix.described)]
     if wanted is None:
         return next(iter(there), None)
@@ -91,7 +90,7 @@ def _metric_of(results: Results, wanted: str | None) -> str | None:
 def _sections(
     results: Results, metric: str | None, texts: Texts, watch: Callable[[int, int], None]
 ) -> Iterator[Section]:
-    """What there is to show, in its sequence; the questions have the room that the others leave."""
+    """The sections, in the sequence of the page; the questions get the room that the others leave."""
     parts = (
         overview.section,
         settings.section,

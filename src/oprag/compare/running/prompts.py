@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
@@ -23,7 +25,7 @@ from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.methods.model_calls import Message
 
-__all__ = ["ShownPrompt", "prompts_of"]
+__all__ = ["PromptReader", "ShownPrompt", "prompts_of"]
 
 
 class ShownPrompt(NamedTuple):
@@ -67,36 +69,70 @@ def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: s
         check_axis(name)
     if not Path(path).is_file():  # to open it would make it
         raise ResultsFileError(f"there is no results file {path}", path)
-    with closing(ResultsFile(path)) as file:
-        resolved = ResolvedExperiment(experiment, identities=file.identities())
-        item = _item(resolved, question, values)
-        outcome = _replayed(resolved, MemoryCache(file), item)
+    with PromptReader(experiment, path) as reader:
+        outcome = reader.replayed(reader.item(question, values))
     if outcome is None or outcome.answer is None:
         why = "some of its replies are not there" if outcome is None else str(outcome.error)
         raise ResultsFileError(
             f"{path} has no answer to {question!r} that was made of these documents, with these prompts: {why}", path
         )
-    return [ShownPrompt(call.step, call.prompt.messages, call.completion.text) for call in outcome.answer.calls]
+    return _shown(outcome)
 
 
-def _item(resolved: ResolvedExperiment, question: str, values: dict[str, Any]) -> WorkItem:
-    found = [
-        item
-        for item in resolved.items()
-        if item.question.id == question and values.items() <= item.cell.values().items()
-    ]
-    if len(found) != 1:
-        told = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no values"
-        what = "no setting" if not found else f"{len(found):,} settings; give values on more axes"
-        raise ExperimentError(f"the question {question!r} with {told} has {what}", question)
-    return found[0]
+class PromptReader:
+    """Makes answers again from the replies in a results file, one after the other."""
 
+    def __init__(self, experiment: Experiment, path: str | os.PathLike[str]) -> None:
+        self._stack = ExitStack()
+        file = self._stack.enter_context(closing(ResultsFile(path)))
+        self._cache = MemoryCache(file)
+        self._resolved = ResolvedExperiment(experiment, identities=file.identities())
 
-def _replayed(resolved: ResolvedExperiment, cache: MemoryCache, item: WorkItem) -> Outcome | None:
-    library = Library(resolved, cache, together=False)
-    try:
-        # Without an allowance the engine stops at the first call that it would have to make.
-        engine = Engine(resolved, library, ModelCaller(resolved, cache), cache, Ledger(Limits(calls=0), Spent()))
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def at(self, cell_key: str, question_key: str) -> list[ShownPrompt]:
+        """The calls of the answer at a place; none where the experiment has no such place, or a reply is missing."""
+        item = self._items.get((cell_key, question_key))
+        outcome = None if item is None else self.replayed(item)
+        return [] if outcome is None else _shown(outcome)
+
+    def item(self, question: str, values: dict[str, Any]) -> WorkItem:
+        """The question, by its id, in the one cell that has these values."""
+        found = [
+            item
+            for item in self._items.values()
+            if item.question.id == question and values.items() <= item.cell.values().items()
+        ]
+        if len(found) != 1:
+            told = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no values"
+            what = "no setting" if not found else f"{len(found):,} settings; give values on more axes"
+            raise ExperimentError(f"the question {question!r} with {told} has {what}", question)
+        return found[0]
+
+    def replayed(self, item: WorkItem) -> Outcome | None:
+        """What comes of an item without a call; None where it needs one."""
+        # Without an allowance an engine stops at the first call that it would have to make.
+        ledger = Ledger(Limits(calls=0), Spent())
+        engine = Engine(self._resolved, self._library, ModelCaller(self._resolved, self._cache), self._cache, ledger)
         return next(engine.run([item]), None)
-    finally:
-        library.close()
+
+    @cached_property
+    def _items(self) -> dict[tuple[str, str], WorkItem]:
+        return {item.place: item for item in self._resolved.items()}
+
+    @cached_property
+    def _library(self) -> Library:
+        library = Library(self._resolved, self._cache, together=False)
+        self._stack.callback(library.close)
+        return library
+
+
+def _shown(outcome: Outcome) -> list[ShownPrompt]:
+    calls = () if outcome.answer is None else outcome.answer.calls
+    return [ShownPrompt(call.step, call.prompt.messages, call.completion.text) for call in calls]

@@ -5,7 +5,7 @@
   const all = [...list.children];
   const label = document.createElement("label");
   label.className = "find";
-  label.textContent = "Show questions that hold these words ";
+  label.textContent = "Show questions with these words ";
   const input = document.createElement("input");
   input.type = "search";
   const told = document.createElement("span");
