@@ -1,4 +1,4 @@
-"""What a score costs: by the length of the context, in tokens and in time, and with and without thresholds."""
+"""Score against cost: over the length of the context, in tokens, money and time, with and without thresholds."""
 
 from __future__ import annotations
 

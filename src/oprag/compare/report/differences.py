@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.effects import OrderEffect
 from oprag.compare.analysis.fields import field_names
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.slices import Slice, slices_of
@@ -62,7 +61,8 @@ def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Par
     rows = [
         (
             f"{value_text(one.other)}; {field} {value_text(one.value)}, n = {one.difference.n:,}",
-            OrderEffect(order=one.other, values={}, difference=one.difference, pooled=False),
+            one.difference,
+            False,
         )
         for one in some
     ]
@@ -108,7 +108,7 @@ def section(results: Results, metric: str | None) -> Section | None:
     intro = Text(
         "Each setting minus the one that differs from it in one axis alone, over the questions that both have, with "
         "the 95 % bootstrap interval of the mean difference. A star marks what is shown: the interval excludes 0, and "
-        "p is below 0.05. Where there is none, no difference was found, which does not show that there is none. p is "
+        "p is below 0.05. Without a star no difference was found, which does not show that there is none. p is "
         f"that of a sign-flip test, corrected for all {counted(results.family(metric).comparisons, 'comparison')} of "
         f"this experiment in {metric}: along each axis, of the highest setting with all others, and of the highest "
         "point of each curve with its other points (step-down maxT of Westfall and Young)."

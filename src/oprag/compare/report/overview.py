@@ -1,4 +1,4 @@
-"""The first screen: what counts before anything else, what can be said, and the two pictures that it rests on."""
+"""The first screen: notes that count, a verdict on each question, and the two charts that they rest on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oprag.compare.report.charts.forest import Mark, forest_marks
 from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
 from oprag.compare.report.page import Figure, Forest, ForestRow, Notes, Part, Section, Text, Verdicts
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import FEW_UNITS
+from oprag.compare.stats.difference import FEW_UNITS, Difference
 
 __all__ = ["curve_groups", "curve_name", "forest_of", "length_chart", "section"]
 
@@ -81,7 +81,7 @@ def _about(results: Results, metric: str | None) -> str:
 
 
 def _notes(results: Results, metric: str | None) -> Iterator[str]:
-    """What a reader has to know before any score; nothing where all is well."""
+    """What a reader must know before any score."""
     answered, failed, left, short, empty = (
         sum(getattr(one, name) for one in results.settings)
         for name in ("answered", "failed", "left", "cut_short", "empty")
@@ -125,29 +125,18 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
         caption += "; each setting is in the table of differences"
     elif tied:
         caption += f"; without {counted(tied, 'pair')} that {'is' if tied == 1 else 'are'} the same in every question"
-    return forest_of(list(zip(names, shown, strict=True)), caption)
+    return forest_of([(name, one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
 
 
-def forest_of(rows: Sequence[tuple[str, OrderEffect]], caption: str) -> Forest:
-    """A forest plot of effects of the order with their names."""
-    marks = [
-        Mark(
-            one.difference.mean,
-            one.difference.low,
-            one.difference.high,
-            shown=one.difference.shown,
-            pooled=one.pooled,
-        )
-        for _, one in rows
-    ]
+def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:
+    """A forest plot of differences from source order: the name of each, and whether it is pooled."""
+    marks = [Mark(one.mean, one.low, one.high, shown=one.shown, pooled=pooled) for _, one, pooled in rows]
     pictures, axis = forest_marks(marks)
     return Forest(
         caption,
         [
-            ForestRow(
-                name, picture, f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}", one.pooled
-            )
-            for (name, one), picture in zip(rows, pictures, strict=True)
+            ForestRow(name, picture, f"{difference_text(one)}{' *' if one.shown else ''}", pooled)
+            for (name, one, pooled), picture in zip(rows, pictures, strict=True)
         ],
         axis,
         ("other is better", "source is better"),
@@ -164,7 +153,7 @@ def curve_groups(curves: Sequence[Curve]) -> list[list[Curve]]:
 
 
 def curve_name(curve: Curve, curves: Sequence[Curve]) -> str:
-    """What a curve is called among those of its group: by its order, as a rule."""
+    """The name of a curve within its group: its order, as a rule."""
     differ = varying_axes(curves)[0]
     return name_of(curve.values, [*dict.fromkeys(["order", *(name for name in differ if name in _OF_ORDERS)])])
 

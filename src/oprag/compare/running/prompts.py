@@ -32,9 +32,9 @@ class ShownPrompt(NamedTuple):
     """A call of a model that an answer is made of.
 
     Attributes:
-        step: What the call was for, such as "answer" or "combine".
-        messages: What the model read.
-        reply: What it wrote.
+        step: The purpose of the call, such as "answer" or "combine".
+        messages: The prompt.
+        reply: The reply of the model.
     """
 
     step: str

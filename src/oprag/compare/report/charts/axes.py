@@ -25,7 +25,7 @@ _HUGE, _TINY = 1e12, 1e-4
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows.
+    """An axis of a chart.
 
     Attributes:
         title: What it shows.
@@ -43,7 +43,7 @@ class Axis:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def words(self, value: float) -> str:
-        """A value in words: 4,096 tokens, or the title of the axis and the number where there is no unit."""
+        """A value with its unit, such as 4,096 tokens; without a unit after the title of the axis."""
         return f"{figure(value)} {self.unit}" if self.unit else f"{self.title} {figure(value)}"
 
 

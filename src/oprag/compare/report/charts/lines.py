@@ -25,7 +25,7 @@ _HEIGHT = 210.0
 _MOST_WHISKERS = 4
 """With more lines, their whiskers cannot be told apart."""
 _APART = 3.0
-"""Points of the same value are so many pixels beside each other, so that their whiskers do not overlap."""
+"""Pixels between points of the same value, so that their whiskers do not overlap."""
 
 
 class LinePoint(NamedTuple):

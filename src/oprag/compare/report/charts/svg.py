@@ -149,7 +149,7 @@ def label(x: float, y: float, text: str, *, anchor: str = "start") -> str:
 
 
 def tooltip(*lines: str) -> str:
-    """What is shown where one points at an element, to be put in it."""
+    """The tooltip of the element that contains it."""
     return f"<title>{escaped(chr(10).join(line for line in lines if line))}</title>"
 
 
