@@ -22,6 +22,12 @@ def test_median_and_standard_deviation_over_questions():
     assert str(table).splitlines()[0] == "token_f1, median ± sd over questions"
 
 
+@pytest.mark.parametrize("value", [value for value in PIVOT_VALUES if value != "mean [interval]"])
+def test_no_interval_is_drawn_that_is_not_shown(value):
+    (cell,) = frame(made(FIRST)).pivot("method", "order", value=value).cells.values()
+    assert (cell.summary.low, cell.summary.high) == (None, None)
+
+
 def test_means_have_the_intervals_of_the_table():
     both = frame(made(FIRST, k=2), made(SECOND, k=4))
     table = both.pivot("k", "order", value="mean [interval]")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PIVOT_VALUES", "Pivot", "PivotCell", "pivot_of"]
 
-PIVOT_VALUES = ("median ± sd", "mean [interval]", "mean", "median", "n")
+_WITH_INTERVAL = "mean [interval]"
+PIVOT_VALUES = ("median ± sd", _WITH_INTERVAL, "mean", "median", "n")
 _NO_EFFECT = "–"
 
 
@@ -30,12 +31,12 @@ class PivotCell:
     """What the settings with two values scored or took.
 
     Attributes:
-        summary: A summary over questions; where several settings have these values, that of each question is the mean
-            over them.
-        settings: How many settings it is.
-        lacking: How many more it would be: settings of which no question was answered.
-        asked: How many questions they were asked; where the summary is of fewer, the others failed, were not tried or
-            have no such value in one of the settings.
+        summary: A summary over questions, with an interval if that is shown; where several settings have these values,
+            the value of each question is the mean over them.
+        settings: The number of settings.
+        lacking: The number of further settings with these values, of which no question was answered.
+        asked: The number of questions that they were asked; where the summary is of fewer, the others failed, were not
+            tried or have no such value in one of the settings.
     """
 
     summary: Summary
@@ -127,7 +128,7 @@ class Pivot:
         text = _figure(_centre(summary, self.value))
         if self.value == "median ± sd" and summary.standard_deviation is not None:
             text += f" ± {_figure(summary.standard_deviation)}"
-        if self.value == "mean [interval]" and summary.low is not None:
+        if summary.low is not None:
             text += f" [{_figure(summary.low)}, {_figure(summary.high)}]"
         lacks = [f"n={summary.n:,}"] if summary.n < cell.asked else []
         if cell.lacking:
@@ -156,13 +157,15 @@ def pivot_of(
         metric: A metric, or one of `COSTS`.
         value: One of `PIVOT_VALUES`.
         settings: The numbers of the settings; all by default.
-        confidence: How often an interval holds the truth.
-        resamples: How many samples are drawn.
+        confidence: Confidence level of the intervals.
+        resamples: Number of bootstrap samples, if intervals are shown.
 
     Raises:
         OptionError: There is no such value.
     """
     check_choice("value", value, PIVOT_VALUES)
+    if value != _WITH_INTERVAL:
+        resamples = 0
     members: dict[tuple[Any, Any], list[int]] = {}
     for number in range(len(matrix.settings)) if settings is None else settings:
         values = matrix.settings[number].values

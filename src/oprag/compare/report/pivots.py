@@ -18,7 +18,6 @@ __all__ = ["section", "thresholds"]
 
 _FIRST = (("embedder", "model"), ("store", "embedder"), ("method", "store"), ("method", "model"), ("method", "order"))
 _MOST, _MOST_VALUES, _MOST_GRIDS = 8, 12, 10
-_UNSHOWN = 100  # resamples of intervals that are not shown
 _ROWS, _COLUMNS = "similarity_threshold", "redundancy_threshold"
 
 
@@ -54,7 +53,7 @@ def _tables(results: Results, metric: str | None, rows: str, columns: str) -> It
     described = results.matrix.described
     names = [name for name in (metric, results.usual_cost(metric), "money", "seconds") if name is not None]
     for name in names:
-        pivot = pivot_of(results.matrix, rows=rows, columns=columns, metric=name, resamples=_UNSHOWN)
+        pivot = pivot_of(results.matrix, rows=rows, columns=columns, metric=name)
         # A setting in which an axis has no effect has no place here.
         across = values_of(results.settings, columns, described)
         across = [value for value in across if any(place[1] == value for place in pivot.cells)]
@@ -123,7 +122,6 @@ def _shaded(results: Results, name: str, show: str, settings: Sequence[SettingSu
         metric=name,
         value="mean",
         settings=[one.number for one in settings],
-        resamples=_UNSHOWN,
     )
     values = [
         [None if (cell := pivot.cells.get((row, column))) is None else cell.summary.mean for column in columns]

@@ -95,12 +95,12 @@ def facing(units: Units) -> tuple[Units, bool]:
 def bootstrap_interval(
     units: Units, confidence: float, resamples: int = RESAMPLES, seed: int = 0
 ) -> tuple[float, float] | None:
-    """The ends between which the mean lies with this confidence; None for fewer than two units.
+    """The ends between which the mean lies with this confidence; None for fewer than two units, or without samples.
 
     The percentile method (Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13): the quantiles
     of the means of samples that are drawn from the units with replacement.
     """
-    if len(units.sums) < 2:
+    if len(units.sums) < 2 or not resamples:
         return None
     tail = (1 - confidence) / 2
     units, turned = facing(units)

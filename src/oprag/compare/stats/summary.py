@@ -18,12 +18,11 @@ class Summary:
     Attributes:
         n: How many scores.
         mean: Their mean; None without any.
-        low: The lower end of the interval of the mean; None where fewer than two units were drawn from.
+        low: The lower end of the interval of the mean; None with fewer than two units, or without samples.
         high: Its upper end.
         median: The median; None without any.
         standard_deviation: Of the sample (divided by n - 1); None for fewer than two scores.
-        units: What the interval was drawn from: how many clusters, or scores where there are none. Under ten the
-            interval is too narrow.
+        units: The number of clusters, or of scores if there are none. Below ten the interval is too narrow.
     """
 
     n: int
@@ -60,8 +59,8 @@ def summarise(
     Args:
         values: The score of each question, of shape (questions,); NaN where it has none.
         clusters: What each question belongs to, such as its document, of the same shape.
-        confidence: How often such an interval holds the truth.
-        resamples: How many samples are drawn.
+        confidence: Confidence level of the interval.
+        resamples: Number of bootstrap samples; 0 for no interval.
     """
     known = ~np.isnan(values)
     values = values[known]
