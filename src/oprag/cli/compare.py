@@ -1,4 +1,4 @@
-"""The command `oprag compare`: running an experiment, and its tables."""
+"""The command `oprag compare`: an experiment and its tables."""
 
 from __future__ import annotations
 
@@ -232,12 +232,10 @@ def _show(
     as_json: bool,
 ) -> None:
     """Print the tables, and write the files."""
-    from oprag.compare.metrics.registry import more_is_better
     from oprag.compare.results import Results
 
     results = Results.open(path, experiment.name)
-    better = (name for name in results.metrics if more_is_better(name, results.matrix.described))
-    metric = shown.metric or next(better, None)
+    metric = shown.metric or next(iter(results.ranking_metrics), None)
     metrics = None if as_json or shown.everything else [] if metric is None else [metric]
     with LateProgress("computing intervals", "settings") as progress:
         results.compute(None if files else metrics, progress.update)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -17,11 +16,20 @@ from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import MANY, SettingSummary, faults, measured_how
 from oprag.compare.analysis.verdicts import Verdict
-from oprag.compare.analysis.wording import money_text, named
+from oprag.compare.analysis.wording import (
+    amount,
+    assignments,
+    counted,
+    difference_text,
+    money_text,
+    named,
+    printable,
+    spread,
+)
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.results import Results
+from oprag.compare.spec.axes import axes
 from oprag.compare.stats.difference import FEW_UNITS
-from oprag.compare.stats.summary import Summary
 from oprag.masking import safe
 
 __all__ = [
@@ -118,20 +126,18 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     columns = [
         _Column(metric, [_mean(setting, metric) for setting in shown]),
         _Column("difference", [_difference(pair) for pair in ours], right=False),
-        _Column("tokens", [_number(setting.cost(cost)) for setting in shown]),
+        _Column("tokens", [amount(setting.cost(cost)) for setting in shown]),
     ]
     if any("money" in setting.per_answer for setting in results.settings):
-        paid = [setting.cost("money") for setting in shown]
-        columns.append(_Column("money", [money_text(amount) for amount in paid]))
+        columns.append(_Column("money", [money_text(setting.cost("money")) for setting in shown]))
     if not any(ours):
         del columns[1]
     names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]
     out = console()
-    questions = sum(_most_of_data(results.settings, metric).values())
-    told = f"{metric} of {questions:,} question{'' if questions == 1 else 's'}"
+    questions = sum(_most_questions(results.settings, metric).values())
+    told = f"{metric} of {counted(questions, 'question')}"
     if any(ours):
-        axis, first = pairs[0].axis, safe(_value(pairs[0].baseline_value))
-        told += f"; differences from {axis}={first}"
+        told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     out.print(told, style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("setting", overflow="fold")
@@ -147,15 +153,14 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
 
 
 def show_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Print what the results say about the questions that an experiment is made for."""
+    """Print verdicts, each in a line."""
     out = console()
     for verdict in verdicts:
         out.print(f"{verdict.question} {safe(verdict.describe())}")
 
 
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
-    """What has to be known to read the table of settings."""
-    scored = [setting.scores[metric] for setting in results.settings if metric in setting.scores]
+    """Notes on the table of settings."""
     if any(pair.difference.shown for pair in pairs):
         corrected = pairs[0].difference.comparisons
         yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
@@ -163,13 +168,14 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
         yield "No difference is shown (* would mark it), which does not show that there is none."
     if cost == "context_tokens":
         yield "Tokens are those of the context."
-    most = _most_of_data(results.settings, metric)
-    counts = [(setting.scores[metric].n, setting) for setting in results.settings if metric in setting.scores]
-    if fewer := [count for count, setting in counts if count < most[setting.values["data"]]]:
+    most = _most_questions(results.settings, metric)
+    scored = [setting for setting in results.settings if metric in setting.scores]
+    summaries = [setting.scores[metric] for setting in scored]
+    if fewer := [one.n for one, setting in zip(summaries, scored, strict=True) if one.n < most[setting.values["data"]]]:
         yield f"Some means are over fewer questions, down to {min(fewer):,}; differences are over those that both have."
     if any(setting.doubtful for setting in results.settings):
         yield f"! more than {MANY:.0%} of the answers are cut short or empty: the score says more about that."
-    if any(one.low is not None and one.units < FEW_UNITS for one in scored):
+    if any(one.low is not None and one.units < FEW_UNITS for one in summaries):
         yield f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow."
 
 
@@ -182,26 +188,22 @@ def _mean(setting: SettingSummary, metric: str) -> str:
 def _difference(pair: SettingDifference | None) -> str:
     if pair is None or pair.difference.mean is None:
         return "–"
-    difference = pair.difference
-    if difference.tied:
+    if pair.difference.tied:
         return "none in any question"
-    text = f"{difference.mean:+z.3f}"
-    if difference.low is not None and difference.high is not None:
-        text += f" [{difference.low:+z.3f}, {difference.high:+z.3f}]"
-    return f"{text}{' *' if difference.shown else ''}"
+    return f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
 
 
 def show_table(rows: Sequence[SettingSummary], *, most: int) -> None:
     """Print what each setting scored and took; as many tables as the width needs."""
     differ, same = varying_axes(rows)
     out = console()
-    _print_same(out, differ, same)
+    _print_same(out, same)
     shown = rows[:most]
     metrics = list(dict.fromkeys(name for row in shown for name in row.scores))
-    all_of = _most_questions(rows)
+    questions = {name: _most_questions(rows, name) for name in metrics}
     scores = [
-        _Column(name.replace("_", "\n"), [_score(row, name, all_of[name, row.values.get("data")]) for row in shown])
-        for name in metrics
+        _Column(name.replace("_", "\n"), [_score(row, name, of_data) for row in shown])
+        for name, of_data in questions.items()
     ]
     _print_columns(out, _axes(differ, shown), scores)
     _print_columns(out, _axes(differ, shown), _taken(shown))
@@ -240,16 +242,16 @@ def show_differences(pairs: Sequence[SettingDifference], rows: Sequence[SettingS
         intervals = True
         comparisons = family[0].difference.comparisons
         corrected = f" (p corrected for {comparisons:,} comparisons)" if comparisons > 1 else ""
-        baseline = safe(_value(family[0].baseline_value))
+        baseline = printable(family[0].baseline_value)
         out.print(f"{metric}: {family[0].axis} against {baseline}{corrected}", style="bold")
         shown = told[: max(_LEAST, most // len(metrics))]
         for pair in shown:
-            where = _where({**pair.values, **pair.alone}, differ)
-            against = _where(pair.baseline_alone, differ)
+            where = assignments({**pair.values, **pair.alone}, differ)
+            against = assignments(pair.baseline_alone, differ)
             p = pair.difference.adjusted_p
             adjusted = "" if p is None else f"; p = {p:.2g}"
             out.print(
-                f"  {safe(_value(pair.value))}{where and f' ({where})'}{against and f' against {against}'}: "
+                f"  {printable(pair.value)}{where and f' ({where})'}{against and f' against {against}'}: "
                 f"{pair.difference.describe()}{adjusted}"
             )
         if len(shown) < len(told):
@@ -281,10 +283,6 @@ def _marked(count: int, answered: int) -> str:
     return f"{count:,}{'!' if count > MANY * answered else ''}"
 
 
-def _where(values: Mapping[str, Any], differ: Sequence[str]) -> str:
-    return ", ".join(f"{name}={safe(_value(values[name]))}" for name in differ if name in values)
-
-
 def show_measured(rows: Sequence[SettingSummary], *, most: int) -> None:
     """Print what the phases of each setting took."""
     rows = [row for row in rows if row.phases]
@@ -292,14 +290,16 @@ def show_measured(rows: Sequence[SettingSummary], *, most: int) -> None:
         return
     differ, same = varying_axes(rows)
     out = console()
-    _print_same(out, differ, same)
+    _print_same(out, same)
     phases = [(row, phase, taken) for row in rows[:most] for phase, taken in row.phases.items()]
     fixed = [
         *_axes(differ, [row for row, _, _ in phases]),
         _Column("phase", [phase for _, phase, _ in phases], right=False),
     ]
     columns = {
-        "seconds\nmedian ± sd": [_seconds(taken.seconds) for _, _, taken in phases],
+        "seconds\nmedian ± sd": [
+            spread(taken.seconds.median, taken.seconds.standard_deviation, 3) for _, _, taken in phases
+        ],
         "CPU %": [f"{taken.cpu_percent:.0f}" for _, _, taken in phases],
         "peak\nMB": [f"{taken.peak_memory_bytes / 1e6:,.0f}" for _, _, taken in phases],
         "growth\nMB": [f"{taken.memory_growth_bytes / 1e6:,.0f}" for _, _, taken in phases],
@@ -310,20 +310,14 @@ def show_measured(rows: Sequence[SettingSummary], *, most: int) -> None:
     out.print(safe(measured_how(rows)))
 
 
-def _print_same(out: Console, differ: Sequence[str], same: Mapping[str, Any]) -> None:
+def _print_same(out: Console, same: Mapping[str, Any]) -> None:
     """Say once what is the same in all rows, where it is not the default."""
-    from oprag.compare.spec.axes import axes
-
-    told = [
-        f"{name}={safe(_value(value))}"
-        for name, value in same.items()
-        if name not in differ and (value != axes()[name].default or name in ("method", "data"))
-    ]
-    out.print(f"In all rows: {', '.join(told)}")
+    told = [name for name, value in same.items() if value != axes()[name].default or name in ("method", "data")]
+    out.print(f"In all rows: {assignments(same, told)}")
 
 
 def _axes(differ: Sequence[str], rows: Sequence[HasValues]) -> list[_Column]:
-    cells = {name: [safe(_value(row.values[name])) if name in row.values else "–" for row in rows] for name in differ}
+    cells = {name: [printable(row.values[name]) if name in row.values else "–" for row in rows] for name in differ}
     return [_Column(name.replace("_", "\n"), cells[name], right=False) for name in differ]
 
 
@@ -334,7 +328,7 @@ def _taken(rows: Sequence[SettingSummary]) -> list[_Column]:
         _Column("answers", [_of(row.answered, row.asked) for row in rows]),
         _Column("failed", [f"{row.failed:,}" for row in rows]),
         *(_Column(title, cells) for title, cells in _faulty(rows)),
-        *(_Column(_TAKEN[name], [_number(row.per_answer.get(name)) for row in rows]) for name in names),
+        *(_Column(_TAKEN[name], [amount(row.per_answer.get(name)) for row in rows]) for name in names),
     ]
 
 
@@ -362,51 +356,26 @@ def _print_table(out: Console, fixed: Sequence[_Column], columns: Sequence[_Colu
     out.print(table)
 
 
-def _most_of_data(settings: Sequence[SettingSummary], metric: str) -> dict[Any, int]:
-    """How many questions of each data set have a score, in the setting where they are most."""
-    most: dict[Any, int] = {}
-    for setting in settings:
-        if metric in setting.scores:
-            data = setting.values["data"]
-            most[data] = max(most.get(data, 0), setting.scores[metric].n)
+def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:
+    """The largest number of questions of each data set that have a score in one setting."""
+    most: dict[str, int] = {}
+    for row in rows:
+        if metric in row.scores:
+            data = row.values["data"]
+            most[data] = max(most.get(data, 0), row.scores[metric].n)
     return most
 
 
-def _most_questions(rows: Sequence[SettingSummary]) -> dict[tuple[str, Any], int]:
-    """How many questions of a data set have a score of a metric, in the setting where they are most."""
-    most: dict[tuple[str, Any], int] = {}
-    for row in rows:
-        for name, score in row.scores.items():
-            place = name, row.values.get("data")
-            most[place] = max(most.get(place, 0), score.n)
-    return defaultdict(int, most)
-
-
-def _value(value: Any) -> str:
-    return "none" if value is None else repr(value) if isinstance(value, str) and not value.strip() else str(value)
-
-
-def _score(row: SettingSummary, metric: str, all_of: int) -> str:
-    """The mean, and its interval below it; with the number of questions where it is not that of all."""
+def _score(row: SettingSummary, metric: str, questions: Mapping[str, int]) -> str:
+    """The mean, and its interval below it; with the number of questions where it is not that of all of its data."""
     summary = row.scores.get(metric)
     if summary is None or summary.mean is None:
         return "–"
     mean = f"{summary.mean:.3f}"
-    if row.answered < row.asked or summary.n < all_of or row.lacks(metric):
+    if row.answered < row.asked or summary.n < questions[row.values["data"]] or row.lacks(metric):
         mean = f"(n={summary.n:,}) {mean}"
     return mean if summary.low is None or summary.high is None else f"{mean}\n[{summary.low:.3f}, {summary.high:.3f}]"
 
 
-def _seconds(summary: Summary) -> str:
-    spread = summary.standard_deviation
-    return f"{summary.median:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
-
-
 def _of(count: int, all_of: int) -> str:
     return f"{count:,}" if count == all_of else f"{count:,}/{all_of:,}"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.1f}" if value < 100 and value != int(value) else f"{value:,.0f}"

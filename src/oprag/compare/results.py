@@ -1,4 +1,4 @@
-"""Running an experiment from Python, and its results: a table to look at, to take further, and to ask what is best."""
+"""Running an experiment from Python, and its results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from oprag.compare.analysis.rows import (
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
 from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import SettingSummary, faults
-from oprag.compare.analysis.wording import aligned, printable, setting_name
+from oprag.compare.analysis.verdicts import Verdict, verdicts
+from oprag.compare.analysis.wording import aligned, assignments, printable
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
@@ -46,17 +47,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from oprag.compare.analysis.verdicts import Verdict
     from oprag.compare.running.report import RunReport, Watch
 
 __all__ = ["File", "Results", "compare"]
 
 File = str | os.PathLike[str]
 
-_MOST = 60
-"""Settings that Python prints."""
-_FEW = 8
-"""Values that a message lists."""
+_MOST_SHOWN = 60
+"""Maximum number of settings that are printed."""
+_MOST_LISTED = 8
+"""Maximum number of values in a message."""
 
 
 def compare(
@@ -73,18 +73,18 @@ def compare(
         experiment: The experiment, or a TOML file that describes one.
         path: The results file; made where it is missing. By default the TOML file with the ending .db.
         retry_failed: Whether questions that failed before are tried again.
-        watch: Told how far it is.
+        watch: Called with the progress of the run.
         trust: Whether the TOML file may run code and reach other hosts and folders, see `Experiment.from_file`.
 
     Returns:
-        The results. Their `run` says how the run ended: not all that was asked need be there.
+        The results. Their `run` says how the run ended: some questions may have no answer yet.
 
     Raises:
-        OptionError: An experiment that is in no file needs a path.
-        ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` where its file
-            needs trust.
-        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
-        MissingExtraError: Something that it needs is not installed.
+        OptionError: The experiment is not in a file, and there is no path.
+        ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` if its file needs
+            trust.
+        ResultsFileError: The results file is damaged, is another one, or cannot be written; what was written stays.
+        MissingExtraError: A package that it needs is not installed.
     """
     from oprag.compare.running.run import run
 
@@ -98,36 +98,36 @@ def compare(
 
 
 class Results(Sequence[Mapping[str, Any]]):
-    """The results of an experiment: a sequence of rows, one a setting, in the sequence of the grid.
+    """The results of an experiment: a sequence of rows, one for each setting, in the sequence of the grid.
 
-    Settings are cells that differ in nothing but the seed of the random order, or the repeat. `results[0]` is a row,
-    `results["token_f1"]` a column. It is what was in the file when it was opened; `Results.open` reads one.
+    A setting is all cells that differ in nothing but the seed of the random order, or the repeat. `results[0]` is a
+    row, `results["token_f1"]` a column. They are those of the file when it was opened; `Results.open` reads one.
 
     A row has the axes in which settings differ, then those that are not the default, and always the method, the order,
     k, the data, the model and the embedder; of each metric the mean, its interval, the median, the standard deviation
     and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
-    `token_f1_n`); how many answers there are; the means of what an answer took; its cost, where models have prices;
-    and, where it was measured, its seconds, processor and memory. None says that there is no such value (tokens of a
-    model that was not asked), that an axis has no effect, or that the value is none.
+    `token_f1_n`); the number of answers; the mean tokens, calls and, where models have prices, money of an answer; and,
+    where it was measured, its seconds, processor and memory. None means that there is no such value (tokens of a model
+    that was not asked), that an axis has no effect, or that its value is none.
 
-    Intervals are drawn when they are looked at, from documents where a data set has ten or more, else from questions.
+    Intervals are computed on first use, from documents where a data set has ten or more, else from questions.
 
     Args:
-        matrix: All that was scored and spent.
+        matrix: The scores and costs.
         path: The results file.
-        confidence: How often an interval holds the truth.
-        resamples: How many samples intervals and p-values are drawn from.
-        run: What a run did.
-        settings: What each setting scored and took, where it is at hand.
-        axis_names: The axes that are columns in any case.
+        confidence: Confidence level of the intervals.
+        resamples: Number of samples for intervals and p-values.
+        run: The report of the run.
+        settings: The summaries of the settings, if they are known.
+        axis_names: Axes that are columns in any case.
 
     Attributes:
-        matrix: All that was scored and spent, for each question in each cell.
+        matrix: The scores and costs of each question in each cell.
         path: The results file.
-        run: What the run did that these are the results of; None where a file was opened.
+        run: The report of the run that these are the results of; None where a file was opened.
 
     Raises:
-        OptionError: The confidence or the resamples cannot be.
+        OptionError: The confidence or the number of resamples is invalid.
     """
 
     def __init__(
@@ -159,18 +159,16 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             path: The results file.
-            experiment: The name of the experiment; not needed where the file has one alone.
-            confidence: How often an interval holds the truth.
-            resamples: How many samples intervals and p-values are drawn from.
+            experiment: The name of the experiment; needed only if the file has several.
+            confidence: Confidence level of the intervals.
+            resamples: Number of samples for intervals and p-values.
 
         Raises:
-            ExperimentError: There is no such experiment in the file, or several where none is named.
-            ResultsFileError: There is no such file, or it is damaged or another one.
-            OptionError: The confidence or the resamples cannot be.
+            ExperimentError: The file has no such experiment, or has several and none is named.
+            ResultsFileError: The file is missing, damaged or not a results file.
+            OptionError: The confidence or the number of resamples is invalid.
         """
         return cls(read_matrix(path, experiment), path, confidence=confidence, resamples=resamples)
-
-    # What there is.
 
     @property
     def experiment(self) -> str:
@@ -179,7 +177,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def settings(self) -> tuple[SettingSummary, ...]:
-        """What each setting scored and took."""
+        """A summary of each setting."""
         if self._settings is not None:
             return tuple(self._settings)
         numbers = range(len(self.matrix.settings))
@@ -192,21 +190,25 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that there are scores of: first those that the experiment names, in its sequence."""
+        """The metrics with scores: first those that the experiment names, in its sequence."""
         there = self.matrix.metrics
         asked = [name for name in self.matrix.described.get("metrics", ()) if name in there]
         return tuple(dict.fromkeys([*asked, *there]))
 
+    @cached_property
+    def ranking_metrics(self) -> tuple[str, ...]:
+        """The metrics with scores of which more is better, so that settings can be ranked by them."""
+        return tuple(name for name in self.metrics if more_is_better(name, self.matrix.described))
+
     @property
     def metric(self) -> str:
-        """The metric that is meant where none is named: the first of which there are scores, and more is better.
+        """The default metric: the first with scores of which more is better.
 
         Raises:
-            OptionError: There is none.
+            OptionError: No such metric has scores.
         """
-        for name in self.metrics:
-            if more_is_better(name, self.matrix.described):
-                return name
+        if self.ranking_metrics:
+            return self.ranking_metrics[0]
         there = f"; there are scores of {', '.join(self.metrics)}" if self.metrics else ""
         raise OptionError(f"there are no scores of a metric of which more is better{there}", self.metrics)
 
@@ -244,11 +246,11 @@ class Results(Sequence[Mapping[str, Any]]):
     def compute(
         self, metrics: Collection[str] | None = None, watch: Callable[[int, int], None] | None = None
     ) -> Results:
-        """Draw the intervals of all settings now, which are else drawn when they are looked at.
+        """Compute the intervals of all settings now instead of on first use.
 
         Args:
             metrics: The names of the metrics; all by default.
-            watch: Told for how many settings they are drawn, and how many there are.
+            watch: Called with the number of settings that have theirs, and the number of all.
 
         Returns:
             These results.
@@ -261,20 +263,18 @@ class Results(Sequence[Mapping[str, Any]]):
                 watch(done, len(self))
         return self
 
-    # What is asked of them.
-
     def where(self, **values: Any) -> Results:
-        """The settings with these values, and the questions with these fields, alone.
+        """Only the settings with these values, and only the questions with these fields.
 
         p-values are corrected for their own comparisons.
 
         Args:
-            values: The value of an axis, or a list of values; such as `order="source"` or `k=[8, 16]`. Where an axis
-                has no effect its value is None, as in a row. Or the value of a field of the questions, a list of
-                values, or a function that says whether a value is wanted; such as `spread=True`.
+            values: The value of an axis, or a list of values, such as `order="source"` or `k=[8, 16]`; None, as in a
+                row, for settings in which the axis has no effect. Or the value of a field of the questions, a list of
+                values, or a predicate, such as `spread=True`.
 
         Raises:
-            OptionError: There is no such axis or field, nothing has such a value, or nothing has all of them.
+            OptionError: An axis or field is unknown, or nothing has such a value or all of the values.
         """
         questions = np.ones(len(self.matrix.questions), dtype=bool)
         kept = self.settings
@@ -283,12 +283,12 @@ class Results(Sequence[Mapping[str, Any]]):
                 questions &= self._having(axis, value)
                 continue
             self._check_axis_or_field(axis)
-            wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+            wanted = _as_list(value)
             known = list(dict.fromkeys(setting.values.get(axis) for setting in self.settings))
             for one in wanted:
-                if not any(_same(other, one) for other in known):
+                if not _is_among(one, known):
                     raise OptionError(f"no setting has {axis}={describe(one)}; there are {known}", value)
-            kept = tuple(one for one in kept if any(_same(one.values.get(axis), value) for value in wanted))
+            kept = tuple(one for one in kept if _is_among(one.values.get(axis), wanted))
         if not questions.all():
             asked = self.matrix.status[:, questions] != NOT_ASKED
             kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
@@ -297,7 +297,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return self.select(kept, None if questions.all() else questions)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
-        """Some of the settings alone, and some of the questions, as `where` gives them.
+        """Only some of the settings, and only some of the questions.
 
         Args:
             settings: Settings of these results.
@@ -306,7 +306,7 @@ class Results(Sequence[Mapping[str, Any]]):
         kept = sorted(settings, key=lambda one: one.number)
         matrix = self.matrix.select([one.number for one in kept], questions)
         if questions is not None:
-            # Their summaries are those of other questions.
+            # The known summaries are over all questions.
             kept = [replace(one, known={}) for one in kept]
         return Results(
             matrix,
@@ -325,28 +325,27 @@ class Results(Sequence[Mapping[str, Any]]):
             metric: The metric; by default `Results.metric`.
 
         Raises:
-            OptionError: There are no scores of it, more of it is not better, or they are of several data sets.
+            OptionError: The metric has no scores, more of it is not better, or there are several data sets.
         """
         metric = self._scored(metric)
         self._check_one_data_set("best()")
         return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
 
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
-        """The settings that none other beats: none has a score at least as high at a cost at most as high.
+        """The Pareto front: the settings for which no other one has a score as high at a cost as low.
 
-        It is about means as they are; `best` and `curves` say which differences are shown.
+        It compares means; `best` and `curves` say which differences are shown.
 
         Args:
             metric: The metric; by default `Results.metric`.
-            cost: What an answer costs: tokens (read and written), one kind of them, calls, money, or seconds, where
-                they were measured. By default tokens, or context_tokens where some of the settings with scores ask no
-                model.
+            cost: The cost of an answer: tokens (read and written), one kind of them, calls, money, or seconds, if they
+                were measured. By default tokens, or context_tokens if some setting with scores asks no model.
 
         Returns:
-            Their rows, the cheapest first. Settings without a score or a cost have no part.
+            Their rows, the cheapest first. Settings without a score or a cost are left out.
 
         Raises:
-            OptionError: There is no such cost, or no setting with scores has it; or as in `best`.
+            OptionError: The cost is unknown, or no setting with scores has it; or as in `best`.
         """
         metric = self._scored(metric)
         self._check_one_data_set("pareto()")
@@ -355,7 +354,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return [self[points[place][0].number] for place in front]
 
     def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
-        """Two axes against each other.
+        """A table of one axis by another.
 
         Where several settings have the same two values, the value of each question is the mean over them.
 
@@ -387,7 +386,7 @@ class Results(Sequence[Mapping[str, Any]]):
         )
 
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
-        """What can be said about the best value of an axis, for each curve over it: settings alike but for the axis.
+        """The curves over an axis, each of settings that differ in nothing else, with their sweet spots.
 
         Args:
             axis: An axis of numbers, such as k, token_budget or a threshold.
@@ -410,19 +409,20 @@ class Results(Sequence[Mapping[str, Any]]):
         *,
         watch: Callable[[int, int], None] | None = None,
     ) -> list[SettingDifference]:
-        """Every setting beside the one with the first value of an axis that is the same in all others that both have.
+        """Each setting minus its baseline: the setting with the first value of an axis, and the same values otherwise.
 
-        A method without a context, say, has no `k`, and so is beside every `k` of another method. p-values are
-        corrected for all comparisons of the experiment in the metric, those of other axes included, so that a pair of
-        settings has the same p-value here, in `curves`, in `best` and in the report.
+        Only axes that have an effect in both count: a method without a context has no `k`, and is compared with every
+        `k` of another method. p-values are corrected for all comparisons of the experiment in the metric, those of
+        other axes included, so that a pair of settings has the same p-value here, in `curves`, in `best` and in the
+        report.
 
         Args:
             axis: The axis.
-            metrics: The names of the metrics; all that there are scores of by default.
-            watch: Told how many differences are computed, and how many there are.
+            metrics: The names of the metrics; all with scores by default.
+            watch: Called with the number of differences that are computed, and the number of all.
 
         Raises:
-            OptionError: There is no such axis or metric.
+            OptionError: The axis or a metric is unknown.
         """
         check_axis(axis)
         for name in metrics or ():
@@ -447,7 +447,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return found
 
     def count_pairs(self, axis: str = "order") -> int:
-        """How many pairs of settings `differences` looks at in each metric.
+        """The number of pairs of settings that `differences` compares in each metric.
 
         Args:
             axis: The axis.
@@ -457,8 +457,8 @@ class Results(Sequence[Mapping[str, Any]]):
     def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
         """The pooled differences between the values of an axis, for the questions of each value of a field.
 
-        A difference is pooled where it is, of each question, the mean over all settings that are alike but for the
-        axis. Other orders are compared with source order, other values with the first of the grid.
+        The difference of a question is pooled: the mean over all settings that differ in nothing but the axis. Other
+        orders are compared with source order, other values with the first of the grid.
 
         Args:
             field: A field of the questions: one of your data, or `evidence_spans` or `spread`, which questions with
@@ -467,7 +467,7 @@ class Results(Sequence[Mapping[str, Any]]):
             axis: The axis.
 
         Raises:
-            OptionError: No question has the field, there is no such axis or metric, or there are several data sets.
+            OptionError: No question has the field, the axis or metric is unknown, or there are several data sets.
         """
         check_axis(axis)
         metric = self._scored(metric)
@@ -475,7 +475,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return slices_of(self.matrix, field, metric, axis, confidence=self.confidence, resamples=self.resamples)
 
     def verdicts(self, metric: str | None = None) -> list[Verdict]:
-        """What the results say about three questions, each in a sentence or two.
+        """Answers to three questions, each in a sentence or two.
 
         Does source order help here? How much context is worth its tokens? What does it cost?
 
@@ -486,11 +486,10 @@ class Results(Sequence[Mapping[str, Any]]):
             A verdict on the order and one on the length for each data set, then one on costs.
 
         Raises:
-            OptionError: There are no scores of it, or more of it is not better.
+            OptionError: The metric has no scores, or more of it is not better.
         """
-        from oprag.compare.analysis.verdicts import verdicts
-
-        return verdicts(self, self._scored(metric), ResultsFile(self.path).spent(self.experiment))
+        metric = self._scored(metric)
+        return verdicts(self.settings, metric, self.family(metric), ResultsFile(self.path).spent(self.experiment))
 
     def family(self, metric: str) -> ComparisonFamily:
         """All comparisons of the settings in a metric, whose p-values are corrected together.
@@ -504,8 +503,6 @@ class Results(Sequence[Mapping[str, Any]]):
             )
         return self._families[metric]
 
-    # What is taken from them.
-
     def plot(
         self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
     ) -> Figure:
@@ -516,10 +513,10 @@ class Results(Sequence[Mapping[str, Any]]):
                 at a sweet spot; "pareto" for scores against a cost, with the front.
             metric: The metric; by default `Results.metric`.
             x: The axis of numbers that curves are over, or context_tokens; by default the first that differs.
-            cost: What an answer costs, for "pareto"; by default as in `pareto`.
+            cost: The cost of an answer, for "pareto"; by default as in `pareto`.
 
         Raises:
-            OptionError: There is no such kind, axis, metric or cost, one of them has no effect, or no axis of numbers
+            OptionError: The kind, axis, metric or cost is unknown, one of them has no effect, or no axis of numbers
                 differs.
             MissingExtraError: matplotlib is not installed.
         """
@@ -534,7 +531,7 @@ class Results(Sequence[Mapping[str, Any]]):
             cost, points = self._points(metric, cost)
             group = next((name for name in ("order", "method", *self.axes) if name in self.axes), None)
             groups = [
-                self.experiment if group is None else setting_name(one.values, [group]) or f"without {group}"
+                self.experiment if group is None else assignments(one.values, [group]) or f"without {group}"
                 for one, _, _ in points
             ]
             scores, paid = [score for _, score, _ in points], [amount for _, _, amount in points]
@@ -542,23 +539,23 @@ class Results(Sequence[Mapping[str, Any]]):
         differ = [name for name in ORDERED_AXES if name in self.axes]
         axis = x
         if axis in (None, "context_tokens"):
-            # Those that change how much is read, before thresholds and what else there is.
+            # First those that change how much is read.
             axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
         if axis is None:
             told = ", ".join(self.axes) or "none"
             raise OptionError(f"no axis of numbers differs, so there is no curve; settings differ in {told}", x)
         curves = self.curves(axis, metric)
-        names = [setting_name(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
+        names = [assignments(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
         return plot_curves(curves, names, x=x or axis)
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """A row for each answer and each failure, read from the file as they are taken.
+        """A row for each answer and each failure, read from the file one cell at a time.
 
-        A row has the axes of the table (and the seed and the repeat, where they differ), the question with its gold
-        answers and documents, the answer or why there is none, its tokens, its scores, and what was measured.
+        A row has the axes of the table (and the seed and the repeat, if they differ), the question with its gold
+        answers and documents, the answer or its error, its tokens, scores and measurements.
 
         Raises:
-            ResultsFileError: The file is not there any more, or is damaged.
+            ResultsFileError: The file is missing or damaged.
         """
         return answer_rows(self.matrix, self.path, self.axis_columns)
 
@@ -570,7 +567,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Raises:
             MissingExtraError: pandas is not installed.
-            ResultsFileError: The file is not there any more, or is damaged.
+            ResultsFileError: The file is missing or damaged.
         """
         columns, rows = self._exported(answers=answers)
         return data_frame(columns, rows, numbers=self._numbers(columns))
@@ -579,14 +576,14 @@ class Results(Sequence[Mapping[str, Any]]):
         """Write a CSV file in UTF-8, with commas, whole or not at all.
 
         Args:
-            path: The file; one that is there is replaced, if it is such a table.
-            answers: Whether there is a row for each answer in place of one for each setting.
+            path: The file; an existing one is replaced if it is such a table.
+            answers: Whether there is a row for each answer instead of one for each setting.
             spreadsheet_safe: Whether a text that a spreadsheet would take for a formula (it begins with = + - or @, a
                 tab or a line end) has an apostrophe put before it. Parquet has texts as they are.
 
         Raises:
-            OptionError: It cannot be written.
-            ResultsFileError: The file of the results is not there any more, or is damaged.
+            OptionError: The file cannot be written.
+            ResultsFileError: The results file is missing or damaged.
         """
         columns, rows = self._exported(answers=answers)
         write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
@@ -595,12 +592,12 @@ class Results(Sequence[Mapping[str, Any]]):
         """Write a Parquet file, whole or not at all.
 
         Args:
-            path: The file; one that is there is replaced, if it is such a table.
-            answers: Whether there is a row for each answer in place of one for each setting.
+            path: The file; an existing one is replaced if it is such a table.
+            answers: Whether there is a row for each answer instead of one for each setting.
 
         Raises:
-            OptionError: It cannot be written.
-            ResultsFileError: The file of the results is not there any more, or is damaged.
+            OptionError: The file cannot be written.
+            ResultsFileError: The results file is missing or damaged.
             MissingExtraError: pyarrow is not installed.
         """
         columns, rows = self._exported(answers=answers)
@@ -621,8 +618,9 @@ class Results(Sequence[Mapping[str, Any]]):
         )
 
     def _caption(self) -> str:
-        """One line: what there is."""
-        answered, failed, left = (sum(getattr(one, name) for one in self.settings) for name in _ENDS)
+        answered, failed, left = (
+            sum(getattr(one, name) for one in self.settings) for name in ("answered", "failed", "left")
+        )
         parts = [f"{len(self):,} settings", f"{answered:,} answers"]
         if failed:
             parts.append(f"{failed:,} failed")
@@ -633,7 +631,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}"
 
     def _more(self) -> str:
-        return f"\n{len(self) - _MOST:,} more" if len(self) > _MOST else ""
+        return f"\n{len(self) - _MOST_SHOWN:,} more" if len(self) > _MOST_SHOWN else ""
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The axes in which settings differ, means with intervals, and tokens."""
@@ -646,7 +644,7 @@ class Results(Sequence[Mapping[str, Any]]):
                 f"{one.failed:,}",
                 "–" if (tokens := one.cost("context_tokens")) is None else f"{tokens:,.0f}",
             ]
-            for one in self.settings[:_MOST]
+            for one in self.settings[:_MOST_SHOWN]
         ]
         return [*self.axes, *metrics, "answers", "failed", "context_tokens"], lines
 
@@ -660,7 +658,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return answer_columns(self.matrix, self.axis_columns), self.answers()
 
     def _numbers(self, columns: Iterable[str]) -> set[str]:
-        """The columns that hold numbers, also where all of them are missing."""
+        """The columns of numbers, including those without a value."""
         texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
         return {name for name in columns if name not in texts}
 
@@ -671,20 +669,17 @@ class Results(Sequence[Mapping[str, Any]]):
         return list(axis_pairs(self.matrix.settings, self.matrix.described, axis))
 
     def _having(self, field: str, value: Any) -> BoolArray:
-        """Which questions have a value, or one of several, or one that a function wants."""
-        wanted = list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        """Whether each question has a value of a field, one of several, or one that a function accepts."""
+        wanted = _as_list(value)
         there = [question.fields.get(field) for question in self.matrix.questions]
         having = [
-            one is not None and (bool(value(one)) if callable(value) else any(_same(one, each) for each in wanted))
-            for one in there
+            one is not None and (bool(value(one)) if callable(value) else _is_among(one, wanted)) for one in there
         ]
         if not any(having):
-            known = list(dict.fromkeys(one for one in there if one is not None))[:_FEW]
+            known = list(dict.fromkeys(one for one in there if one is not None))[:_MOST_LISTED]
             told = "is wanted" if callable(value) else f"has {field}={describe(value)}"
             raise OptionError(f"no question {told}; {field} is one of {known}", value)
         return np.array(having)
-
-    # What is refused.
 
     def _check_axis_or_field(self, name: str) -> None:
         try:
@@ -699,13 +694,13 @@ class Results(Sequence[Mapping[str, Any]]):
             raise OptionError(f"there is no metric {metric!r}; there are scores of {there}", metric)
 
     def _known(self, metric: str) -> str:
-        """A metric of which more is better, if there are scores of it or not."""
+        """A metric of which more is better, with or without scores."""
         check_better(metric, self.matrix.described)
         self._check_known(metric)
         return metric
 
     def _scored(self, metric: str | None) -> str:
-        """A metric of which more is better, and of which there are scores."""
+        """A metric of which more is better, with scores."""
         metric = self._known(self.metric if metric is None else metric)
         if metric not in self.metrics:
             there = f"; there are of {', '.join(self.metrics)}" if self.metrics else ", nor of any other metric"
@@ -713,7 +708,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return metric
 
     def _check_one_data_set(self, what: str) -> None:
-        """Refuse settings of several: their questions differ, and with them how hard they are."""
+        """Refuse several data sets: their questions differ, and how hard they are."""
         data = list(dict.fromkeys(one.values["data"] for one in self.settings))
         if len(data) > 1:
             raise OptionError(
@@ -723,7 +718,7 @@ class Results(Sequence[Mapping[str, Any]]):
             )
 
     def _points(self, metric: str, cost: str | None) -> tuple[str, list[tuple[SettingSummary, float, float]]]:
-        """The cost that is meant, and the settings with a score and that cost, each with both."""
+        """The cost, and the settings that have a score and that cost, each with both."""
         scored = [(one, one.scores[metric].mean or 0.0) for one in self.settings if metric in one.scores]
         cost = self.usual_cost(metric) if cost is None else cost
         if cost not in COSTS:
@@ -740,12 +735,10 @@ class Results(Sequence[Mapping[str, Any]]):
         return cost, points
 
     def usual_cost(self, metric: str | None = None) -> str:
-        """The tokens that settings are compared by: those of models, if every setting asks one.
-
-        Else those of the context, which contexts without a model have as well: they do not cost 0.
+        """The tokens by which settings are compared: "tokens" if every setting asks a model, else "context_tokens".
 
         Args:
-            metric: Settings without scores of it do not count; where none has any, all do.
+            metric: Settings without scores of it do not count, unless none has any.
         """
         scored = [one for one in self.settings if metric is None or metric in one.scores]
         return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
@@ -757,9 +750,6 @@ class Results(Sequence[Mapping[str, Any]]):
             )
 
 
-_ENDS = ("answered", "failed", "left")
-
-
 def _score(setting: SettingSummary, metric: str) -> str:
     if metric not in setting.scores:
         return "–"
@@ -767,13 +757,18 @@ def _score(setting: SettingSummary, metric: str) -> str:
     return f"{summary.describe()} (n={summary.n:,})" if setting.lacks(metric) else summary.describe()
 
 
-def _same(value: Any, other: Any) -> bool:
-    return isinstance(value, bool) is isinstance(other, bool) and bool(value == other)
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+
+
+def _is_among(value: Any, others: Iterable[Any]) -> bool:
+    """Whether it is one of the others; True is not 1."""
+    return any(isinstance(value, bool) is isinstance(other, bool) and value == other for other in others)
 
 
 def _check_resampling(confidence: Any, resamples: Any) -> None:
-    """Refuse options with which no interval can be made."""
+    """Refuse options with which no interval can be computed."""
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
-    # With fewer the ends of an interval are mere chance.
+    # With fewer, the ends of an interval are chance.
     check_count("resamples", resamples, optional=False, least=100)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from oprag.compare.analysis.effects import order_effects
-from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict, verdicts
+from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict
 from oprag.compare.db.records import Spent
 from oprag.compare.results import Results
 from tests.compare.analysis.matrices import made, results_of
@@ -89,7 +89,7 @@ def test_several_pairs_are_counted():
 
 def of_lengths(means, spread=0.0):
     given = results(*(made(scores(mean, spread, seed=k), k=k) for k, mean in means.items()))
-    return length_verdict(length_curves(given, "token_f1"), "token_f1")
+    return length_verdict(length_curves(given.settings, "token_f1", given.family("token_f1")), "token_f1")
 
 
 def test_a_length_that_every_other_one_is_worse_than_is_named():
@@ -121,20 +121,20 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
     without = results(*cells)
     curves = without.curves("k")
     spent = Spent(48, 26_400, 0.0)
-    told = cost_verdict(without, curves, spent)
+    told = cost_verdict(without.settings, curves, spent)
     assert told.answer == "103 to 1,003 tokens an answer"
     assert told.text == (
         "103 at k=1, 1,003 at k=10. The experiment has no price for m. 26,400 tokens spent in all runs, in 48 calls."
     )
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
-    told = cost_verdict(priced, priced.curves("k"), Spent(48, 26_400, 1.25))
+    told = cost_verdict(priced.settings, priced.curves("k"), Spent(48, 26_400, 1.25))
     assert told.answer == "0.00011 to 0.0010 an answer"
     assert told.text.endswith("1.25 spent in all runs, in 48 calls.")
 
 
 def test_without_a_model_there_is_nothing_to_pay():
     given = results(made(scores(0.5), method="context_only"), metric="evidence_coverage")
-    told = cost_verdict(given, [])
+    told = cost_verdict(given.settings, [])
     assert (told.answer, told.text) == ("Nothing", "No model was asked for an answer.")
 
 
@@ -143,7 +143,8 @@ def test_there_is_one_of_each_for_each_data_set():
         made({f"{data} {name}": one for name, one in scores(0.5, 0.1, seed).items()}, data=data, order=order)
         for seed, (data, order) in enumerate((data, order) for data in ("a", "b") for order in ("source", "rank"))
     ]
-    told = verdicts(results(*cells))
+    # Without its file nothing is known of what was spent.
+    told = results(*cells).verdicts()
     assert [(one.question.split()[0], one.data) for one in told] == [
         ("Does", "a"),
         ("Does", "b"),
@@ -152,5 +153,3 @@ def test_there_is_one_of_each_for_each_data_set():
         ("What", ""),
     ]
     assert told[0].describe().startswith("a: Not shown. ")
-    # Without its file nothing is known of what was spent.
-    assert results(*cells).verdicts() == told

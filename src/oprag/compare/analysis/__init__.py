@@ -1,3 +1,3 @@
-"""What is told from results: settings, comparisons, and all that tables and reports show, from one matrix."""
+"""Analysis of results: settings, comparisons and verdicts, from one matrix of scores and costs."""
 
 __all__: list[str] = []

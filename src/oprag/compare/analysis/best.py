@@ -1,4 +1,4 @@
-"""Which setting is best: the highest one and whether that is shown, the economical one, and the Pareto front."""
+"""The best setting: the highest one and whether that is shown, the economical one, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any, NamedTuple
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
 from oprag.compare.analysis.settings import asks_model
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import setting_name
+from oprag.compare.analysis.wording import assignments
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.summary import Summary
 from oprag.errors import OptionError
 
 __all__ = ["Best", "Choice", "best_of", "choose_economical", "pareto_front"]
 
-_TOLD = 3  # others that are named in a sentence
+_MOST_NAMED = 3  # others in a sentence
 _ALIKE = 1.01
-"""Settings with up to so many times the fewest tokens have as many: orders differ by a mark or a word at one budget."""
+"""Settings with at most so many times the fewest tokens are alike: at one budget, orders differ by a few tokens."""
 _OF_ALIKE = "; of those with as many tokens, to one part in a hundred, the one in source order"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The setting with the highest scores, and how sure it is that it is the best one.
+    """The setting with the highest score, and whether it is shown to be the best one.
 
     Attributes:
         metric: The metric.
-        setting: The setting that is highest.
+        setting: The highest setting.
         summary: Its scores.
-        shown: Whether each of the others is shown to be worse. Where this is False, it is the highest and no more:
-            with other questions another one might be.
-        others: The highest setting compared with each of the other ones (`baseline`), the nearest first.
-        tied: The settings that have the same score in every question, as every order has of `evidence_coverage`.
-        comparisons: The number of comparisons that p-values are corrected for.
+        shown: Whether each of the others is shown to be worse. If not, another one might be highest with other
+            questions.
+        others: The highest setting compared with each of the others (`baseline`), the nearest first.
+        tied: The settings with the same score in every question, such as every order in `evidence_coverage`.
+        comparisons: Number of comparisons that p-values are corrected for.
         axes: The axes in which settings differ.
     """
 
@@ -49,7 +49,7 @@ class Best:
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
-        """Those of the others that are not shown to be worse, the nearest first."""
+        """The others that are not shown to be worse, the nearest first."""
         return tuple(other for other in self.others if not other.difference.shown_higher)
 
     @property
@@ -64,7 +64,7 @@ class Best:
             text += f", tied in every question with {_listed([self._named(one) for one in self.tied])}"
         if not self.others:
             return text if self.tied else f"{text}, n = {self.summary.n:,}; there is nothing to compare it with"
-        told = self.others[:1] if self.shown else self.rivals[:_TOLD]
+        told = self.others[:1] if self.shown else self.rivals[:_MOST_NAMED]
         count, rivals = len(self.others), len(self.rivals)
         corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
         if count == 1:
@@ -78,30 +78,30 @@ class Best:
         return text + _listed(named, 0 if self.shown else rivals - len(told))
 
     def _named(self, setting: Any) -> str:
-        return setting_name(setting.values, self.axes) or "the only setting"
+        return assignments(setting.values, self.axes) or "the only setting"
 
 
 def _listed(texts: Sequence[str], more: int | None = None) -> str:
     """The first few, and how many more there are."""
-    more = max(0, len(texts) - _TOLD) if more is None else more
-    return "; ".join([*texts[:_TOLD], *([f"and {more:,} more"] if more else [])])
+    more = max(0, len(texts) - _MOST_NAMED) if more is None else more
+    return "; ".join([*texts[:_MOST_NAMED], *([f"and {more:,} more"] if more else [])])
 
 
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
-    """The setting with the highest scores, compared with every other one, question by question.
+    """The setting with the highest score, compared with every other one, question by question.
 
-    It is judged as a point of a curve is (`oprag.compare.analysis.curves`): shown to be better only where all paired
-    differences have intervals above 0, and corrected p-values below 1 - confidence. Settings with the
-    same score in every question cannot be told apart, and are no rivals.
+    As for the points of a curve (`oprag.compare.analysis.curves`), it is shown to be better only if all paired
+    differences have intervals above 0, and corrected p-values below 1 - confidence. Settings with the same score in
+    every question cannot be told apart, and are not compared.
 
     Args:
-        settings: The settings, of one data set, since the questions of several differ.
+        settings: The settings, of one data set.
         metric: The metric.
         axes: The axes in which settings differ.
         family: The comparisons that p-values are corrected for.
 
     Raises:
-        OptionError: There are no scores of the metric.
+        OptionError: The metric has no scores.
     """
     scored = [setting for setting in settings if metric in setting.scores]
     if not scored:
@@ -138,7 +138,7 @@ class Choice(NamedTuple):
 
     Attributes:
         setting: The setting.
-        why: Why it is, in words.
+        why: The reason, in words.
     """
 
     setting: SettingSummary
@@ -146,21 +146,20 @@ class Choice(NamedTuple):
 
 
 def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str]) -> Choice:
-    """The setting with the fewest tokens that is at most one standard error behind the highest one.
+    """The setting with the fewest tokens that is at most one standard error below the highest one.
 
-    Of models that are hardly worse than the best one it is the smallest (the one-standard-error rule, Breiman,
-    Friedman, Olshen and Stone 1984, Classification and Regression Trees, 3.4.3). The error is that of the difference,
-    question by question, not that of the highest mean as in the book: all settings were asked the same questions, hard
-    and easy ones. The tokens are those that the model read and wrote; without a model those of the context. Of settings
-    that take as many, to one part in a hundred, it is the one in source order. The random order is a control, and is
-    chosen where there is no other one alone.
+    This is the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees,
+    3.4.3), but with the standard error of the paired difference in place of that of the highest mean: all settings were
+    asked the same questions. The tokens are those that the model read and wrote; without a model those of the context.
+    Of settings with as many tokens, to one part in a hundred, it is the one in source order. The random order is a
+    control, and is chosen only if there is no other one.
 
     Args:
         settings: The settings, each with scores of the metric.
         metric: The metric.
-        axes: The axes by which settings are named.
+        axes: The axes by which settings are named in the reason.
     """
-    # What a control scores is chance, and what is deployed should be better.
+    # The score of a control is chance; what is deployed should be better.
     controls = [one for one in settings if one.values.get("order") == "random"]
     settings = [one for one in settings if one.values.get("order") != "random"] or settings
     scores = [one.by_question(metric) for one in settings]
@@ -175,7 +174,7 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: 
     chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))
 
     def score_at(setting: SettingSummary) -> str:
-        return f"{setting.scores[metric].describe()} at {setting_name(setting.values, axes)}"
+        return f"{setting.scores[metric].describe()} at {assignments(setting.values, axes)}"
 
     if chosen is not settings[top]:
         why = (
@@ -194,16 +193,16 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: 
 
 
 def _higher_control(controls: Sequence[SettingSummary], top: SettingSummary, metric: str) -> SettingSummary | None:
-    """The control with the highest mean, if it is above the highest of what may be deployed."""
+    """The control with the highest mean, if it is above that of the highest other setting."""
     best = max(controls, key=lambda one: one.scores[metric].mean or 0.0, default=top)
     return best if (best.scores[metric].mean or 0.0) > (top.scores[metric].mean or 0.0) else None
 
 
 def _is_near(one: Difference) -> bool:
-    """Whether it is as high as the highest, or behind it by at most the standard error of the mean difference."""
+    """Whether it is as high as the highest, or below it by at most the standard error of the mean difference."""
     if one.mean is None or one.mean <= 0:
         return one.mean is not None
-    # Of a 95 % interval, about 1.96 standard errors to each side.
+    # A 95 % interval has about 1.96 standard errors to each side.
     return one.low is not None and one.high is not None and one.mean <= (one.high - one.low) / (2 * 1.96)
 
 
@@ -213,16 +212,16 @@ def _tokens(setting: SettingSummary) -> float:
 
 
 def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
-    """Which points no other one beats: none has a score at least as high at a cost at most as high, one of them better.
+    """The points for which no other one has a score as high at a cost as low, one of both better.
 
-    It is about the numbers as they are: two points of the front need not be shown to differ.
+    It compares the numbers as they are: two points of the front need not be shown to differ.
 
     Args:
         scores: The score of each point; more is better.
         costs: Its cost; less is better.
 
     Returns:
-        The places of these points from the cheapest to the dearest; equal points are all there.
+        The indices of these points, the cheapest first; all of equal points are included.
 
     Example:
         >>> pareto_front(scores=[0.5, 0.4, 0.7, 0.6], costs=[10, 20, 90, 40])

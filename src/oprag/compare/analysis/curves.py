@@ -1,4 +1,4 @@
-"""Curves over an axis of numbers, and their sweet spots: the value that is shown to be better than all the others."""
+"""Curves over an axis of numbers, and their sweet spots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
 from oprag.compare.analysis.settings import curves_along
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import setting_name
+from oprag.compare.analysis.wording import assignments
 from oprag.compare.stats.summary import Summary
 
 __all__ = ["Curve", "CurvePoint", "curves_of"]
@@ -22,7 +22,7 @@ class CurvePoint:
 
     Attributes:
         value: The value of the axis.
-        setting: The setting that it is.
+        setting: The setting.
         summary: Its scores, over all questions that have one.
     """
 
@@ -32,33 +32,32 @@ class CurvePoint:
 
     @property
     def context_tokens(self) -> float | None:
-        """The mean of the tokens of the context; None without one."""
+        """The mean tokens of the context; None without one."""
         return self.setting.cost("context_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """What can be said about the best value of an axis, where settings are alike but for it.
+    """Settings that differ in one axis alone, and the best value of it, if one is shown to be best.
 
-    The highest of several means is high by chance too. So a sweet spot is named only where its paired difference to
-    every other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence,
-    corrected for all comparisons of the experiment in the metric. Of experiments in which all settings are the same,
-    one in twenty has a sweet spot at most.
+    The highest of several means is high by chance too. So a sweet spot is named only if its paired difference to every
+    other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence,
+    corrected for all comparisons of the experiment in the metric. If all settings were the same, at most one experiment
+    in twenty would have a sweet spot.
 
     Attributes:
         axis: The axis.
         metric: The metric.
-        values: What is the same on the whole curve.
-        points: The points that have scores, from the least value to the largest.
-        sweet_spot: The highest point, where every other one is shown to be worse; None where the curve is flat.
+        values: The values on the other axes.
+        points: The points with scores, from the smallest value to the largest.
+        sweet_spot: The highest point, if every other one is shown to be worse; None if the curve is flat.
         contenders: The highest point, and those that are not shown to be worse.
         highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
-            most of them, where points lack questions).
+            most of them, if some points lack questions).
         behind: The highest point compared with each of the others (`baseline`), in the sequence of the points.
-        comparisons: The number of comparisons that p-values are corrected for.
-        unscored: The values at which there are no scores, since everything failed or was not tried yet. They play no
-            part.
-        exhausted: Whether at the largest value everything is read that there is, so that no larger one could be better.
+        comparisons: Number of comparisons that p-values are corrected for.
+        unscored: The values without scores, since everything failed or was not tried yet.
+        exhausted: Whether everything is read at the largest value, so that a larger one cannot be better.
     """
 
     axis: str
@@ -110,7 +109,7 @@ class Curve:
         return f"{behind.describe()}{corrected}"
 
     def _named(self, value: Any) -> str:
-        return setting_name({self.axis: value}, [self.axis])
+        return assignments({self.axis: value}, [self.axis])
 
     def _nearest(self, behind: Sequence[SettingDifference]) -> SettingDifference:
         return min(behind, key=lambda one: float("inf") if one.difference.mean is None else one.difference.mean)

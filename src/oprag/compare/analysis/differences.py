@@ -30,7 +30,7 @@ __all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "family_of", "
 
 @dataclass(frozen=True, kw_only=True)
 class SettingDifference:
-    """How much higher a setting scores than another one, its baseline.
+    """The difference between the scores of a setting and of another one, its baseline.
 
     Attributes:
         metric: The name of the metric.
@@ -38,8 +38,8 @@ class SettingDifference:
         baseline: The setting that it is compared with.
         difference: The scores of the setting minus those of the baseline, over the questions that both have. Its
             `adjusted_p` is corrected for all comparisons of the experiment in this metric.
-        axis: The axis in which the two differ, of which the baseline has the first value; None where the setting is the
-            highest one, and is compared with all others.
+        axis: The axis in which the two differ, of which the baseline has the first value; None if the setting is the
+            highest one, which is compared with all others.
     """
 
     metric: str
@@ -92,7 +92,7 @@ class ComparisonFamily:
         scores: The score of each question in each setting, of shape (settings, questions); NaN where it has none.
         clusters: What each question belongs to, of shape (questions,).
         pairs: The numbers of the settings on the two sides of each comparison.
-        confidence: How often an interval holds the truth.
+        confidence: Confidence level of the intervals.
         resamples: Number of samples for intervals and p-values.
     """
 
@@ -168,11 +168,11 @@ class ComparisonFamily:
 def family_of(
     matrix: ResultMatrix, metric: str, *, confidence: float = 0.95, resamples: int = RESAMPLES
 ) -> ComparisonFamily:
-    """All comparisons of an experiment in one metric.
+    """All comparisons of an experiment in one metric, so that a pair has the same p-value wherever it is shown.
 
-    They are those that tables, sentences and reports are made of: the values of each axis against its first value with
-    all else equal and, where more of the metric is better, the highest setting of each data set against all others, and
-    the highest point of each curve against its other points. So a pair has the same p-value wherever it is shown.
+    They are the values of each axis against its first value with all else equal and, if more of the metric is better,
+    the highest setting of each data set against all others, and the highest point of each curve against its other
+    points.
 
     The highest setting is picked by its scores: where nothing differs, some single comparison with it has a p-value
     below 0.05 in more than one experiment of twenty (in one of eight for 15 settings). That all comparisons with
@@ -205,9 +205,9 @@ def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterat
 
 
 def highest(samples: Sequence[FloatArray]) -> int:
-    """Where the highest sample is: its mean is above that of the most others, over the questions that both have.
+    """The index of the highest sample: its mean is above that of most others, over the questions that both have.
 
-    Where all have the same questions, it is the one with the highest mean. Of equal ones it is the first.
+    If all have the same questions, it is the one with the highest mean; of equal ones the first.
 
     Args:
         samples: The score of each question, NaN where it has none; at least one sample, each with at least one score.
@@ -228,7 +228,7 @@ def highest(samples: Sequence[FloatArray]) -> int:
 
 
 def axis_pairs(settings: Sequence[HasValues], described: Mapping[str, Any], axis: str) -> Iterator[tuple[int, int]]:
-    """The settings with the first value of an axis, by their numbers, each with those that are like it but for that.
+    """Pairs of settings that differ in an axis alone, one of them with the first value of the axis.
 
     Args:
         settings: The settings.
@@ -236,7 +236,7 @@ def axis_pairs(settings: Sequence[HasValues], described: Mapping[str, Any], axis
         axis: The axis.
 
     Yields:
-        The number of the one with the first value, and that of the other, in the sequence of the others.
+        The number of the setting with the first value, and that of the other, in the sequence of the others.
     """
     numbers = [number for number, setting in enumerate(settings) if axis in setting.values]
     if not numbers:

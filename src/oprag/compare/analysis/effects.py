@@ -127,7 +127,7 @@ def order_effects(
         metric: What is compared.
         data: The data set; needed where there are several.
         family: The comparisons that single pairs are corrected for; without it, there are pooled differences alone.
-        confidence: How often an interval contains the true mean.
+        confidence: Confidence level of the intervals.
         resamples: Number of samples for intervals and p-values.
 
     Returns:

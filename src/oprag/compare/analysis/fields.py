@@ -1,27 +1,23 @@
-"""Fields of questions: what the data says about each of them, and where its evidence is."""
+"""Fields of questions: those of the data, and where the evidence is."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
-from typing import Any, get_args
+from typing import Any
 
-from oprag.compare.db.records import Phase, QuestionRecord
+from oprag.compare.db.records import QuestionRecord
+from oprag.compare.metrics.custom import RESERVED
 from oprag.compare.spec.axes import axes
 
 __all__ = ["MOST_FIELDS", "field_names", "question_fields"]
 
 MOST_FIELDS = 50
-"""Further fields of a question are left out."""
+"""Maximum number of fields of a question; further ones are left out."""
 _APART = 2_000
 """Evidence is spread where two spans of it are more than these characters apart."""
 _LONGEST = 200
-_COLUMNS = (
-    *("question", "question_id", "gold_answers", "documents", "answer", "status", "error", "message", "notes", "route"),
-    *("estimated", "context_chunks", "cell", "asked", "answered", "failed"),
-    *(f"{phase}_{what}" for phase in get_args(Phase) for what in ("cpu_percent", "peak_memory_bytes")),
-)
-"""What columns of answers are called, besides axes, metrics and costs."""
+_OF_EVIDENCE = {"evidence_spans", "spread"}
 
 
 def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> dict[str, str | int | float | bool]:
@@ -32,19 +28,19 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> di
 
     Args:
         question: The question.
-        taken: Names that are metrics or costs; a field with such a name, or that of an axis, is `question_NAME`.
+        taken: Names of metrics and costs; a field with such a name, or that of another column, is `question_NAME`.
     """
     found: dict[str, Any] = {}
     if question.evidence:
         found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
-    reserved = {*axes(), *_COLUMNS, *taken}
+    reserved = {*axes(), *RESERVED, *taken} - _OF_EVIDENCE
     named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
     return dict(list(named.items())[:MOST_FIELDS])
 
 
 def field_names(questions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The names of the fields that some question has, in the sequence in which they are met, at most `MOST_FIELDS`."""
+    """The names of the fields of all questions, in the sequence of their first use, at most `MOST_FIELDS`."""
     return list(dict.fromkeys(name for fields in questions for name in fields))[:MOST_FIELDS]
 
 

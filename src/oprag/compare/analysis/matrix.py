@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
@@ -34,6 +34,7 @@ from oprag.methods.model_calls import Usage
 __all__ = [
     "ANSWERED",
     "COSTS",
+    "COUNTS",
     "FAILED",
     "NOT_ASKED",
     "NOT_TRIED",
@@ -55,16 +56,19 @@ BoolArray = NDArray[np.bool_]
 StatusArray = NDArray[np.int8]
 Shape = tuple[int, int]
 Found = TypeVar("Found")
+ByCell = Mapping[int, Mapping[int, Found]]
+"""Something of some questions of some cells, by the numbers of both."""
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 """What became of a question in a cell; it is not asked where the cell is about another data set."""
 
 _OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
-_COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
+COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
+"""What is counted of each answer."""
 PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
 SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
 """What was measured of time: of retrieval and generation together, and of each phase."""
-COSTS = ("tokens", *_COUNTS, "money", *SECONDS)
+COSTS = ("tokens", *COUNTS, "money", *SECONDS)
 """What an answer can cost: tokens are those that models read and wrote, together."""
 
 _DOCUMENTS = 10
@@ -96,8 +100,8 @@ class PhaseUse(NamedTuple):
     Attributes:
         attempts: How many attempts at questions were measured.
         cpu_percent: The sum of the shares of the usable cores that they used.
-        peak_memory_bytes: The most resident memory.
-        memory_growth_bytes: The most by which it grew.
+        peak_memory_bytes: Maximum resident memory.
+        memory_growth_bytes: Maximum growth of the resident memory.
     """
 
     attempts: int
@@ -121,9 +125,9 @@ class ResultMatrix:
         status: What became of each question in each cell: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`.
         values: Each metric and each of `COSTS` that has a value anywhere; NaN where a question has none. What a model
             takes is NaN in a cell without a model.
-        notes: What a reader should know of an answer, by the numbers of its cell and its question.
-        errors: The class of the error of a question that failed.
-        routes: Which way an answer took, of methods that have several.
+        notes: The notes on answers, such as that the reply was empty, by cell and question.
+        errors: The class of the error of each question that failed, by cell and question.
+        routes: The route of each answer of a method that has several, by cell and question.
         phase_use: What was measured of each phase of the answers of a cell besides seconds.
         cores: The cores that could be used by the runs that measured a cell.
     """
@@ -135,9 +139,9 @@ class ResultMatrix:
     clusters: IntArray = field(repr=False)
     status: StatusArray = field(repr=False)
     values: Mapping[str, FloatArray] = field(repr=False)
-    notes: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict, repr=False)
-    errors: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
-    routes: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
+    notes: ByCell[tuple[str, ...]] = field(default_factory=dict, repr=False)
+    errors: ByCell[str] = field(default_factory=dict, repr=False)
+    routes: ByCell[str] = field(default_factory=dict, repr=False)
     phase_use: Mapping[tuple[int, Phase], PhaseUse] = field(default_factory=dict, repr=False)
     cores: Mapping[int, Collection[str]] = field(default_factory=dict, repr=False)
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
@@ -190,11 +194,11 @@ class ResultMatrix:
         of_question = {column: number for number, column in enumerate(columns)}
         part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
 
-        def kept(given: Mapping[tuple[int, int], Any]) -> dict[tuple[int, int], Any]:
+        def kept(given: ByCell[Any]) -> ByCell[Any]:
             return {
-                (of_cell[cell], of_question[question]): one
-                for (cell, question), one in given.items()
-                if cell in of_cell and question in of_question
+                of_cell[cell]: {of_question[question]: one for question, one in some.items() if question in of_question}
+                for cell, some in given.items()
+                if cell in of_cell
             }
 
         return ResultMatrix(
@@ -212,31 +216,16 @@ class ResultMatrix:
             cores={of_cell[cell]: cores for cell, cores in self.cores.items() if cell in of_cell},
         )
 
-    def notes_of(self, cell: int) -> Sequence[tuple[int, tuple[str, ...]]]:
-        """The numbers of the questions of a cell that have notes, each with its notes."""
-        return self._notes_by_cell.get(cell, ())
-
-    def routes_of(self, cell: int) -> Sequence[tuple[int, str]]:
-        """The numbers of the questions of a cell whose answers took one of several ways, each with its way."""
-        return self._routes_by_cell.get(cell, ())
-
-    @cached_property
-    def _notes_by_cell(self) -> Mapping[int, list[tuple[int, tuple[str, ...]]]]:
-        return _by_cell(self.notes)
-
-    @cached_property
-    def _routes_by_cell(self) -> Mapping[int, list[tuple[int, str]]]:
-        return _by_cell(self.routes)
-
     @cached_property
     def _measured(self) -> frozenset[int]:
         return frozenset(cell for cell, _ in self.phase_use)
 
 
-def _by_cell(given: Mapping[tuple[int, int], Found]) -> dict[int, list[tuple[int, Found]]]:
-    found: dict[int, list[tuple[int, Found]]] = {}
-    for (cell, question), one in given.items():
-        found.setdefault(cell, []).append((question, one))
+def _by_cell(given: Iterable[tuple[tuple[int, int], Found | None]]) -> ByCell[Found]:
+    found: dict[int, dict[int, Found]] = {}
+    for (cell, question), one in given:
+        if one:
+            found.setdefault(cell, {})[question] = one
     return found
 
 
@@ -300,9 +289,9 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         clusters=as_numbers(clusters_of(reader.questions)),
         status=status,
         values=values | seconds,
-        notes={place: answer.notes for place, answer in answers.items() if answer.notes},
-        errors={place: answer.error for place, answer in answers.items() if answer.error is not None},
-        routes={place: answer.route for place, answer in answers.items() if answer.route is not None},
+        notes=_by_cell((place, answer.notes) for place, answer in answers.items()),
+        errors=_by_cell((place, answer.error) for place, answer in answers.items()),
+        routes=_by_cell((place, answer.route) for place, answer in answers.items()),
         phase_use=phase_use,
         cores={row_of_key[key]: cores for key, cores in reader.measured_cores().items()},
     )
@@ -329,9 +318,9 @@ def _costs(
     if not answers:
         return {}
     rows, columns = np.array(list(answers)).T
-    counts = np.array([[getattr(one, name) for name in _COUNTS] for one in answers.values()], dtype=np.float64).T
+    counts = np.array([[getattr(one, name) for name in COUNTS] for one in answers.values()], dtype=np.float64).T
     models = [effective_values(cell.values).get("model") for cell in cells]
-    taken = dict(zip(_COUNTS, counts, strict=True))
+    taken = dict(zip(COUNTS, counts, strict=True))
     for name in _OF_MODELS:
         taken[name][np.array([model is None for model in models])[rows]] = np.nan
     taken["tokens"] = taken["input_tokens"] + taken["output_tokens"]

@@ -8,9 +8,9 @@ from math import fsum
 from typing import Any
 
 from oprag.compare.analysis.fields import field_names
-from oprag.compare.analysis.matrix import PHASES, CellInfo, ResultMatrix
+from oprag.compare.analysis.matrix import COUNTS, PHASES, CellInfo, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
-from oprag.compare.analysis.summary import TAKEN, SettingSummary
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement
 from oprag.compare.spec.axes import AVERAGED, axes
@@ -18,7 +18,7 @@ from oprag.compare.spec.axes import AVERAGED, axes
 __all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_columns", "setting_rows"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
-_COUNTS = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
+_ANSWERS = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
 _USED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 _QUESTION = ("question_id", "question", "gold_answers", "documents")
@@ -71,8 +71,8 @@ def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str]
             f"{metric}_sd": summary and summary.standard_deviation,
             f"{metric}_n": summary.n if summary else 0,
         }
-    plain |= {name: getattr(setting, name) for name in _COUNTS}
-    return plain | {name: setting.cost(name) for name in (*TAKEN, "tokens", *(["money"] if priced else []))}
+    plain |= {name: getattr(setting, name) for name in _ANSWERS}
+    return plain | {name: setting.cost(name) for name in (*COUNTS, "tokens", *(["money"] if priced else []))}
 
 
 def _of_phases(setting: SettingSummary) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
         names: The axes that are columns.
 
     Raises:
-        ResultsFileError: There is no such file, or it is damaged or another one.
+        ResultsFileError: The file is missing, damaged or not a results file.
     """
     columns = answer_columns(matrix, names)
     averaged = _averaged(matrix)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oprag.compare.analysis.effects import compare_pooled, pool_pairs
 from oprag.compare.analysis.fields import field_names
-from oprag.compare.analysis.matrix import ResultMatrix
+from oprag.compare.analysis.matrix import BoolArray, ResultMatrix
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_counts
 from oprag.errors import OptionError
@@ -21,8 +20,6 @@ __all__ = ["MOST_VALUES", "Slice", "SliceContrast", "slices_of"]
 
 MOST_VALUES = 8
 """Texts with more values make no slices; numbers with more are halved at the median."""
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,7 @@ def slices_of(
         metric: What is compared.
         axis: The axis; other orders are compared with source order, other values with the first of the grid.
         data: The data set; needed where there are several.
-        confidence: How often an interval contains the true mean.
+        confidence: Confidence level of the intervals.
         resamples: Number of samples for intervals and p-values.
 
     Returns:

@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import ANSWERED, FAILED, NOT_ASKED, PHASES, SECONDS, ResultMatrix
+from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, NOT_ASKED, PHASES, SECONDS, ResultMatrix
 from oprag.compare.analysis.settings import Setting
 from oprag.compare.db.records import Phase
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["MANY", "TAKEN", "PhaseSummary", "SettingSummary", "faults", "measured_how"]
-
-TAKEN = ("calls", "input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens")
-"""What answers take, besides money and time."""
+__all__ = ["MANY", "PhaseSummary", "SettingSummary", "faults", "measured_how"]
 
 MANY = 0.1
 """The share of answers that may be empty, or cut short, before a setting is marked."""
@@ -35,8 +32,8 @@ class PhaseSummary:
     Attributes:
         seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
         cpu_percent: The mean share of the usable cores that it used.
-        peak_memory_bytes: The most resident memory.
-        memory_growth_bytes: The most by which it grew.
+        peak_memory_bytes: Maximum resident memory.
+        memory_growth_bytes: Maximum growth of the resident memory.
     """
 
     seconds: Summary
@@ -54,8 +51,8 @@ class SettingSummary:
     Attributes:
         matrix: The results that it is a setting of.
         number: Its number among the settings of the matrix.
-        confidence: How often an interval holds the truth.
-        resamples: How many samples intervals are drawn from.
+        confidence: Confidence level of the intervals.
+        resamples: Number of samples for an interval.
         known: The summaries of scores that were made already, by metric.
     """
 
@@ -117,7 +114,7 @@ class SettingSummary:
         Those of models lack where none is asked, and money where the model has no price.
         """
         found: dict[str, float] = {}
-        for name in (*TAKEN, "money"):
+        for name in (*COUNTS, "money"):
             values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
             if known := values[~np.isnan(values)].tolist():
                 found[name] = fsum(known) / len(known)
@@ -128,7 +125,7 @@ class SettingSummary:
         """How many answers have each note, such as that the reply was empty."""
         found: Counter[str] = Counter()
         for cell in self.setting.cells:
-            for question, notes in self.matrix.notes_of(cell):
+            for question, notes in self.matrix.notes.get(cell, {}).items():
                 if self.matrix.status[cell, question] == ANSWERED:
                     found.update({*notes})
         return dict(found)
@@ -136,7 +133,7 @@ class SettingSummary:
     @cached_property
     def routes(self) -> Mapping[str, int]:
         """How many answers went which way, of a method that has several."""
-        return dict(Counter(route for cell in self.setting.cells for _, route in self.matrix.routes_of(cell)))
+        return dict(Counter(way for cell in self.setting.cells for way in self.matrix.routes.get(cell, {}).values()))
 
     @cached_property
     def phases(self) -> Mapping[Phase, PhaseSummary]:

@@ -1,25 +1,23 @@
-"""What results say about the questions that people come with, each in a sentence or two."""
+"""Verdicts: answers in a sentence or two to the questions that an experiment is made for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from oprag.compare.analysis.best import choose_economical
-from oprag.compare.analysis.curves import Curve, CurvePoint
+from oprag.compare.analysis.curves import Curve, CurvePoint, curves_of
+from oprag.compare.analysis.differences import ComparisonFamily
 from oprag.compare.analysis.effects import OrderEffect, order_effects
-from oprag.compare.analysis.settings import asks_model, varying_axes
+from oprag.compare.analysis.settings import asks_model, by_data, varying_axes
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import amount, counted, difference_text, listed, money_text, named
 from oprag.compare.db.records import Spent
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.compare.stats.power import POWER
 
-if TYPE_CHECKING:
-    from oprag.compare.results import Results
-
-__all__ = ["Verdict", "cost_verdict", "length_curves", "length_verdict", "order_verdict", "verdicts"]
+__all__ = ["ORDER", "Verdict", "cost_verdict", "length_curves", "length_verdict", "order_verdict", "verdicts"]
 
 ORDER = "Does source order help here?"
 LENGTH = "How much context is worth its tokens?"
@@ -49,48 +47,47 @@ class Verdict:
         return f"{self.data and f'{self.data}: '}{self.answer}. {self.text}"
 
 
-def verdicts(results: Results, metric: str | None = None, spent: Spent | None = None) -> list[Verdict]:
+def verdicts(
+    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, spent: Spent | None = None
+) -> list[Verdict]:
     """Whether source order helps, how much context is worth its tokens, and what an answer costs.
 
     Differences are claimed where they are shown (`Difference.shown`), and nowhere else. Where none is, the size of a
     difference that would have been seen is given with that.
 
     Args:
-        results: The results.
-        metric: The metric; by default `Results.metric`.
+        settings: All settings of the results.
+        metric: The metric, of which some setting has scores.
+        family: The comparisons that p-values are corrected for.
         spent: What all runs spent, if it is to be told.
 
     Returns:
         A verdict on the order and one on the length for each data set, then one on costs.
-
-    Raises:
-        OptionError: There are no scores of the metric, or more of it is not better.
     """
-    metric = results.metric if metric is None else metric
-    data = list(dict.fromkeys(str(one.values["data"]) for one in results.settings if metric in one.scores))
-    curves = length_curves(results, metric)
-    found: list[Verdict] = []
-    for name in data:
-        effects = order_effects(
-            results.matrix, metric, name, confidence=results.confidence, resamples=results.resamples
-        )
-        told = name if len(data) > 1 else ""
-        found.append(order_verdict(effects, metric, data=told))
+    sets = by_data([one for one in settings if metric in one.scores])
+    curves = length_curves(settings, metric, family)
+    of_order: list[Verdict] = []
+    of_length: list[Verdict] = []
+    for name, (first, *_) in sets.items():
+        effects = order_effects(first.matrix, metric, name, confidence=first.confidence, resamples=first.resamples)
+        told = name if len(sets) > 1 else ""
+        of_order.append(order_verdict(effects, metric, data=told))
         along = [curve for curve in curves if curve.values["data"] == name]
-        found.append(length_verdict(along, metric, data=told))
-    return [*sorted(found, key=lambda one: one.question != ORDER), cost_verdict(results, curves, spent)]
+        of_length.append(length_verdict(along, metric, data=told))
+    return [*of_order, *of_length, cost_verdict(settings, curves, spent)]
 
 
-def length_curves(results: Results, metric: str) -> list[Curve]:
+def length_curves(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Curve]:
     """The curves over the length of the context with two points or more.
 
-    What reads whole documents reads the same, however long the context is.
+    Methods that read whole documents have none: their context is the same at each length.
     """
+    axes = varying_axes(settings)[0]
     return [
         curve
         for axis in _LENGTHS
-        if axis in results.axes
-        for curve in results.curves(axis, metric)
+        if axis in axes
+        for curve in curves_of(settings, axis, metric, family)
         if len(curve.points) > 1 and curve.values.get("method") != "long_context"
     ]
 
@@ -211,9 +208,9 @@ def _told(curve: Curve, point: CurvePoint) -> str:
     return f"{curve.axis}={'none' if point.value is None else point.value}{tokens}"
 
 
-def cost_verdict(results: Results, curves: Sequence[Curve], spent: Spent | None = None) -> Verdict:
+def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], spent: Spent | None = None) -> Verdict:
     """What an answer costs, at the shortest and the longest context where there are several."""
-    asked = [one for one in results.settings if asks_model(one) and one.answered]
+    asked = [one for one in settings if asks_model(one) and one.answered]
     total = ""
     if spent is not None and spent.calls:
         what = money_text(spent.money) if spent.money else f"{amount(spent.tokens)} tokens"
@@ -225,7 +222,8 @@ def cost_verdict(results: Results, curves: Sequence[Curve], spent: Spent | None 
     longest = _longest(curves) if curves else None
     along = [(one.setting, _told(longest, one).partition(" ")[0]) for one in longest.points] if longest else []
     if not along or not all(asks_model(one) for one, _ in along):
-        along = [(one, named(one.values, results.axes)) for one in sorted(asked, key=lambda one: one.cost(unit) or 0.0)]
+        axes = varying_axes(settings)[0]
+        along = [(one, named(one.values, axes)) for one in sorted(asked, key=lambda one: one.cost(unit) or 0.0)]
     (low, least), *_, (high, most) = [(show(one.cost(unit)), name) for one, name in (along[0], *along)]
     answer = f"{low} to {high}" if low != high else low
     parts = [f"{low} at {least}, {high} at {most}."] if low != high else []

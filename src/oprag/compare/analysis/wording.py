@@ -6,12 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
+from oprag.chunk import counted
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.summary import Summary
 
 __all__ = [
     "aligned",
     "amount",
+    "assignments",
     "change",
     "counted",
     "difference_text",
@@ -22,7 +24,6 @@ __all__ = [
     "named",
     "printable",
     "score",
-    "setting_name",
     "share",
     "spread",
     "unit_of",
@@ -51,7 +52,7 @@ def value_text(value: Any) -> str:
 
 
 def named(values: Mapping[str, Any], names: Collection[str]) -> str:
-    """What a setting is called: its values on these axes, where they have an effect in it; nothing without any."""
+    """A setting for reading, such as "source, k=8": its values on those of these axes that have an effect in it."""
     parts = [
         value_text(values[name]) if name in _BARE else f"{name}={value_text(values[name])}"
         for name in sorted(names, key=lambda name: name != "method")
@@ -61,7 +62,7 @@ def named(values: Mapping[str, Any], names: Collection[str]) -> str:
 
 
 def name_of(values: Mapping[str, Any], names: Collection[str]) -> str:
-    """What a setting is called in the report: its values on these axes; else its method."""
+    """As `named`; of a setting without values on these axes its method."""
     return named(values, names) or value_text(values.get("method", "all settings"))
 
 
@@ -124,19 +125,14 @@ def change(old: float | None, new: float | None) -> str:
     return "–" if not old or new is None else f"{100 * (new - old) / abs(old):+z.1f} %"
 
 
-def counted(count: int, one: str, several: str = "") -> str:
-    """A number of things."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
-
-
 def printable(value: Any) -> str:
     """A value as it is written in a file, on one line, with nothing that a terminal would obey."""
     text = "none" if value is None else str(value)
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def setting_name(values: Mapping[str, Any], axes: Collection[str]) -> str:
-    """What a setting is called where its values can be copied from: `name=value` of some axes that it has."""
+def assignments(values: Mapping[str, Any], axes: Collection[str]) -> str:
+    """A setting to be copied, such as "order=source, k=8": its values as they are written in a file."""
     return ", ".join(f"{name}={printable(values[name])}" for name in axes if name in values)
 
 

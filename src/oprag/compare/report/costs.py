@@ -47,7 +47,7 @@ COSTS = {
 
 def lengths(results: Results, metric: str | None) -> Section | None:
     """All curves over the length of the context, with what each shows."""
-    groups = [] if metric is None else curve_groups(length_curves(results, metric))
+    groups = [] if metric is None else curve_groups(length_curves(results.settings, metric, results.family(metric)))
     if metric is None or not groups:
         return None
     differ = varying_axes([group[0] for group in groups])[0]

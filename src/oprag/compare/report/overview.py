@@ -49,7 +49,7 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     sets = by_data([one for one in results.settings if metric in one.scores])
     if len(sets) > _MOST_SETS:
         yield Text(f"{len(sets) - _MOST_SETS:,} more data sets are in the sections below.", quiet=True)
-    groups = curve_groups(length_curves(results, metric))
+    groups = curve_groups(length_curves(results.settings, metric, results.family(metric)))
     for data in list(sets)[:_MOST_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
         effects = order_effects(

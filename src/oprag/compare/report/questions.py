@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, QuestionRecord
-from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
@@ -138,9 +137,7 @@ class _DrillDown:
         return cells
 
     def _shown_metrics(self) -> list[str]:
-        described = self._results.matrix.described
-        scored = [name for name in self._results.metrics if more_is_better(name, described)]
-        return sorted(scored, key=lambda name: name != self._metric)[:_METRICS]
+        return sorted(self._results.ranking_metrics, key=lambda name: name != self._metric)[:_METRICS]
 
     def _scores(self, question: QuestionRecord) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.metrics.registry import check_better, more_is_better
+from oprag.compare.metrics.registry import check_better
 from oprag.compare.report import costs, differences, methods, overview, pivots, questions, run, settings
 from oprag.compare.report.contexts import Texts, texts_of
 from oprag.compare.report.page import Section, check_installed, page
@@ -75,8 +75,8 @@ def write_report(
 
 
 def _metric_of(results: Results, wanted: str | None) -> str | None:
-    """The metric of the charts, as `write_report` says; None where nothing is scored."""
-    there = [name for name in results.metrics if more_is_better(name, results.matrix.described)]
+    """The metric of the charts, see `write_report`; None where nothing is scored."""
+    there = results.ranking_metrics
     if wanted is None:
         return next(iter(there), None)
     check_better(wanted, results.matrix.described)

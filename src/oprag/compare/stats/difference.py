@@ -103,8 +103,8 @@ def paired_difference(
         first: The score of each question, of shape (questions,); NaN where it has none.
         second: The scores that it is compared with, of the same questions.
         clusters: What each question belongs to, such as its document; questions of one cluster are drawn together.
-        confidence: How often such an interval holds the truth.
-        resamples: How many samples are drawn. The p-value cannot fall below 1 / (resamples + 1).
+        confidence: Confidence level of the interval.
+        resamples: Number of samples for the interval and the p-value, which cannot fall below 1 / (resamples + 1).
     """
     alpha = round(1 - confidence, 12)  # 1 - 0.95 is a little more than 0.05
     apart = first - second

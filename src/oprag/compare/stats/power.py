@@ -7,12 +7,13 @@ from statistics import NormalDist
 
 import numpy as np
 
+from oprag.chunk import counted
 from oprag.compare.stats.resampling import FloatArray, IntArray, units_of
 
 __all__ = ["POWER", "detectable_difference", "power_text"]
 
 POWER = 0.8
-"""The chance, by convention, that a difference that is there is shown."""
+"""The conventional probability that an existing difference is shown."""
 
 
 def detectable_difference(
@@ -24,7 +25,7 @@ def detectable_difference(
     confidence: float = 0.95,
     power: float = POWER,
 ) -> float | None:
-    """The smallest mean difference that a comparison of so many questions is likely to show.
+    """The smallest mean difference that a comparison of a number of questions is likely to show.
 
     The normal approximation for the mean of paired differences: the standard error times the sum of the quantiles of
     the two-sided level and of the power. Questions of one cluster count together, as they do where intervals are drawn,
@@ -33,14 +34,14 @@ def detectable_difference(
     Args:
         apart: The known difference of each question, of shape (questions,); NaN where it is not known.
         clusters: What each question belongs to, such as its document, of the same shape.
-        questions: How many questions will be compared.
-        comparisons: How many comparisons share the level (Bonferroni, so rather too large than too small).
+        questions: Number of questions that will be compared.
+        comparisons: Number of comparisons that share the level (Bonferroni, so rather too large than too small).
         confidence: One minus the level.
-        power: How often the difference is to be shown.
+        power: The probability that a difference of this size is shown.
 
     Returns:
-        None where so few clusters are known, or will be compared, that no difference could be shown, or nothing differs
-        in those that are known.
+        None if so few clusters are known, or will be compared, that no difference could be shown, or if all known
+        differences are equal.
     """
     known = ~np.isnan(apart)
     apart = apart[known]
@@ -66,25 +67,18 @@ def power_text(
     questions: int,
     known: int,
     comparisons: int = 1,
-    confidence: float = 0.95,
-    power: float = POWER,
 ) -> str:
-    """What `detectable_difference` found, in a sentence.
+    """A result of `detectable_difference` with the default confidence and power, in a sentence.
 
     Args:
-        difference: What it found.
-        questions: How many questions will be compared.
-        known: From how many questions that is known.
-        comparisons: How many comparisons share the level.
-        confidence: One minus the level.
-        power: How often the difference is to be shown.
+        difference: The result.
+        questions: Number of questions that will be compared.
+        known: Number of questions whose difference is known.
+        comparisons: Number of comparisons that share the level.
     """
     corrected = f", corrected for {comparisons:,} comparisons" if comparisons > 1 else ""
+    rounded = float(f"{difference:.2g}")
     return (
-        f"with {_questions(questions)}, differences of about {float(f'{difference:.2g}'):,g} or more can be seen "
-        f"(from {_questions(known)} with answers; {100 * power:g} % power at {100 * confidence:g} %{corrected})"
+        f"with {counted(questions, 'question')}, differences of about {rounded:,g} or more can be seen "
+        f"(from {counted(known, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
     )
-
-
-def _questions(count: int) -> str:
-    return f"{count:,} question{'s' * (count != 1)}"
