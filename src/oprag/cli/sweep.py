@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import UNFINISHED, echo_json, tell
-from oprag.cli.options import LIMITS, MODEL, AsJson, Indexing, TypedOptions, typed_options
+from oprag.cli.options import LIMITS, MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, metric_names, tell_what_next
 from oprag.errors import ExperimentError, OptionError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-_MOST_SHOWN = 100  # rows of the table
+_MOST_SHOWN = 100  # rows of a table
 _NONE = "none"
 _COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
 
@@ -107,12 +107,19 @@ def sweep(
         int | None,
         typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Print all metrics and all differences between orders as well.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer questions under each token budget in each order, and find the sweet spot.
 
-    Prints the curve of each order with intervals, says where it peaks or that it is flat, and writes the setting that
-    is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is no failure.
+    Prints the score of each setting, says where the curve of each order peaks or that it is flat, and writes the
+    setting that is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is
+    no failure.
     """
     from oprag.compare.spec.resolved import ResolvedExperiment
     from oprag.compare.sweep.experiment import sweep_experiment
@@ -148,7 +155,7 @@ def sweep(
     if deployed:
         # Before anything is shown: who reads the first lines alone wants it as well.
         write_profile(found.profile, profile)
-    _show(found, path, as_json=as_json)
+    _show(found, path, everything=everything, as_json=as_json)
     tell_what_next(experiment.name, path, report)
     if deployed:
         tell(f"Profile: {profile}{', replaced' if replaced else ''}")
@@ -194,7 +201,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
         raise typer.Exit(UNFINISHED) from error
 
 
-def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
+def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     if as_json:
         from oprag.cli.tables import curve_as_json, difference_as_json, setting_as_json
 
@@ -218,10 +225,15 @@ def _show(found: Sweep, path: Path, *, as_json: bool) -> None:
             }
         )
         return
-    from oprag.cli.tables import show_differences, show_table
+    from oprag.cli.tables import show_differences, show_settings, show_table, show_verdicts
+    from oprag.compare.analysis.verdicts import ORDER
 
-    show_table(found.settings, most=_MOST_SHOWN)
-    show_differences(found.orders, found.settings, most=_MOST_SHOWN)
+    show_settings(found.points, found.metric, found.orders, most=_MOST_SHOWN)
+    # The curves answer the question about the length, and a sweep has no prices.
+    show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
+    if everything:
+        show_table(found.settings, most=_MOST_SHOWN)
+        show_differences(found.orders, found.settings, most=_MOST_SHOWN)
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
     for said in found.remarks:

@@ -59,6 +59,7 @@ class Sweep:
     Attributes:
         metric: The metric that was scored.
         settings: Scores and costs of each setting.
+        points: The results of the settings that are points of a curve.
         curves: The curve over budgets of each order, with its sweet spot if it has one.
         orders: Differences of the other orders from the first one, under each budget.
         impossible: Settings that are on no curve, since questions failed whose chunks do not fit the budget.
@@ -71,6 +72,7 @@ class Sweep:
 
     metric: str
     settings: Sequence[SettingSummary]
+    points: Results
     curves: Sequence[Curve]
     orders: Sequence[SettingDifference]
     impossible: Sequence[SettingSummary]
@@ -110,10 +112,8 @@ def read_sweep(
 ) -> Sweep:
     """Read the result of a sweep that was run.
 
-    The chosen setting is the one with the fewest tokens that is at most one standard error behind the highest one (the
-    one-standard-error rule, Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees, 3.4.3); of
-    settings with as many tokens, to one part in a hundred, the one in source order. The random order is a control, and
-    is chosen only if there is no other one.
+    The chosen setting is the one with the fewest tokens that is at most one standard error below the highest one, by
+    the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984); docs/sweeping.md has the details.
 
     Args:
         path: The results file.
@@ -155,6 +155,7 @@ def read_sweep(
     return Sweep(
         metric=metric,
         settings=results.settings,
+        points=on_curves,
         curves=curves,
         orders=on_curves.differences("order", [metric]),
         impossible=impossible,
