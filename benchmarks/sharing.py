@@ -19,10 +19,10 @@ from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.plan import make_plan
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import ResolvedExperiment
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
 STORES = ("chroma", "faiss", "qdrant")

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import Results
-from oprag.compare.measure.usage import describe_cores
+from oprag.compare.cores import describe_cores
 from tests.compare.answering import LEAKED
 from tests.compare.folders import model, write_data, write_experiment
 from tests.compare.helpers import rows

@@ -9,9 +9,9 @@ from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 from oprag.compare.providers.likelihood import likelihood_prompt
 from oprag.compare.providers.local_model import local_model_file
 from oprag.compare.results import Results
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import ResolvedExperiment
 from tests.compare.helpers import rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]

@@ -145,8 +145,8 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
     from oprag.compare.data.data_set import files_of
+    from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.spec.resolved import ResolvedExperiment
 
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():

@@ -18,8 +18,8 @@ from oprag.errors import ExperimentError, OptionError
 if TYPE_CHECKING:
     from oprag.compare.running.plan import Plan
     from oprag.compare.running.report import RunReport
+    from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.spec.resolved import ResolvedExperiment
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [

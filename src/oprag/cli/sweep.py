@@ -121,7 +121,7 @@ def sweep(
     setting that is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is
     no failure.
     """
-    from oprag.compare.spec.resolved import ResolvedExperiment
+    from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.sweep.experiment import sweep_experiment
     from oprag.compare.sweep.result import Sweep
 

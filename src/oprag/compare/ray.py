@@ -23,12 +23,12 @@ from oprag.compare.running.index import Splitting
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ask
 from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Prepare, execute
 from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.threads import ModelThreads
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
 from oprag.index.splitting import Split
 from oprag.masking import describe

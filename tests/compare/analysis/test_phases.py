@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from oprag.compare.analysis.summary import SettingSummary, measured_how
+from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.measure import measure_cells
-from oprag.compare.measure.usage import describe_cores
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment

@@ -6,8 +6,8 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.keys import document_key, key_of, prompt_key, reply_digest
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.methods.model_calls import Message, Prompt
 from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python

@@ -9,8 +9,8 @@ import pytest
 import oprag.compare
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
 from tests.compare.helpers import RecordingModel, experiment, rows

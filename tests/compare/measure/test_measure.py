@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("psutil")
 
+from oprag.compare.cores import usable_cores
 from oprag.compare.measure.measure import measure_cells
-from oprag.compare.measure.usage import usable_cores
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.report import Progress

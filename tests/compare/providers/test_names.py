@@ -10,7 +10,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from oprag import ExperimentError, LocalEmbedder, TokenizerError, approximate_tokens, split_tokens
-from oprag.compare.providers.names import counter_of, lasting_name, tokenizer_of
+from oprag.compare.providers.names import counter_of, qualified_name, tokenizer_of
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -116,9 +116,9 @@ def test_a_function_is_the_same_counter_as_its_name():
 
 
 def test_what_a_function_is_kept_under():
-    assert lasting_name(by_tens, "a function") == f"{__name__}:by_tens"
+    assert qualified_name(by_tens, "a function") == f"{__name__}:by_tens"
     # An object that can be called is known by its class.
-    assert lasting_name(partial(by_tens, TEXT), "a function") == "functools:partial"
+    assert qualified_name(partial(by_tens, TEXT), "a function") == "functools:partial"
 
 
 @pytest.mark.parametrize(

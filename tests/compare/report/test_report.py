@@ -16,11 +16,11 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.wording import difference_text, named
+from oprag.compare.cores import describe_cores
 from oprag.compare.data import DataSet
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.measure.usage import describe_cores
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report import write_report
@@ -72,7 +72,7 @@ def test_a_section_without_anything_to_show_is_left_out(tmp_path):
 
 
 def test_an_experiment_without_answers_says_so(tmp_path):
-    from oprag.compare.spec.resolved import ResolvedExperiment
+    from oprag.compare.running.resolved import ResolvedExperiment
 
     resolved = ResolvedExperiment(experiment(grid={"method": "context_only", "k": 2}))
     ResultsFile(tmp_path / "r.db").begin(

@@ -11,7 +11,7 @@ from oprag.compare.data import DataSet, Question
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.report import write_report
-from oprag.compare.spec.resolved import ResolvedExperiment
+from oprag.compare.running.resolved import ResolvedExperiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import ran
 from tests.compare.report.parsed import page_of

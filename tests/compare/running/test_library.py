@@ -9,10 +9,10 @@ from oprag.compare.running.index import Index, Search, Splitting
 from oprag.compare.running.library import Library
 from oprag.compare.running.recent import Recent
 from oprag.compare.running.recorder import Recorder
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import WorkInProgress
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.methods.effects import Retrieve

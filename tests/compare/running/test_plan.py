@@ -9,8 +9,8 @@ from oprag.compare.measure.measure import measure_cells
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.plan import make_plan
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import ResolvedExperiment
 from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.compare.measurable import measurable

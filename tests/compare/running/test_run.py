@@ -12,8 +12,8 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.report import Progress
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of

@@ -118,7 +118,7 @@ def names_of_keys(known={}):  # noqa: B006 - made once
     """The key of each prompt of the whole run, by its name."""
     if not known:
         from oprag.compare.db.keys import prompt_key
-        from oprag.compare.spec.resolved import ResolvedExperiment
+        from oprag.compare.running.resolved import ResolvedExperiment
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
 

@@ -9,9 +9,9 @@ import pytest
 from oprag.compare.data import read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.compare.folders import model, write_data, write_experiment
 

@@ -21,10 +21,10 @@ from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, ask, reply_of
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt

@@ -20,12 +20,12 @@ from oprag.compare.running.library import Library
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.replay import Replay
 from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import session
 from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
 from oprag.tokens import approximate_tokens

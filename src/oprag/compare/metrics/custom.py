@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from oprag.compare.db.keys import key_of
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import ITS_FUNCTION, METRICS, Metric, ScoredAnswer
-from oprag.compare.providers.names import lasting_name, required_function
+from oprag.compare.providers.names import load_function, qualified_name
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
@@ -74,7 +74,7 @@ def metric(
 
 def metric_name(given: Any) -> str:
     """The name under which the scores of a metric are kept: that of the function."""
-    name = given if isinstance(given, str) else lasting_name(given, "a metric")
+    name = given if isinstance(given, str) else qualified_name(given, "a metric")
     return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
 
 
@@ -142,7 +142,7 @@ def as_metric(given: Any) -> Metric:
     """
     if isinstance(given, str) and ":" not in given:
         return METRICS[given]
-    score = required_function(given) if isinstance(given, str) else given
+    score = load_function(given) if isinstance(given, str) else given
     declared: _Declared = getattr(score, "__metric__", _Declared())
     return Metric(
         name=metric_name(given),
@@ -150,5 +150,5 @@ def as_metric(given: Any) -> Metric:
         of=declared.of,
         not_better="" if declared.more_is_better else ITS_FUNCTION,
         rule=str(declared.version),
-        function=lasting_name(score, "a metric") if callable(given) else given,
+        function=qualified_name(score, "a metric") if callable(given) else given,
     )

@@ -11,7 +11,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.measure.usage import usable_cores
+from oprag.compare.cores import usable_cores
 from oprag.compare.providers.likelihood import common_prefix_length, split_answer
 from oprag.compare.providers.llama_server import start_llama_server
 from oprag.errors import MissingExtraError, ModelError

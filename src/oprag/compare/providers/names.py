@@ -34,8 +34,8 @@ __all__ = [
     "find_function",
     "function_hint",
     "is_instance",
-    "lasting_name",
-    "required_function",
+    "load_function",
+    "qualified_name",
     "tokenizer_of",
 ]
 
@@ -85,7 +85,7 @@ def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., A
     return found if callable(found) else None
 
 
-def required_function(name: str) -> Callable[..., Any]:
+def load_function(name: str) -> Callable[..., Any]:
     """The function that MODULE:FUNCTION means."""
     function = find_function(name)
     if function is None:
@@ -123,7 +123,7 @@ def call_factory(name: str, function: Callable[..., Any], settings: Mapping[str,
         raise ExperimentError(f"{name!r} raises {type(error).__name__}: {reason(error)}", name) from error
 
 
-def lasting_name(function: Any, what: str) -> str:
+def qualified_name(function: Any, what: str) -> str:
     """MODULE:FUNCTION of a function, or of the class of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
@@ -138,7 +138,7 @@ def counter_name(given: Any) -> str:
     if given is approximate_tokens:
         return "approximate"
     if callable(given) and not isinstance(given, type):
-        name = lasting_name(given, "count_tokens")
+        name = qualified_name(given, "count_tokens")
         # Methods of two objects have one name, and may count differently.
         given = name if find_function(name) is given else given
     if isinstance(given, str) and (given in COUNTERS or given.partition(":")[2]):
@@ -156,7 +156,7 @@ def counter_of(given: Any) -> Counter:
     if name in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
         with _as_experiment_errors():
             return counter_named(name)
-    return Counter(name, f"named {name}", required_function(name), counter_of)
+    return Counter(name, f"named {name}", load_function(name), counter_of)
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:

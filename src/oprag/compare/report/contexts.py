@@ -11,8 +11,8 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerText, ContextRecord, Piece, QuestionRecord
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.page import render
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.text_table import shortened
 
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]

@@ -24,10 +24,10 @@ from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, Made
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import TokenCounter, count

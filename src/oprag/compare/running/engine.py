@@ -16,8 +16,8 @@ from oprag.compare.db.text import named_error
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Call, Caller, Made
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, Request, Retrieve

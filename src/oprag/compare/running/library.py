@@ -11,9 +11,9 @@ from oprag.compare.db.cache import WorkCache
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.running.index import Index, Search
 from oprag.compare.running.recent import Recent
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import SourceReadError
 from oprag.index.splitting import Split

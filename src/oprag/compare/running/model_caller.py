@@ -13,8 +13,8 @@ from oprag.compare.db.records import FailedCall, Reply, Spent
 from oprag.compare.db.text import error_message, error_name, storable
 from oprag.compare.providers.model import Model
 from oprag.compare.running.ledger import Tariff
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.threads import ModelThreads
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ModelError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage

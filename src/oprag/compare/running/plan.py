@@ -20,9 +20,9 @@ from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem, together
 from oprag.compare.running.report import RunState
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.resolved import ResolvedExperiment
 
 __all__ = ["Plan", "make_plan"]
 

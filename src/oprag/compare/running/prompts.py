@@ -17,11 +17,11 @@ from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome, WorkItem
 from oprag.compare.spec.axes import check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.methods.model_calls import Message
 

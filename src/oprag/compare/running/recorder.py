@@ -17,10 +17,10 @@ from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.running.library import Library
 from oprag.compare.running.recent import Recent
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.context import Context
 from oprag.methods.answer import Answer
 

@@ -9,8 +9,8 @@ from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Call, ModelCaller
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ModelError
 
 __all__ = ["Replay"]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import AnswerRecord, Done, Spent
-from oprag.compare.measure.usage import describe_cores
 from oprag.compare.running.work_item import WorkItem
 
 __all__ = ["Progress", "RunReport", "RunState", "Watch", "versions"]

@@ -17,9 +17,9 @@ from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.report import RunReport, RunState, Watch, versions
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.resolved import ResolvedExperiment
 from oprag.errors import ResultsFileError
 
 __all__ = ["Session", "execute", "run", "session"]

@@ -17,7 +17,7 @@ from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_name, counter_of, lasting_name
+from oprag.compare.providers.names import LOCAL, counter_name, counter_of, qualified_name
 from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
@@ -203,7 +203,7 @@ class Experiment(StrictModel):
     def store_identities(self) -> Mapping[str, str]:
         """MODULE:FUNCTION of each of the user's own stores, the same in every process."""
         return {
-            name: store if isinstance(store, str) else lasting_name(store, f"the store {name!r}")
+            name: store if isinstance(store, str) else qualified_name(store, f"the store {name!r}")
             for name, store in self.stores.items()
         }
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from oprag.compare.providers.names import is_instance, required_function
+from oprag.compare.providers.names import is_instance, load_function
 from oprag.compare.stores.store import EmptyStore, ExactStore, Store
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
@@ -33,7 +33,7 @@ def open_store(given: Any, name: str, embedder_name: str) -> Store:
     if isinstance(given, str):
         if given in STORE_NAMES:
             return _of_langchain(name, given, embedder_name)
-        given = required_function(given)
+        given = load_function(given)
     if is_instance(given, "langchain_core", "VectorStore"):
         raise ExperimentError(
             f"a {type(given).__name__} embeds by itself; give a function of Embeddings that gives an empty one", given

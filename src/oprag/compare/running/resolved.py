@@ -15,7 +15,7 @@ from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, Scorable, scorable
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.providers.names import counter_of, required_function
+from oprag.compare.providers.names import counter_of, load_function
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.controls import kind_of
@@ -263,7 +263,7 @@ class ResolvedExperiment:
         for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
             given = stores[name]
             if isinstance(given, str) and given not in STORE_NAMES:
-                _opened("store", name, required_function, given)
+                _opened("store", name, load_function, given)
         return self.experiment.store_identities
 
     def _cell_record(self, cell: Cell) -> CellRecord:
