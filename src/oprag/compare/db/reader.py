@@ -1,4 +1,4 @@
-"""Reading what a results file says about an experiment."""
+"""Reading an experiment in a results file."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from oprag.compare.db.records import (
     StoredContext,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
+from oprag.compare.db.spending import spending_of
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
@@ -47,36 +48,24 @@ _ANSWERS = (
 _OF_CELLS = "WHERE answers.cell IN (SELECT value FROM json_each(:cells))"
 
 
-_ASKED_FOR = "CASE WHEN step LIKE 'metric:%' THEN substr(step, 8) ELSE 'answers' END"
-_OF_RUNS = "JOIN runs ON runs.id = run WHERE experiment = :experiment"
-_SPENDING = (
-    "SELECT model, asked_for, sum(calls), sum(tokens), sum(money) FROM ("
-    f"SELECT model, {_ASKED_FOR} AS asked_for, 1 AS calls, input_tokens + output_tokens AS tokens, "
-    f"coalesce(money, 0.0) AS money FROM replies {_OF_RUNS} "
-    f"UNION ALL SELECT model, {_ASKED_FOR}, 1, 0, 0.0 FROM failed_calls {_OF_RUNS} "
-    "UNION ALL SELECT json_extract(identity, '$.model'), 'answers', calls, tokens, money FROM measured_calls "
-    f"JOIN cells ON cells.id = cell {_OF_RUNS}) GROUP BY model, asked_for ORDER BY model, asked_for"
-)
-
-
 class ResultsReader:
-    """One experiment in a results file, as it is at one moment: a run may go on meanwhile.
+    """A snapshot of one experiment in a results file: a run may continue meanwhile.
 
-    Answers, scores and contexts tell their cell and their question by the places in `cells` and `questions`. Methods
-    that take `cells`, as such places, read those alone.
+    Answers, scores and contexts refer to their cell and question by position in `cells` and `questions`. Methods that
+    take `cells`, as such positions, read only those.
 
     Args:
         path: The results file.
-        experiment: The name of the experiment; not needed where the file has one alone.
+        experiment: The name of the experiment; may be left out if the file has only one.
 
     Attributes:
         path: The results file.
         name: The name of the experiment.
-        described: What the file says about it: its grid, models, embedders and metrics.
+        described: Its description: grid, models, embedders and metrics.
 
     Raises:
-        ExperimentError: There is no such experiment in the file, or several where none is named.
-        ResultsFileError: There is no such file, or it is damaged or another one.
+        ExperimentError: The file has no such experiment, or several and none is named.
+        ResultsFileError: The file is missing, corrupt, or not a results file.
 
     Example:
         ```python
@@ -113,12 +102,12 @@ class ResultsReader:
 
     @cached_property
     def cells(self) -> list[CellRecord]:
-        """The cells, with their value on every axis, in the sequence in which they came into the file."""
+        """The cells, with their value on every axis, in the sequence in which they were stored."""
         return [*self._cells.values()]
 
     @cached_property
     def questions(self) -> list[QuestionRecord]:
-        """The questions, in the sequence in which they came into the file."""
+        """The questions, in the sequence in which they were stored."""
         return [*self._questions.values()]
 
     def answers(self, cells: Collection[int] | None = None) -> Iterator[AnswerSummary]:
@@ -133,16 +122,16 @@ class ResultsReader:
             yield AnswerSummary(cell, question, *about, *counts)
 
     def scores(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, str, float]]:
-        """The place of the cell, that of the question, the metric and the value of each score."""
+        """The cell, the question, the metric and the value of each score."""
         rows: Iterator[Any] = self._of_answers("metric, value", cells, "JOIN scores ON scores.answer = answers.id")
         return rows
 
     def answer_texts(self, longest: int | None = None, cells: Collection[int] | None = None) -> Iterator[AnswerText]:
-        """What answers say, or why there is none.
+        """The texts of answers, or why they failed.
 
         Args:
-            longest: How many characters of an answer or of a message are wanted; all by default.
-            cells: The places of the cells; all by default.
+            longest: Maximum number of characters of an answer or message; unlimited by default.
+            cells: The positions of the cells; all by default.
         """
         columns = "substr(text, 1, :longest), length(text), error, substr(message, 1, :longest), notes, route"
         rest = "LEFT JOIN contexts ON contexts.id = answers.context"
@@ -165,7 +154,7 @@ class ResultsReader:
         return rows
 
     def measurements(self) -> list[Measurement]:
-        """What was measured of these cells and questions, in the sequence in which it was."""
+        """The measurements of these cells and questions, in their sequence."""
         rows = self._connection.execute(
             "SELECT measurements.cell, measurements.question, attempt, phase, seconds, cpu_percent, "
             "peak_memory_bytes, memory_growth_bytes FROM measurements ORDER BY measurements.id"
@@ -177,7 +166,7 @@ class ResultsReader:
         ]
 
     def measured_cores(self) -> dict[str, set[str]]:
-        """The cores that could be used by the runs that measured a cell, by its key; older runs do not tell them."""
+        """The usable cores of the runs that measured a cell, by its key; older runs did not record them."""
         found: dict[str, set[str]] = {}
         for cell, versions in self._connection.execute(
             "SELECT DISTINCT cell, versions FROM measurements JOIN runs ON runs.id = measurements.run"
@@ -196,7 +185,7 @@ class ResultsReader:
             yield StoredContext(cell, question, _context(key, index, kept, dropped), chunks)
 
     def context(self, key: str) -> ContextRecord:
-        """The context with this key, which an answer has."""
+        """The context with this key, as answers refer to it."""
         row = self._connection.execute(
             'SELECT contexts.key, indexes.key, kept, dropped FROM contexts JOIN indexes ON indexes.id = "index" '
             "WHERE contexts.key = ?",
@@ -214,7 +203,7 @@ class ResultsReader:
         return {row: Piece(*piece) for row, *piece in found}
 
     def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
-        """How long each document of an index is, or each of its pages: where its last chunk ends."""
+        """The end of the last chunk of each document of an index, or of each of its pages."""
         if index not in self._ends:
             rows = self._connection.execute(
                 'SELECT document, page, max("end") FROM chunks WHERE "index" = (SELECT id FROM indexes WHERE key = ?) '
@@ -225,16 +214,16 @@ class ResultsReader:
         return self._ends[index]
 
     def retrieved(self, index: str, question: str, search: str, store: str, depth: int | None) -> Sequence[int]:
-        """The rows of the chunks that a search found, best first; none where the file does not say for certain.
+        """The rows of the chunks that a search found, best first; empty if the file is ambiguous.
 
         Args:
             index: The key of the index.
             question: The text of the question.
             search: How chunks were ranked.
-            store: What found the nearest vectors.
-            depth: How many chunks were asked for.
+            store: The store that found the nearest vectors.
+            depth: Number of chunks that were asked for; None for all.
         """
-        # The exact index is searched once, for the largest number that a grid asks for: each context has the first.
+        # The exact index is searched once, at the largest depth of a grid: contexts have the first of these hits.
         there = [
             (found, embedder, key)
             for key, embedder, found in self._retrievals.get((index, question, search, store), ())
@@ -247,7 +236,7 @@ class ResultsReader:
         return [row for row, _ in json.loads(hits)][:depth]
 
     def failures(self) -> list[Failure]:
-        """Why questions have no answer, the commonest cause first."""
+        """Why questions failed, the commonest cause first."""
         return _merged(
             self._connection.execute(
                 f"SELECT error, message, count(*) {_ANSWERS} WHERE status = 'failed' "
@@ -257,30 +246,30 @@ class ResultsReader:
         )
 
     def failed_measurements(self) -> list[Failure]:
-        """Why questions could not be measured, by the last run in which any could not; the commonest cause first."""
+        """Why questions could not be measured in the last run that has any, the commonest cause first."""
         return _merged(
             self._connection.execute(
-                "SELECT error, message, count(*) FROM failed_measurements "
-                "WHERE run = (SELECT max(run) FROM failed_measurements) GROUP BY error, message "
-                "ORDER BY count(*) DESC, error, message"
+                "SELECT error, message, count(*) FROM failed_measurements WHERE run = "
+                "(SELECT max(run) FROM failed_measurements JOIN runs ON runs.id = run WHERE experiment = ?) "
+                "GROUP BY error, message ORDER BY count(*) DESC, error, message",
+                [self._number],
             )
         )
 
     def notes(self) -> Counter[str]:
-        """How many answers have each note."""
+        """Number of answers with each note."""
         rows = self._connection.execute(
             f"SELECT notes {_ANSWERS} WHERE status = 'answered' AND notes <> '[]'", {"experiment": self._number}
         )
         return Counter(note for (notes,) in rows for note in set(_texts(notes)))
 
     def spent(self) -> Spent:
-        """What all runs of the experiment have spent on models."""
+        """Calls, tokens and money that all runs of the experiment have spent on models."""
         return reduce(Spent.plus, self.spending().values(), Spent())
 
     def spending(self) -> dict[tuple[str, str], Spent]:
-        """What was spent, by the identity of the model and its purpose: "answers", or the name of a metric."""
-        rows = self._connection.execute(_SPENDING, {"experiment": self._number})
-        return {(model, asked_for): Spent(*spent) for model, asked_for, *spent in rows}
+        """The same by the identity of the model and its purpose: "answers", or the name of a metric."""
+        return spending_of(self._connection, self._number)
 
     def runs(self) -> list[RunRecord]:
         """The runs, the latest first."""
@@ -345,7 +334,7 @@ class ResultsReader:
 
     @cached_property
     def _places(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """The places of cells and of questions, by their numbers."""
+        """The positions of cells and of questions, by their numbers."""
         cells, questions = ({number: place for place, number in enumerate(of)} for of in (self._cells, self._questions))
         return cells, questions
 
@@ -367,7 +356,7 @@ class ResultsReader:
     def _of_answers(
         self, columns: str, cells: Collection[int] | None, rest: str = "", **values: Any
     ) -> Iterator[tuple[Any, ...]]:
-        """Columns of the answers, after the places of their cell and question."""
+        """The positions of the cell and question of each answer, and these columns."""
         of_cells, of_questions = self._places
         values["experiment"] = self._number
         if cells is not None:

@@ -1,4 +1,4 @@
-"""The file of results: work that is done once, and the answers that came of it."""
+"""Writing a results file, and reading the work that is done once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from itertools import chain, groupby
 from math import fsum
 from operator import itemgetter
@@ -35,6 +36,7 @@ from oprag.compare.db.records import (
     StoredVector,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
+from oprag.compare.db.spending import spending_of
 from oprag.compare.db.text import safe_text, storable
 from oprag.compare.spec.axes import axes
 from oprag.embedding.cache_file import read_vectors, write_vectors
@@ -58,12 +60,12 @@ _OF_KEYS = "IN (SELECT value FROM json_each(?))"
 class ResultsFile:
     """A results file, which any tool that reads SQLite can open.
 
-    What one of its methods has written outlives the process, however that ends. Threads may share it, and processes the
+    What a method has written outlives the process, however that ends. Threads may share the object, and processes the
     file. It is a `WorkCache`.
 
     Args:
-        path: The file; it is made when it is first written to.
-        run: The number of a run that goes on; `begin` begins another one.
+        path: The file; created by the first write.
+        run: The number of a run in progress; `begin` begins another one.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
@@ -78,14 +80,14 @@ class ResultsFile:
 
     @property
     def run(self) -> int:
-        """The number of the run that is going on; 0 without one."""
+        """The number of the run in progress; 0 without one."""
         return self._run
 
     def check(self) -> None:
-        """Read all of it, as the database engine stores it.
+        """Check the integrity of the whole file.
 
         Raises:
-            ResultsFileError: It is damaged, or is not a results file.
+            ResultsFileError: It is corrupt, or is not a results file.
         """
         if not self.path.exists():
             return
@@ -95,7 +97,7 @@ class ResultsFile:
             raise self._database.damaged(str(found))
 
     def close(self) -> None:
-        """Close it; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         self._database.close()
 
     def begin(
@@ -106,14 +108,14 @@ class ResultsFile:
         questions: Sequence[QuestionRecord],
         versions: Mapping[str, str],
     ) -> None:
-        """Begin a run: write down what it is about.
+        """Begin a run: write its experiment, cells and questions.
 
         Args:
             experiment: The name of the experiment.
-            described: Its description, as values that JSON can hold.
+            described: Its description, as JSON values.
             cells: Its cells.
             questions: Its questions.
-            versions: What it runs on.
+            versions: The versions that it runs on.
 
         Raises:
             ResultsFileError: The file cannot be written.
@@ -127,7 +129,7 @@ class ResultsFile:
             )
             (number,) = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
             _insert(connection, "cells", map(_cell_row, cells), verb="INSERT OR IGNORE")
-            # What else a set says of a question changes no answer, so it is not a part of the key.
+            # The other fields of a question change no answer, so they are not part of the key.
             _insert(
                 connection,
                 "questions",
@@ -143,10 +145,10 @@ class ResultsFile:
             self._run = _last_id(connection)
 
     def end(self, outcome: str) -> None:
-        """Write down how the run ended.
+        """Write how the run ended.
 
         Args:
-            outcome: How it ended, in words.
+            outcome: "complete", "interrupted", or a reason.
         """
         with self._database.writing() as connection:
             connection.execute(
@@ -154,17 +156,17 @@ class ResultsFile:
             )
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """Get what is in the file and is what was written.
+        """Get the records that are in the file and are unchanged.
 
         Args:
             kind: The class of the records.
-            keys: The key of each one that is wanted.
+            keys: Their keys.
 
         Returns:
-            The record of each key; None where there is none.
+            The record of each key; None for a missing one.
         """
         known = self._known_keys() if kind is Reply else None
-        # Most replies that are asked for are not there, and a look into the file takes much longer.
+        # Most replies that are looked up are missing, and a query takes much longer.
         if not self.path.exists() or (known is not None and known.isdisjoint(keys)):
             return [None] * len(keys)
         with self._database.reading() as connection:
@@ -178,7 +180,7 @@ class ResultsFile:
             records: The records, with their keys.
 
         Returns:
-            The records that are there now: another process may have been faster to write a reply.
+            The stored records: another process may have written a reply first.
 
         Raises:
             ResultsFileError: The file cannot be written, or has vectors of this embedder with another dimension.
@@ -196,13 +198,13 @@ class ResultsFile:
         return kept
 
     def put_answers(self, answers: Sequence[AnswerRecord]) -> None:
-        """Write answers with their contexts, calls and scores; one that is there, such as a failed one, is replaced.
+        """Write answers with their contexts, calls and scores; an earlier one, such as a failed one, is replaced.
 
         Args:
             answers: The answers.
 
         Raises:
-            ResultsFileError: The file is not the one that the run began with, or cannot be written.
+            ResultsFileError: The file is not the one that the run began with, or it cannot be written.
         """
         if answers:
             with self._database.writing() as connection:
@@ -211,7 +213,7 @@ class ResultsFile:
                     self._write_answer(connection, answer)
 
     def done(self, experiment: str) -> Done:
-        """The answers of an experiment that are there, each held against the replies that it was made of.
+        """The stored answers of an experiment, each verified against the replies that it was made of.
 
         Args:
             experiment: The name of the experiment.
@@ -251,27 +253,20 @@ class ResultsFile:
         return result._replace(broken=broken)
 
     def spent(self, experiment: str) -> Spent:
-        """What all runs of an experiment have spent on models.
+        """Calls, tokens and money that all runs of an experiment have spent on models.
 
         Args:
             experiment: The name of the experiment.
         """
         if not self.path.exists():
             return Spent()
-        runs = "JOIN runs ON runs.id = run JOIN experiments ON experiments.id = experiment WHERE experiments.name = ?"
         with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(money), 0) "
-                f"FROM replies {runs} "
-                "UNION ALL SELECT coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(money), 0) "
-                f"FROM measured_calls {runs} UNION ALL SELECT count(*), 0, 0 FROM failed_calls {runs}",
-                [experiment] * 3,
-            ).fetchall()
-        calls, tokens, money = zip(*rows, strict=True)
-        return Spent(sum(calls), sum(tokens), money[0] + money[1])
+            row = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
+            spending = {} if row is None else spending_of(connection, row[0])
+        return reduce(Spent.plus, spending.values(), Spent())
 
     def identities(self) -> dict[str, str]:
-        """The identity of each model and embedder that runs have opened, by what was said about it."""
+        """The identity of each model and embedder that runs have opened, by the hash of its specification."""
         if not self.path.exists():
             return {}
         with self._database.reading() as connection:
@@ -279,7 +274,7 @@ class ResultsFile:
         return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
 
     def measured(self) -> MeasuredSoFar:
-        """What was measured to its end, and what could not be in this run."""
+        """The attempts that were measured, and those that failed in this run."""
         found = MeasuredSoFar(set(), set(), {})
         if not self.path.exists():
             return found
@@ -304,15 +299,15 @@ class ResultsFile:
     def put_measurements(
         self, cell: str, measurements: Sequence[Measurement], spent: Spent, replies: Sequence[Reply] = ()
     ) -> None:
-        """Write what answers of a cell took, what measuring them has spent on models, and the replies.
+        """Write the measurements of a cell, what they have spent on models, and the replies.
 
-        A reply that is there stays, so that answers that were made of it hold.
+        A stored reply stays, so that answers that were made of it stay valid.
 
         Args:
             cell: The key of the cell.
             measurements: One for each phase of an attempt.
             spent: The calls, tokens and money of all models.
-            replies: The replies to keep.
+            replies: The replies to store.
         """
         with self._database.writing() as connection:
             self._check_run(connection)
@@ -337,10 +332,10 @@ class ResultsFile:
                 _insert(connection, "measured_calls", [row], found={"cell": "cells"})
 
     def put_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
-        """Write what could not be measured, and why.
+        """Write failed measurements.
 
         Args:
-            failures: The questions and errors.
+            failures: The questions and their errors.
         """
         with self._database.writing() as connection:
             self._check_run(connection)
@@ -352,7 +347,7 @@ class ResultsFile:
             )
 
     def _read(self, connection: sqlite3.Connection, kind: type, keys: Sequence[Any]) -> Iterator[Any]:
-        """The records with these keys that are there."""
+        """The stored records with these keys."""
         if kind is StoredVector:
             by_embedder = groupby(sorted(set(keys)), itemgetter(0))
             for embedder, hashes in ((name, [key for _, key in group]) for name, group in by_embedder):
@@ -376,7 +371,7 @@ class ResultsFile:
             yield Retrieval(key, index, embedder, search, store, question, depth, found)
 
     def _write(self, connection: sqlite3.Connection, records: Sequence[Any]) -> None:
-        """Write records of a kind of which the last one wins, since all of them are the same."""
+        """Write records of a kind in which those with the same key are equal, so that any may win."""
         match records[0]:
             case IndexRecord():
                 for index in records:
@@ -402,7 +397,7 @@ class ResultsFile:
             )
 
     def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Reply]:
-        """Write replies, but for those where another process was faster; give those that are there."""
+        """Write replies, except where another process was first; return the stored ones."""
         if not replies:
             return []
         rows = {reply.key: _reply_row(reply, self._run) for reply in replies}
@@ -410,7 +405,7 @@ class ResultsFile:
         if written == len(replies):
             return list(replies)
         there = {reply.key: reply for reply in _read_replies(connection, json.dumps(list(rows)))}
-        # What is there and cannot be read is not what was written.
+        # A stored reply that cannot be read was changed.
         _insert(connection, "replies", (rows[key] for key in rows.keys() - there.keys()), verb="REPLACE")
         return [there.get(reply.key, reply) for reply in replies]
 
@@ -443,7 +438,7 @@ class ResultsFile:
             "context": context,
         }
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        # What judges replied is checked with the answer, and is none of its costs.
+        # The replies of judges are verified with the answer, but are not part of its costs.
         replies = (*answer.calls, *answer.metric_calls)
         check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
         row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
@@ -454,7 +449,7 @@ class ResultsFile:
         _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
 
     def _known_keys(self) -> set[str]:
-        """The keys of the replies that were there at first, and of those that were written since."""
+        """The keys of the replies that were in the file when first read, and of those written since."""
         if self._keys is None:
             if not self.path.exists():
                 return set()
@@ -463,7 +458,7 @@ class ResultsFile:
         return self._keys
 
     def _check_run(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that the run did not begin with.
+        """Refuse a file that does not have this run.
 
         Raises:
             ResultsFileError: It was deleted or replaced.
@@ -475,14 +470,14 @@ class ResultsFile:
 
 
 class _Following:
-    """Rows that belong to answers, in the sequence of these; read once, whatever their number."""
+    """Rows that belong to answers, in their sequence; read once, whatever their number."""
 
     def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
         self._groups = groupby(rows, itemgetter(0))
         self._next = next(self._groups, None)
 
     def of(self, answer: int) -> list[Sequence[Any]]:
-        """The rows of an answer, which must be after the last one that was asked for."""
+        """The rows of an answer, which must come after the last one that was asked for."""
         while self._next is not None and self._next[0] < answer:
             self._next = next(self._groups, None)
         if self._next is None or self._next[0] > answer:
@@ -493,7 +488,7 @@ class _Following:
 
 
 def _read_replies(connection: sqlite3.Connection, keys: str) -> Iterator[Reply]:
-    """The replies that are what was written."""
+    """The replies that are unchanged."""
     for *checked, check, model, step, seconds, money in connection.execute(
         f"SELECT {_CHECKED}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}", [keys]
     ):
@@ -577,9 +572,9 @@ def _insert(
     verb: str = "INSERT",
     rest: str = "",
 ) -> int:
-    """Write rows, given by the names of their columns, and say how many were.
+    """Write rows, given by the names of their columns, and return their number.
 
-    A column in `found` is given as a key of that table; where the table has no such key, nothing is written.
+    A column in `found` is given as a key of that table; a row whose key is not in the table is not written.
     """
     rows = iter(rows)
     first = next(rows, None)
@@ -595,7 +590,7 @@ def _insert(
 
 
 def _stored(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as it is written: text that SQLite can hold, without secrets where a provider wrote it, else JSON."""
+    """The stored form of a row: text that SQLite can hold, with secrets masked in messages, or JSON."""
     masked = _MASKED[table]
     return {name: _value(value, safe_text if name in masked else storable) for name, value in row.items()}
 
@@ -605,7 +600,7 @@ def _value(value: Any, clean: Any) -> Any:
         return clean(value)
     if value is None or isinstance(value, int | float):
         return int(value) if isinstance(value, bool) else value
-    # Each text by itself: what hides a secret must not hide the quotes between two.
+    # Each text alone: masking must not remove the quotes between two of them.
     value = [clean(one) for one in value] if clean is safe_text else value
     return storable(json.dumps(value, ensure_ascii=False, default=dict))
 
