@@ -19,7 +19,7 @@ _PATIENCE = 1.0  # seconds without a progress bar
 
 
 class LateProgress:
-    """A progress bar on standard error that shows up only when the work takes longer than a second."""
+    """A progress bar on standard error that appears only if the work takes longer than a second."""
 
     def __init__(self, activity: str, unit: str) -> None:
         self._started = time.monotonic()
@@ -44,18 +44,18 @@ class LateProgress:
             self._bar.stop()
 
     def update(self, done: int, total: int) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if time.monotonic() - self._started > _PATIENCE and done < total:
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
 
 
-_EVERY = 10.0  # seconds between two lines, where there is no terminal
-_PERIOD = 120.0  # seconds whose speed the remaining time is told by
+_EVERY = 10.0  # seconds between two lines, without a terminal
+_PERIOD = 120.0  # seconds over which the speed is averaged
 
 
 class RunProgress:
-    """A progress bar on a terminal; elsewhere a line now and then."""
+    """A progress bar on a terminal; elsewhere a line every ten seconds."""
 
     def __init__(self, *, priced: bool) -> None:
         self._priced = priced
@@ -63,7 +63,7 @@ class RunProgress:
         self._bar = Progress(
             BarColumn(bar_width=10),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.description}"),  # at last, since what is too long is cut off
+            TextColumn("{task.description}"),  # last, since what is too long is cut off
             console=self._console,
             transient=True,
             speed_estimate_period=_PERIOD,
@@ -80,7 +80,7 @@ class RunProgress:
             self._bar.stop()
 
     def update(self, now: progress.Progress) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         if self._began is None:
             self._began = time.monotonic(), now.done
         if self._console.is_terminal:
@@ -93,7 +93,7 @@ class RunProgress:
 
     def _update_bar(self, now: progress.Progress) -> None:
         if not self._bar.tasks:
-            # From what earlier runs have done, so that it is no part of the speed.
+            # Begin with what earlier runs have done, which says nothing about the speed.
             self._bar.add_task(self._text(now), total=now.total, completed=now.done)
             self._bar.start()
         self._bar.update(self._bar.tasks[0].id, completed=now.done, total=now.total, description=self._text(now))

@@ -1,4 +1,4 @@
-"""Running an experiment from the command line: trust, the plan, the consent to its cost, the run, what to do next."""
+"""Running an experiment from the command line: trust, the plan, the cost confirmation, the run, the next steps."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _confirm(question: str) -> None:
 
 
 def chatter_apart() -> redirect_stdout[Any]:
-    """What functions of the user's own print goes to standard error: it is no part of a table, or of JSON."""
+    """Send what a user's own functions print to standard error: it is not part of a table or of JSON."""
     return redirect_stdout(sys.stderr)
 
 
@@ -88,7 +88,7 @@ def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool)
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """A plan as values that JSON can hold."""
+    """A plan as JSON values."""
     return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
@@ -112,16 +112,16 @@ def carry_out(
 
     Args:
         opened: The experiment.
-        path: The results file; where it is new and nothing is run, it is removed again.
-        yes: Whether the answer is known.
-        retry_failed: Whether questions that failed before are tried again.
-        measure: Whether time, processor and memory are measured.
+        path: The results file; a new one is removed again if nothing is run.
+        yes: Whether to skip the confirmation.
+        retry_failed: Whether to retry questions that failed before.
+        measure: Whether to measure time, processor and memory.
         ray: The address of a Ray cluster; None for this process.
 
     Raises:
         ExperimentError: No answer could be scored.
-        OptionError: There is nobody to ask.
-        typer.Exit: The answer is no, or the run was interrupted and did not end in order.
+        OptionError: There is no terminal for the confirmation.
+        typer.Exit: The answer is no, or the run was interrupted twice.
     """
     with chatter_apart():
         with _nothing_left_behind(path):
@@ -137,7 +137,7 @@ def carry_out(
 
 @contextmanager
 def _nothing_left_behind(path: Path) -> Iterator[None]:
-    """Remove the results file that a plan has made, where no run follows it."""
+    """Remove the results file that a plan has made, if no run follows it."""
     existed = path.exists()
     try:
         yield
@@ -163,7 +163,7 @@ def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
 
 
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
-    """Models that may cost money, and have no price or one of 0."""
+    """Reasons to ask: models that may cost money and have no price, or one of 0."""
     for name, model in plan.models.items():
         if model.calls and not model.money and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
@@ -203,7 +203,7 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
 
 
 def leave(report: RunReport) -> None:
-    """End the command with the exit code that says how the run ended.
+    """End the command with the exit code of how the run ended.
 
     Raises:
         typer.Exit: It was interrupted, or some questions have no answer.
@@ -215,24 +215,23 @@ def leave(report: RunReport) -> None:
 
 
 def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
-    """Say what failed, what is left, and how to go on."""
+    """Tell what failed, what is left, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
         tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
+    with ResultsReader(path, name) as reader:
+        failures = reader.failed_measurements() if measure else reader.failures()
+        notes = reader.notes()
     if report.failed:
-        with ResultsReader(path, name) as reader:
-            failures = reader.failed_measurements() if measure else reader.failures()
         messages = {failure.error: failure.message for failure in failures}
         tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
         again = "The same command tries them again" if measure else "Try them again with --retry-failed"
         tell(f"They have no part in any mean. {again}.", "yellow")
-    with ResultsReader(path, name) as reader:
-        notes = reader.notes()
     for note, advice in (
         (CUT_SHORT, "raise the max_tokens of the model, which is asked anew then"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),

@@ -1,4 +1,4 @@
-"""Running an experiment on a Ray cluster: its models and embedders are elsewhere, and all the rest is the usual run."""
+"""Running an experiment on a Ray cluster: models and embedders run on its workers, all else is the usual run."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from oprag.methods.model_calls import Completion, Prompt
 __all__ = ["check_address", "run_on_ray"]
 
 _NAMES = ("local", "auto")
-_PATIENCE = 5.0  # seconds; Ray itself tries for minutes, and then ends the process
-_START = 60.0  # seconds that workers have to open the experiment, where another one has done so
+_PATIENCE = 5.0  # seconds; Ray itself tries for minutes and then ends the process
+_START = 60.0  # seconds for the other workers to open the experiment, once one has
 _TRIES = 5  # of a call whose worker died
 
 
@@ -50,32 +50,35 @@ def run_on_ray(
     retry_failed: bool = False,
     watch: Watch | None = None,
 ) -> RunReport:
-    """As `oprag.compare.run`, with models and embedders that run on the workers of a Ray cluster.
+    """As `oprag.compare.run`, with models and embedders on the workers of a Ray cluster.
 
-    Calls of models, embedding and splitting are spread over the cluster; contexts are put together, and answers scored
-    and written, by the process of the caller, which alone reads and writes the results file. So a reply is in the file
-    before anything is done with it, limits hold for all workers together, and a worker that dies loses the calls that
-    were on their way alone: each of them is made again by itself, and is a failed call when the process of the worker
-    dies over it six times.
+    Model calls, embedding and splitting are spread over the cluster. Contexts are assembled, and answers scored and
+    written, by the process of the caller, which alone reads and writes the results file. So every reply is written to
+    the file before it is used, and limits hold for all workers together. A worker that dies loses only its calls in
+    flight: each of them is repeated in a process of its own, and fails if that process dies six times.
 
-    Every machine needs this package in the same version, with the extras and model files that the experiment uses.
-    Ctrl-C waits for the calls that are on their way, a second one does not.
+    Every machine needs the same version of this package, with the extras and model files that the experiment uses.
+    The first Ctrl-C waits for the calls in flight, a second one does not.
 
     Args:
         experiment: The experiment; its functions must be importable on all machines, and models reachable from there.
-            Where it is opened already, nothing of it is opened again in this process.
+            One that is resolved already is not opened again in this process.
         path: The results file, on the machine of the caller.
         address: The address of the cluster, as `ray.init` takes it: HOST:PORT, "auto" for the one of this machine,
-            "local" for one that is started here and ends with the run. None looks for one, and starts one if there is
-            none. A cluster that this process is connected to already is used, and left alone.
-        retry_failed: Whether questions that failed before are tried again.
-        watch: Told how far it is.
+            "local" for one that is started here and ends with the run. By default one is looked for, and started if
+            there is none. A cluster that this process is connected to already is used, and stays connected.
+        retry_failed: Whether to retry questions that failed in earlier runs.
+        watch: Called with the progress, a few times a second.
+
+    Returns:
+        What the run did, as `oprag.compare.run` returns it.
 
     Raises:
-        ExperimentError: The experiment cannot be run as it is described, or cannot be sent to other processes; or there
-            is no such cluster, or it sees another experiment.
-        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
-        MissingExtraError: The extra `ray`, or something that the experiment needs, is not installed.
+        OptionError: `experiment` is not an `Experiment`.
+        ExperimentError: The experiment cannot be run as described, or cannot be sent to other processes; or the cluster
+            cannot be reached, or its machines would answer otherwise than this one.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; what was written stays.
+        MissingExtraError: The extra `ray`, or a package that the experiment needs, is not installed.
     """
     ray = _load_ray()
     local = ResolvedExperiment.of(experiment)
@@ -86,9 +89,9 @@ def run_on_ray(
 
 
 class _OnRay(ResolvedExperiment):
-    """An experiment whose models and embedders are asked on the workers of a cluster."""
+    """An experiment whose models and embedders run on the workers of a cluster."""
 
-    pool: _Pool  # while something is asked
+    pool: _Pool  # during the run
 
     def __init__(self, local: ResolvedExperiment) -> None:
         super().__init__(local.experiment, stop=local.stop)
@@ -112,12 +115,12 @@ class _OnRay(ResolvedExperiment):
         return _RemoteSplitting(local.split, local.tokenizer, local.name, self, cell.embedder)
 
     def _remote(self, name: str | None, local: ExperimentEmbedder) -> ExperimentEmbedder:
-        """The embedder with this process's tokenizer; prefixes are put before texts where they are embedded."""
+        """The embedder with this process's tokenizer; the workers add its prefixes."""
         return replace(local, _embedder=_RemoteEmbedder(self, name), _prefixes=("", ""))
 
 
 class _RemoteModel:
-    """A model on the workers; each call waits for its own reply, in a thread of the `ModelCaller`."""
+    """A model on the workers; each call waits for its reply in a thread of the `ModelCaller`."""
 
     def __init__(self, resolved: _OnRay, key: str, local: Model) -> None:
         self._resolved = resolved
@@ -130,7 +133,7 @@ class _RemoteModel:
 
 @dataclass
 class _RemoteEmbedder:
-    """What an `ExperimentEmbedder` asks; the score embedder has no name."""
+    """An embedder on the workers; the score embedder has no name."""
 
     resolved: _OnRay
     key: str | None
@@ -144,7 +147,7 @@ class _RemoteEmbedder:
 
 @dataclass(frozen=True)
 class _RemoteSplitting(Splitting):
-    """A splitting that a worker does."""
+    """Splitting on the workers."""
 
     resolved: _OnRay
     embedder: str
@@ -158,18 +161,18 @@ class _RemoteSplitting(Splitting):
 
 
 class _Worker:
-    """An actor of Ray, called from several threads; it opens the experiment when it is first asked for something."""
+    """An actor of Ray, called from several threads; it opens the experiment at the first call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._resolved: ResolvedExperiment | None = None
 
     def seen(self, refs: Sequence[Any]) -> tuple[str, str]:
-        """The name of the machine, and what tells the experiment that it sees from others."""
+        """The name of the machine, and the key of the experiment as it is there."""
         return socket.gethostname(), _seen(self._opened(refs))
 
     def complete(self, refs: Sequence[Any], model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
-        """A reply, and apart from it the class and the message of its error, which often cannot be sent itself."""
+        """A reply, and the class and message of its error, which itself often cannot be sent."""
         resolved = self._opened(refs)
         started = time.perf_counter()
         completion = ask(resolved.models[model], prompt, resolved.experiment.token_counter)
@@ -190,7 +193,7 @@ class _Worker:
         return Splitting(split, tokenizer.tokenizer, tokenizer.identity).pieces(documents)
 
     def stop(self) -> None:
-        """Wait for no further try of a call."""
+        """Stop retrying calls."""
         if self._resolved is not None:
             self._resolved.stop.set()
 
@@ -204,7 +207,7 @@ class _Worker:
 
 
 def _complete_alone(refs: Sequence[Any], model: str, prompt: Prompt) -> Any:
-    """A call in a process of its own, which takes no other one with it when it dies."""
+    """A call in a process of its own, which takes no other call with it when it dies."""
     return _Worker().complete(refs, model, prompt)
 
 
@@ -213,7 +216,7 @@ def _seen(resolved: ResolvedExperiment) -> str:
 
 
 class _WorkerError(ModelError):
-    """What went wrong on a worker, under the name that it had there."""
+    """An error of a worker, with the name of its class there."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -221,7 +224,7 @@ class _WorkerError(ModelError):
 
 
 class _Slot:
-    """A worker, what it has to do, and what it says of the experiment that it sees until it is heard."""
+    """A worker, its number of calls, and the result of `seen` until it is checked."""
 
     def __init__(self, actor: Any, refs: Sequence[Any]) -> None:
         self.actor = actor
@@ -230,14 +233,14 @@ class _Slot:
 
 
 class _Pool:
-    """The workers of a run; whoever asks gets the least busy one."""
+    """The workers of a run; each call goes to the least busy one."""
 
     def __init__(self, ray: Any, resolved: _OnRay) -> None:
         experiment = resolved.experiment
         self._ray = ray
         self._expected = _seen(resolved)
         self._refs = [ray.put(experiment)]
-        # Threads enough for all calls, whichever workers are left, and for what is split and embedded meanwhile.
+        # Threads enough for all calls, even of a single worker, and for splitting and embedding meanwhile.
         self._actor = ray.remote(_Worker).options(num_cpus=1, max_concurrency=experiment.max_concurrency + 4)
         self._alone = ray.remote(_complete_alone).options(num_cpus=0, max_retries=_TRIES, retry_exceptions=False)
         self._alone_calls: set[Any] = set()
@@ -247,7 +250,7 @@ class _Pool:
         self._slots = [self._new_slot() for _ in range(self.number)]
 
     def start(self) -> None:
-        """Wait for the workers, and leave out those for which there is no room."""
+        """Wait for the workers, and drop those for which there is no room."""
         waiting = [slot.seen for slot in self._slots]
         self._ray.wait(waiting, num_returns=1)
         started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START)
@@ -265,7 +268,7 @@ class _Pool:
             raise ExperimentError(f"all workers died when they opened the experiment: {named_error(lost[-1])}", None)
 
     def complete(self, model: str, prompt: Prompt) -> Completion:
-        """The reply of a model; when a worker dies, each of its calls is made again by itself."""
+        """The reply of a model; if the worker dies, the call is repeated in a process of its own."""
         completion: Completion
         try:
             completion, error = self.call("complete", model, prompt, tries=1)
@@ -277,7 +280,7 @@ class _Pool:
         return completion if error is None else replace(completion, error=_WorkerError(*error))
 
     def call(self, name: str, *arguments: Any, tries: int = _TRIES) -> Any:
-        """What a method of a worker gives; of another one when it dies."""
+        """Call a method of a worker; of another one if it dies."""
         for left in reversed(range(tries)):
             slot = self._least_busy()
             try:
@@ -292,7 +295,7 @@ class _Pool:
         raise AssertionError("tries must be at least 1")
 
     def pass_on_stop(self, stop: threading.Event) -> None:
-        """Tell workers that retries are to end, as soon as the run is to; a signal handler must not."""
+        """Make the workers stop retrying when the run is to end; a signal handler must not call them."""
         stop.wait()
         for slot in self._slots:
             slot.actor.stop.remote()
@@ -319,7 +322,7 @@ class _Pool:
                 self._alone_calls.discard(call)
 
     def _result(self, call: Any) -> Any:
-        """What a call to a worker gives, or raises there: our own errors themselves."""
+        """The result of a call, or the error that it raised there; our own errors as they are."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -331,7 +334,7 @@ class _Pool:
 
     def _least_busy(self) -> _Slot:
         with self._lock:
-            # One that begins anew is asked when it is there, unless none is.
+            # A new worker is asked once it is ready, unless none is.
             slots = [slot for slot in self._slots if self._is_there(slot)] or self._slots
             slot = min(slots, key=lambda slot: slot.busy)
             slot.busy += 1
@@ -354,7 +357,7 @@ class _Pool:
         slot.seen = None
 
     def _replace(self, dead: _Slot) -> None:
-        """Begin another worker in the place of one that died, once for all of its calls."""
+        """Start another worker in place of a dead one, once for all of its calls."""
         with self._lock:
             if dead in self._slots and not self._closed:
                 self._slots[self._slots.index(dead)] = self._new_slot()
@@ -362,7 +365,7 @@ class _Pool:
 
 @contextmanager
 def _pool(ray: Any, resolved: _OnRay, address: str | None) -> Iterator[Prepare]:
-    """Workers for the time of a run; gives what is done on them before its engine begins."""
+    """The workers, for the time of a run; yields what they do before its engine starts."""
     with _connected(ray, address):
         resolved.pool = pool = _Pool(ray, resolved)
         telling = threading.Thread(target=pool.pass_on_stop, args=[resolved.stop], daemon=True)
@@ -378,11 +381,11 @@ def _pool(ray: Any, resolved: _OnRay, address: str | None) -> Iterator[Prepare]:
 
 
 def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
-    """Split and embed all documents that are asked about, several at a time; the engine finds it in the file."""
+    """Split and embed all documents that are asked about, several at a time, and store it for the engine."""
 
     def warm(cell: Cell, documents: tuple[str, ...]) -> None:
         if not resolved.stop.is_set():
-            # The questions that need it meet what goes wrong again.
+            # The questions that need it will meet the error again.
             with suppress(Exception):
                 library.warm(cell, documents)
 
@@ -412,7 +415,7 @@ def _load_ray() -> Any:
 
 
 def check_address(address: str | None) -> None:
-    """Refuse an address where nothing answers, or from where the results file would not be this machine's."""
+    """Refuse an address that cannot be reached, or of a Ray client, which has no results file."""
     if address is None or address in _NAMES:
         return
     if "://" in address:
@@ -434,7 +437,7 @@ def check_address(address: str | None) -> None:
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    """Connect to a cluster, or start one; one that this process is connected to is used, and left alone."""
+    """Connect to a cluster, or start one; an existing connection is used, and left open."""
     if ray.is_initialized():
         _check_same(ray, address)
         yield

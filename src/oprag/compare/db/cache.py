@@ -1,4 +1,4 @@
-"""Where a run finds and keeps what is worth doing once."""
+"""Caches of the work that a run does once: replies, indexes, retrievals and vectors."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | Retrieval | 
 
 
 class WorkCache(Protocol):
-    """Where a run finds and keeps what is worth doing once; threads may share it."""
+    """Stores work that is done once; threads may share it."""
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key; None where there is none."""
+        """The record of each key; None for a missing one."""
         ...
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Keep records of one kind; when this returns, they outlive the process.
+        """Store records of one kind; in a file, they outlive the process when this returns.
 
         Returns:
-            The records that are kept: of two processes that ask the same at the same time both get the first reply.
+            The stored records: of two processes that ask the same at the same time both get the first reply.
         """
         ...
 
 
 class MemoryCache:
-    """A `WorkCache` in memory, on top of what another one knows.
+    """A `WorkCache` in memory, on top of another one.
 
     Args:
-        below: Asked for what is not here.
-        write_through: Whether everything but replies is kept below.
+        below: Has the records that are not in memory.
+        write_through: Whether to store everything but replies below.
     """
 
     def __init__(self, below: WorkCache | None = None, *, write_through: bool = False) -> None:
@@ -44,7 +44,7 @@ class MemoryCache:
         self._lock = Lock()
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key; None where there is none."""
+        """The record of each key; None for a missing one."""
         with self._lock:
             found: list[Record | None] = [self._records.get((kind, key)) for key in keys]
         missing = [key for key, record in zip(keys, found, strict=True) if record is None]
@@ -54,7 +54,7 @@ class MemoryCache:
         return [next(below) if record is None else record for record in found]
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Keep records, and give those that are kept."""
+        """Store records; return the stored ones."""
         if self._below is not None and self._write_through and not isinstance(records[0], Reply | FailedCall):
             return self._below.put(records)
         with self._lock:
@@ -62,12 +62,12 @@ class MemoryCache:
 
 
 class NoCache:
-    """A `WorkCache` that forgets everything, for measuring: all is done again."""
+    """A `WorkCache` that stores nothing, for measurements."""
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:  # noqa: ARG002
-        """Nothing is known."""
+        """None for every key."""
         return [None] * len(keys)
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Forget them."""
+        """Return the records."""
         return list(records)

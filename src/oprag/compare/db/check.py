@@ -1,4 +1,4 @@
-"""Kinds of values that the columns of a results file may have: others' files are checked before anything is read."""
+"""The kinds of values in the columns of a results file, all of which are checked when a file is opened."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = [
     "or_null",
 ]
 
-_MOST = 10**12  # of anything that is counted; no sum of such numbers overflows
-_LARGEST = 1e15  # of a number that is measured
+_MOST = 10**12  # maximum of counts; no sum of them overflows
+_LARGEST = 1e15  # maximum of measured numbers
 _LONGEST = 16_000_000  # characters of JSON
 
 
 class Kind(NamedTuple):
-    """A kind of value: an SQL expression that is true for one, with {} for the column, and its name in words."""
+    """A kind of value: an SQL condition, with {0} for the column, and its name in words."""
 
     condition: str
     noun: str
@@ -53,8 +53,8 @@ def _whole(low: int, high: int = _MOST) -> Kind:
 
 
 def json_of(shape: str, usual: str = "") -> Kind:
-    """JSON of one of the shapes; the usual text is not worth a look."""
-    # As bytes, since Python takes no text that is not UTF-8.
+    """JSON of one of the shapes; the usual text is accepted without parsing."""
+    # As bytes, since sqlite3 cannot pass text that is not UTF-8.
     fits = f"(length({{0}}) <= {_LONGEST} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
     condition = f"(typeof({{0}}) = 'text' AND {fits})"
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
@@ -75,7 +75,7 @@ def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, K
     """
     connection.create_function("oprag_fits", 2, _fits, deterministic=True)
     for table, columns in tables.items():
-        # Pages that refer to each other in a circle would be read without end.
+        # Pages that refer to each other in a cycle would be read endlessly.
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if found != "ok":
             return str(found).splitlines()[-1]
@@ -90,7 +90,7 @@ def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, K
         query = f"SELECT 1 FROM experiment_{part}s WHERE {part} NOT IN (SELECT id FROM {part}s) LIMIT 1"
         if connection.execute(query).fetchone():
             return f"a {part} of an experiment is missing"
-    # Those of a deleted answer may stay: it is made again.
+    # Calls and scores of a deleted answer may stay: it is made again.
     for table in ("answers", "contexts", "runs"):
         for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
             return f"a row of {table} refers to a missing row of {parent}"
@@ -107,8 +107,8 @@ def _fits(shape: str, data: bytes) -> bool:
 
 @cache
 def _shapes() -> Mapping[str, TypeAdapter[Any]]:
-    """Validators of JSON. Halves of surrogate pairs and lists more than 200 deep are refused when it is parsed."""
-    # Loading it takes longer than opening a new file.
+    """Validators of JSON; the parser rejects halves of surrogate pairs and lists more than 200 deep."""
+    # Importing pydantic takes longer than opening a new file.
     from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True)
@@ -144,7 +144,7 @@ def _shapes() -> Mapping[str, TypeAdapter[Any]]:
 
 
 def _check_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse values of another type than that of their axis; axes that are unknown here are not read."""
+    """Refuse values of another type than that of their axis; unknown axes are not read."""
     for name in options.keys() & axes().keys():
         default, value = axes()[name].default, options[name]
         wanted = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list

@@ -1,4 +1,4 @@
-"""Keys made of content, the same for the same work in every process, and digests that tell what was changed."""
+"""Keys made of content, the same for the same work in every process, and digests that detect changes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from oprag.methods.model_calls import Prompt
 
 __all__ = ["answer_digest", "document_key", "key_of", "prompt_key", "reply_digest"]
 
-# Grows when the same cell would be answered in another way, so that old answers are not taken for new ones.
+# To be raised when the same cell would be answered in another way, so that old answers are not reused.
 _FORMAT = 1
 _LENGTH = 16  # bytes of a key
 
 
 def key_of(kind: str, *parts: Any) -> str:
-    """The key of a piece of work, made of everything that its result depends on, as 32 hexadecimal digits."""
-    # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+    """The key of a piece of work, from everything that its result depends on, as 32 hexadecimal digits."""
+    # Not as ASCII: its escapes would make two halves of a surrogate pair equal to their character.
     text = json.dumps([_FORMAT, kind, *parts], ensure_ascii=False, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
 def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
-    """The key of a model's reply, whatever step asks; another repeat is another reply to the same prompt."""
+    """The key of a model's reply, whatever the step; another repeat is another reply to the same prompt."""
     found = hashlib.sha256(f"{_FORMAT}\0{repeat}\0{model}\0".encode("utf-8", "surrogatepass"))
     for message in prompt.messages:
         content = message.content.encode("utf-8", "surrogatepass")
@@ -53,7 +53,7 @@ def answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterabl
 
 
 def _digest(*values: str | float | None) -> str:
-    """It differs when a value was changed after it was written."""
+    """A digest, which differs if a value was changed after it was written."""
     # Strings with their length, so that no border can be moved.
     parts = [f"{len(value)} {value}" if isinstance(value, str) else repr(value) for value in values]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]

@@ -1,4 +1,4 @@
-"""The rows of a results file as plain values, which can be sent to another machine."""
+"""The rows of a results file as plain values, which can be pickled."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Reply(NamedTuple):
     text: str
     usage: Usage
     finish_reason: str | None
-    seconds: float  # with whatever else ran at the time
+    seconds: float  # wall time, with other calls at the same time
     money: float | None = None  # None without a price
 
     @property
     def completion(self) -> Completion:
-        """The reply as a driver takes it."""
+        """The reply, as methods get it."""
         return Completion(self.text, usage=self.usage, seconds=self.seconds, finish_reason=self.finish_reason)
 
 
@@ -129,7 +129,7 @@ class Retrieval:
     index: str  # its key
     embedder: str | None  # its identity; None where nothing was embedded
     search: str  # how chunks were ranked
-    store: str  # what found the nearest vectors
+    store: str  # the store that found the nearest vectors
     question: str
     depth: int | None  # how many were asked for; None for all
     hits: Sequence[Hit] = field(repr=False)  # best first
@@ -196,18 +196,18 @@ class AnswerRecord:
     notes: Sequence[str] = ()
     route: str | None = None  # of self_route
     calls: Sequence[tuple[str, str]] = ()  # the step and the key of each reply
-    usage: Usage = field(default_factory=Usage)  # of these calls, as if this cell were alone
-    embedded_tokens: int = 0  # of texts that are not chunks, in the embedder's unit, as if this cell were alone
-    context_tokens: int | None = None  # in the reader's unit
-    context_embedder_tokens: int | None = None  # the sum of those of its chunks
+    usage: Usage = field(default_factory=Usage)  # of these calls, shared ones included
+    embedded_tokens: int = 0  # of texts that are not chunks, by the embedder's tokenizer, shared ones included
+    context_tokens: int | None = None  # by the token counter of the experiment
+    context_embedder_tokens: int | None = None  # of its chunks, by the embedder's tokenizer
     context_chunks: int | None = None
     context: ContextRecord | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)  # of each metric that applies
+    scores: Mapping[str, float] = field(default_factory=dict)  # by metric, of those that apply
     metric_calls: Sequence[tuple[str, str]] = ()  # the step and the key of each reply of a judge
 
 
 class Done(NamedTuple):
-    """The places, as keys of cell and question, that need no more work."""
+    """The places, as keys of cell and question, that need no further work."""
 
     answered: set[tuple[str, str]]
     failed: dict[tuple[str, str], str]  # with the class of the error
@@ -247,21 +247,21 @@ class MeasuredSoFar(NamedTuple):
     failed: dict[tuple[str, str], str]  # in this run, with the class of the error
 
     def missing(self, place: tuple[str, str], repeats: int) -> list[int]:
-        """The attempts at an answer that are not measured."""
+        """The attempts at an answer that are not measured yet."""
         return [attempt for attempt in range(1, repeats + 1) if (*place, attempt) not in self.attempts]
 
     def done(self, repeats: int) -> Done:
-        """The places all of whose attempts are measured, and those of the others that failed."""
+        """The places whose attempts are all measured, and the others that failed."""
         tried = {(cell, question) for cell, question, _ in self.attempts}
         answered = {place for place in tried if not self.missing(place, repeats)}
         return Done(answered, {place: error for place, error in self.failed.items() if place not in answered}, 0)
 
 
-# What a reader returns; cells and questions are places in its lists
+# What a reader returns; cells and questions are positions in its lists
 
 
 class AnswerSummary(NamedTuple):
-    """An answer or a failure without its text; tokens are as if its cell were alone."""
+    """An answer or a failure without its text; tokens are those of its cell alone."""
 
     cell: int
     question: int
@@ -315,6 +315,6 @@ class RunRecord(NamedTuple):
     """A run: when it began and ended, how, and the versions it ran on."""
 
     started: str
-    ended: str | None  # None where it was killed, or goes on
+    ended: str | None  # None if it was killed or is in progress
     outcome: str | None
     versions: Mapping[str, str]

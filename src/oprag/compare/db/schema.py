@@ -1,4 +1,4 @@
-"""The tables of a results file. They are made for people: any tool that reads SQLite shows everything."""
+"""The tables of a results file. They are made for people too: any tool that reads SQLite shows everything."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _AXES: Mapping[str, Kind] = {
     "repeat": ANY_WHOLE,
 }
 CELL_COLUMNS = tuple(_AXES)
-"""The axes that are columns of their own; the others are in `options`, where they are not the default."""
+"""The axes that have their own column; the others are in `options`, unless they have their default."""
 
 
 class Column(NamedTuple):
     """A column of a table."""
 
     ddl: str
-    kind: Kind | None = None  # None where SQLite itself checks the values
+    kind: Kind | None = None  # None if SQLite itself checks the values
     masked: bool = False  # whether it may repeat a provider's message, in which secrets are masked
 
     @property
@@ -70,7 +70,7 @@ class Table(NamedTuple):
     options: str = ""
 
     def ddl(self, name: str) -> str:
-        """The statement that makes it."""
+        """The statement that creates it."""
         parts = ", ".join([*(column.ddl for column in self.columns), *self.constraints])
         return f"CREATE TABLE {name} ({parts}) {self.options}".rstrip()
 
@@ -220,7 +220,7 @@ TABLES: Mapping[str, Table] = {
             _KEY,
             _INDEX,
             Column("kept TEXT NOT NULL", json_of("kept chunks")),
-            # Nothing was dropped for most of them. Braces are doubled for the format of the condition.
+            # Most have nothing dropped. Braces are doubled for `format`.
             Column("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
         ]
     ),

@@ -1,4 +1,4 @@
-"""Text as a results file can hold it, and what errors say."""
+"""Text that a results file can hold, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def storable(value: Value) -> Value:
     try:
         value.encode()
     except UnicodeEncodeError:
-        # By way of UTF-16, so that two halves that belong together become their character.
+        # Through UTF-16, so that two halves that belong together become their character.
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]
     return value
 
 
 def safe_text(text: str) -> str:
-    """A text as a file can hold it, and without secrets."""
+    """A text that a file can hold, with secrets masked."""
     return without_keys(storable(text))
 
 
 def error_message(error: BaseException | str | None, most: int | None = None) -> str:
-    """The message of an error on one line, as a file can hold it, and without secrets."""
+    """The message of an error on one line, as a file can hold it, with secrets masked."""
     return " ".join(storable(error_text(error)).split())[:most]
 
 
 def error_name(error: BaseException | None) -> str:
-    """The class of an error; of one that was raised by another process the class that it had there."""
+    """The class of an error; for an error of another process, its class there."""
     return str(getattr(error, "remote_class", type(error).__name__))
 
 

@@ -36,14 +36,14 @@ LONGEST = 2_000  # characters of an error message
 
 
 class CellPart(NamedTuple):
-    """What a process is told to measure."""
+    """The work of one process."""
 
     path: str
     run: int  # its number
     experiment: Experiment  # with what the cell needs
-    cell: Cell  # with a token counter that can be pickled; the one to use is the experiment's
+    cell: Cell  # with a counter that can be pickled, in place of the experiment's
     key: str  # of the cell
-    questions: Sequence[tuple[Question, str, Sequence[int]]]  # with their keys, and the attempts that are missing
+    questions: Sequence[tuple[Question, str, Sequence[int]]]  # with their keys and missing attempts
     indexed: AbstractSet[tuple[str, ...]]  # documents whose index was measured before
     warmup: int  # how many times the first question is answered before anything is measured
     spent: Spent  # before
@@ -58,11 +58,11 @@ class Ended(NamedTuple):
 
 
 def measure_cell(part: CellPart) -> Ended:
-    """Measure all that is missing of a cell, and write down each question when it is done."""
+    """Measure what is missing of a cell, and write each question when it is done."""
     cell = _MeasuredCell(part)
     try:
         cell.warm_embedder()
-        # Garbage is collected before each phase; what is loaded by now stays, and need not be searched each time.
+        # Garbage is collected before each phase; what is loaded by now stays, and is left out of it.
         gc.freeze()
         for question, key, attempts in part.questions:
             cell.measure(WorkItem(cell.cell, question, part.key, key), attempts)
@@ -88,7 +88,7 @@ class _MeasuredCell:
         self._part = part
         self._file = ResultsFile(part.path, part.run)
         resolved = ResolvedExperiment(experiment)
-        # It is the only one here, and its grid may be large.
+        # The only one needed here; the grid may be large.
         resolved.cells = Cells((self.cell,), 1, {}, 0)
         self._library = Library(resolved, NoCache(), together=False)
         self._embedders = resolved.embedders
@@ -103,7 +103,7 @@ class _MeasuredCell:
         self._warm = False
 
     def warm_embedder(self) -> None:
-        """Load the tokenizer and the embedder, so that the first index is not charged with that."""
+        """Load the tokenizer and the embedder, which is no part of the first index."""
         if not self._part.warmup or not self.cell.embedder:
             return
         embedder = self._embedders[self.cell.embedder]
@@ -113,7 +113,7 @@ class _MeasuredCell:
                 embedder.embed_documents(["warm-up"])
 
     def measure(self, item: WorkItem, attempts: Sequence[int]) -> None:
-        """Measure a question, and write down what it takes; or why it cannot be answered."""
+        """Measure a question, and write the measurements or the failure."""
         with self._recorded(item) as taken:
             if self.cell.embedder and item.question.documents not in self._indexed:
                 taken.extend(self._make_index(item))
@@ -125,21 +125,21 @@ class _MeasuredCell:
                 taken.extend(_row(item, attempt, *phase) for phase in self._answer(item).items())
 
     def close(self) -> None:
-        """Give back what stores hold."""
+        """Close the stores and the file."""
         self._library.close()
         self._file.close()
 
     @contextmanager
     def _recorded(self, item: WorkItem | None) -> Iterator[list[Measurement]]:
-        """Write down what comes of a question, and what that has spent, however it ends."""
+        """Write the measurements of a question and what they have spent, however it ends."""
         measurements: list[Measurement] = []
         before = self._ledger.spent
         try:
             yield measurements
         except (_Stopped, MissingExtraError, ResultsFileError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this question, and is written down
-            # The error of the model's client says more than that of the method which it ended.
+        except Exception as error:  # noqa: BLE001 - it is recorded as the failure of this question
+            # The error of the model's client says more than that of the method that it ended.
             kind = error_name(error.__cause__ or error)
             if item is not None:
                 failure = FailedMeasurement(item.cell_key, item.question_key, kind, error_message(error, LONGEST))
@@ -153,19 +153,19 @@ class _MeasuredCell:
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")
 
     def _make_index(self, item: WorkItem) -> list[Measurement]:
-        """Make the index that the question is searched for in; what that took, unless it was measured before."""
+        """Make the index of the question; return its measurement, unless it was measured before."""
         documents = item.question.documents
         try:
             taken = measure_usage(lambda: self._library.index(self.cell, documents).make_ready(search_of(self.cell)))
         except Exception:
-            # Half of an index would make the next try look cheap.
+            # A partial index would make the next attempt look cheap.
             self._library.close()
             raise
         self._indexed.add(documents)
         return [] if documents in self._part.indexed else [_row(item, 1, "indexing", [taken])]
 
     def _answer(self, item: WorkItem) -> dict[Phase, list[Usage[Any]]]:
-        """Answer a question as if it were the first; what the steps of each phase used."""
+        """Answer a question as if it were the first; return the usage of each step, by phase."""
         self._library.forget()
         phases: dict[Phase, list[Usage[Any]]] = {}
         work = WorkInProgress.begun(item)
@@ -184,7 +184,7 @@ class _MeasuredCell:
                 self._settle(item, request.prompts, reserved, reply)
 
     def _step(self, item: WorkItem, request: Request) -> Callable[[], Any]:
-        """What a request asks for, as a function to be measured."""
+        """A function that does what a request asks for."""
         library, cell = self._library, item.cell
         if isinstance(request, Retrieve):
             return lambda: tuple(library.contexts(cell, item.question, request.questions))
@@ -206,7 +206,7 @@ class _MeasuredCell:
         return completion if completion.seconds else replace(completion, seconds=time.perf_counter() - started)
 
     def _reserve(self, request: Request) -> list[Spent]:
-        """See that all calls of a request may be made: half of them would be spent in vain."""
+        """Reserve all calls of a request: some of them alone would be spent in vain."""
         at_most = [self._tariff.at_most(prompt) for prompt in request.prompts] if isinstance(request, Generate) else []
         for number, one in enumerate(at_most):
             if (reason := self._ledger.refusal(one)) is not None:
@@ -219,7 +219,7 @@ class _MeasuredCell:
     def _settle(
         self, item: WorkItem, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
     ) -> None:
-        """Count what calls took; those that were not begun, since another one had failed, took nothing."""
+        """Count the calls; those that were not begun, since another one had failed, took nothing."""
         for prompt, at_most, completion in zip(prompts, reserved, replies, strict=True):
             self._ledger.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
             if completion is None:
@@ -239,7 +239,7 @@ def _failed(completion: Completion) -> bool:
 
 
 def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
-    """The row of several steps of one phase: their times add up, their memory does not."""
+    """The measurement of the steps of a phase: their times add up, their memory does not."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)
     return Measurement(

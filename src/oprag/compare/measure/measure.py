@@ -43,47 +43,45 @@ def measure_cells(
 ) -> RunReport:
     """Measure wall time, processor and memory of every question in every cell, and write them to the results file.
 
-    Nothing is shared: each cell has a process of its own, makes its own indexes, and asks the model again for what was
-    asked before. What was measured before, by this run or an earlier one, is not measured again. Each question is
-    written down when it is measured, with the calls that it took, so a run can end in any way.
+    Nothing is shared: each cell has its own process, makes its own indexes, and repeats calls that were made before.
+    What was measured before, by this run or an earlier one, is not measured again. Each question is written when it is
+    measured, with the calls that it took, so a run can end in any way.
 
-    The first reply to each prompt is kept, as a run keeps it. After each cell its answers are made from the replies
-    that are kept, and scored, in this process: so `run` asks nothing again that was measured.
+    The first reply to each prompt is stored, as a run stores it. After each cell its answers are made from the stored
+    replies, and scored, in this process: so `run` repeats none of these calls.
 
-    What the figures are:
+    The figures:
 
     - Processor time is a percentage of the cores that the process may use: those of its affinity, or the limit of its
       container (`cpu.max` of cgroup v2, of its own group) if that is lower. The results file has the number of them.
       Limits of outer groups and of cgroup v1 are not read.
     - Memory is the resident memory of the process and its descendants, sampled every 10 ms; descendants
       are looked for less often where that would take more than 1 % of the time. A shorter peak can be missed.
-    - A process begins with imports, and with loading the embedder and the model of its cell: a second or more for each
-      cell, which is in no figure. Nor is the work of the method itself between two requests, such as putting a prompt
-      together.
-    - What a model does on another machine, or in a process that was not started from here, is in the wall time alone,
-      and what a GPU does and holds is not measured at all.
+    - Imports, and loading the embedder and the model, take a second or more for each cell and are not measured. The
+      work of the method itself between two requests, such as formatting a prompt, is not measured either.
+    - Work of a model on another machine, or in a process that was not started from here, is in the wall time alone.
+      The work and the memory of a GPU are not measured.
 
-    Ctrl-C kills the process at once, and the next start goes on.
+    Ctrl-C kills the process at once, and the next start continues.
 
     Args:
-        experiment: The experiment; its models, embedders and stores are given by their names, or can be pickled. Where
-            it is opened already, nothing of it is opened again in this process.
-        path: The results file; made where it is missing.
+        experiment: The experiment; its models, embedders and stores are given by name, or can be pickled. One that is
+            resolved already is not opened again in this process.
+        path: The results file; created if missing.
         warmup: How many times the first question of a cell is answered before anything is measured; unless it is 0,
             the embedder is loaded before an index is made.
         repeats: How many times each question is measured.
-        watch: Told how far it is, after each cell.
+        watch: Called with the progress, after each cell.
 
     Returns:
         A question in a cell counts as answered when all its attempts are measured. One that failed, or whose process
-        died, is tried again by the next start; the file says why, in `failed_measurements`.
+        died, is retried by the next start; the table `failed_measurements` of the file says why.
 
     Raises:
-        ExperimentError: The experiment cannot be run as it is described, or holds something that cannot be sent to
-            another process.
-        OptionError: `warmup` or `repeats` is out of range.
-        ResultsFileError: The file is damaged, is another one, or cannot be written.
-        MissingExtraError: The extra `measure`, or something that the experiment needs, is not installed.
+        ExperimentError: The experiment cannot be run as described, or part of it cannot be sent to another process.
+        OptionError: `experiment` is not an `Experiment`, or `warmup` or `repeats` is out of range.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
+        MissingExtraError: The extra `measure`, or a package that the experiment needs, is not installed.
     """
     check_count("warmup", warmup, optional=False, least=0)
     check_count("repeats", repeats, optional=False)
@@ -122,18 +120,18 @@ class _Measuring:
         self.look()
 
     def look(self) -> None:
-        """Read how far it is."""
+        """Read the progress from the file."""
         self._known = self._file.measured()
         self.spent = self._file.spent(self._experiment.name)
         self.state = RunState(self._all, self._known.done(self._repeats))
 
     def run(self, watch: Watch | None) -> str:
-        """Measure what is missing; how it ended."""
+        """Measure what is missing; return how it ended."""
         failures = 0
         for key in self._items:
             missing = self._missing(key)
             if not missing:
-                # Its process may have been the last thing that an earlier start did.
+                # An earlier start may have ended before its answers were made.
                 stopped = self._answer(key)
                 if stopped is not None:
                     return stopped
@@ -147,7 +145,7 @@ class _Measuring:
         return "complete"
 
     def _measure(self, key: str, missing: Sequence[WorkItem], failures: int) -> Ended:
-        """Measure a cell; the process writes down what it takes."""
+        """Measure a cell in a process, which writes the measurements itself."""
         cell = missing[0].cell
         part = CellPart(
             path=str(self._file.path.absolute()),
@@ -174,16 +172,13 @@ class _Measuring:
         return ended
 
     def _answer(self, key: str) -> str | None:
-        """Make the answers of a cell that were measured from the replies that are kept, and score them, as a run would.
+        """Make the measured answers of a cell from the stored replies, and score them; return why judges must stop.
 
         Not in the process that measures, whose memory the embedder of the scores would fill.
-
-        Returns:
-            Why no judge may be asked any more; None where it may.
         """
         measured = {(cell, question) for cell, question, _ in self._known.attempts}
         items = [item for item in self._items[key] if item.place in measured and item.place not in self._answered]
-        # Another one than the run's, which would not look again for replies that another process has written.
+        # Not the file of the run, which knows only the replies that were there when it was opened.
         ledger = Ledger(self._experiment.limits, self.spent)
         with closing(ResultsFile(self._file.path, self._file.run)) as replies:
             again = Replay(self._resolved, self._library, replies, ledger)
@@ -195,11 +190,11 @@ class _Measuring:
         return again.stopped
 
     def close(self) -> None:
-        """Give back what stores hold."""
+        """Close the stores."""
         self._library.close()
 
     def _record_death(self, key: str, error: MeasuringError) -> str | None:
-        """Write down that a process died, and say whether to go on: what killed it may kill the next one, or not."""
+        """Record that a process died; return why to stop, if several in a row did."""
         self.look()
         message = error_message(error, LONGEST)
         self._file.put_failed_measurements(
@@ -216,7 +211,7 @@ class _Measuring:
 
 
 def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
-    """The experiment with what a cell needs, so that no memory of its process is filled with more."""
+    """The part of an experiment that a cell needs, so that nothing else fills the memory of its process."""
     needed: dict[str, Any] = {
         "data": cell.data,
         "models": cell.model,
@@ -229,10 +224,10 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         part: {name: one for name, one in getattr(experiment, part).items() if name == wanted}
         for part, wanted in needed.items()
     }
-    # Answers are scored here.
+    # Answers are scored in this process.
     return experiment.replace(**parts, metrics=DEFAULT_METRICS)
 
 
 def _sendable(cell: Cell) -> Cell:
-    """A cell without its token counter, which may be no plain data; the experiment says which it is."""
+    """A cell without its token counter, which may not be picklable; the experiment has its name."""
     return replace(cell, context_options=replace(cell.context_options, count_tokens=approximate_tokens))

@@ -1,4 +1,4 @@
-"""Calling a function in a process of its own: no caches, no memory of earlier calls, and its end is not ours."""
+"""Calling a function in its own process: no caches, no memory of earlier calls, and its crash is not ours."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["child_main", "in_fresh_process"]
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 
-# Modules are looked for where they are looked for here, whatever the environment says.
+# Modules are found as they are here, whatever the environment says.
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from oprag.compare.measure.process import child_main; child_main()"
 )
 SIZE_BYTES = 8
-SHOWN = 4_000  # bytes of what a process printed before it died
-GRACE = 5.0  # seconds that it has to end after its value has come
+SHOWN = 4_000  # last bytes of what a process printed
+GRACE = 5.0  # seconds to end after the value has come
 
 
 class _Returned(NamedTuple):
@@ -50,12 +50,11 @@ class _Raised(NamedTuple):
 def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) -> Value:
     """Call a function in a new Python process, and return what it returns.
 
-    The function, which must be one of a module, its argument and its value travel as pickles. Nothing is written to
-    disk, and the module `__main__` is not run again. What the function prints is not shown; the end of it is in the
-    message if the process dies.
+    The function, which must be importable, its argument and its value are pickled. Nothing is written to disk, and
+    `__main__` is not run again. The output of the function is not shown; its end is in the message if the process dies.
 
-    The process is killed with its descendants when this call is interrupted (Ctrl-C), and it ends by itself when this
-    process does, however that ends. Processes that the function left running are killed when its process ends in order.
+    The process is killed with its descendants when this call is interrupted (Ctrl-C), and ends when this process does,
+    however that ends. Processes that the function left running are killed when its process ends normally.
     """
     name = function.__qualname__
     process = _FreshProcess()
@@ -74,7 +73,7 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
 
 
 class _FreshProcess:
-    """A process that runs one function, with what it takes to know how it ended."""
+    """A process that runs one function, and how it ended."""
 
     def __init__(self) -> None:
         self._printed = b""
@@ -88,10 +87,10 @@ class _FreshProcess:
         self._reader.start()
 
     def ask(self, work: bytes) -> _Returned | _Raised | None:
-        """What came of the work, or None if the process died before it said that."""
+        """The reply of the process; None if it died before."""
         orders: Any = self._process.stdin
         results: Any = self._process.stdout
-        # It is told at once if the process dies, but reading the results tells that as well.
+        # A process that is dead is noticed below, when nothing can be read.
         with contextlib.suppress(OSError):
             orders.write(len(work).to_bytes(SIZE_BYTES, "big") + work)
             orders.flush()
@@ -100,22 +99,22 @@ class _FreshProcess:
         complete = len(size) == SIZE_BYTES and len(reply) == int.from_bytes(size, "big")
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
-        return pickle.loads(reply) if complete else None  # noqa: S301 - of a process of our own
+        return pickle.loads(reply) if complete else None  # noqa: S301 - of our own process
 
     def end(self) -> None:
-        """Kill it with its descendants if it still runs, and leave nothing of it."""
+        """Kill it with its descendants if it still runs, and close its pipes."""
         if self._process.poll() is None:
             _end_descendants(self._process.pid)
             self._process.kill()
         self._process.wait()
-        # A process that it left behind may hold the pipe open.
+        # A process that it left running may hold the pipe open.
         self._reader.join(1)
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         self._process.stdout.close()  # type: ignore[union-attr]
 
     def obituary(self, name: str) -> str:
-        """How it died."""
+        """How it died, in words."""
         status = self._process.returncode
         if status == -getattr(signal, "SIGKILL", 9):
             how = "was killed (SIGKILL), which is what the system does when memory runs out"
@@ -134,9 +133,9 @@ class _FreshProcess:
 
 
 def _unpickled(error: bytes) -> BaseException | None:
-    """The error itself, or None where it cannot be unpickled."""
+    """The error itself; None if it cannot be unpickled."""
     try:
-        found = pickle.loads(error)  # noqa: S301 - of a process of our own
+        found = pickle.loads(error)  # noqa: S301 - of our own process
     except Exception:  # noqa: BLE001 - objects unpickle themselves, and may raise anything
         return None
     return found if isinstance(found, BaseException) else None
@@ -145,20 +144,20 @@ def _unpickled(error: bytes) -> BaseException | None:
 def child_main() -> None:
     """The other side of `in_fresh_process`: run one function, from standard input to standard output.
 
-    Either way a pickle follows its own length in bytes. From here on, what is printed goes to standard error, and
-    standard input is empty.
+    A pickle follows its length in bytes, both ways. From here on, what is printed goes to standard error, and standard
+    input is empty.
     """
     orders, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     if hasattr(os, "register_at_fork"):
-        # A forked process that held them open would outlive this one unseen.
+        # A forked process that holds them open would hide the death of this one.
         os.register_at_fork(after_in_child=orders.close)
         os.register_at_fork(after_in_child=results.close)
-    # Ends at once, in the middle of compiled code too, and prints nothing.
+    # End at once, even within compiled code, and print nothing.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.enable()
-    # What is registered first runs last.
+    # Registered first, so it runs last.
     atexit.register(_end_descendants)
     work = orders.read(int.from_bytes(orders.read(SIZE_BYTES), "big"))
     threading.Thread(target=_end_with_parent, args=(orders.fileno(),), daemon=True).start()
@@ -171,7 +170,7 @@ def _run(work: bytes) -> _Returned | _Raised:
     try:
         function, argument = pickle.loads(work)  # noqa: S301 - from in_fresh_process
         return _Returned(function(argument))
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
+    except BaseException as error:  # noqa: BLE001 - any error is sent to the parent
         pickled = b""
         with contextlib.suppress(Exception):
             pickled = pickle.dumps(error)
@@ -182,7 +181,7 @@ def _run(work: bytes) -> _Returned | _Raised:
 
 
 def _end_with_parent(orders: int) -> None:
-    """Wait until the other side closes the pipe, which the system does when that process dies, and end too."""
+    """End when the other side closes the pipe, which the system does when that process dies."""
     while os.read(orders, 1):
         pass
     _end_descendants()
@@ -190,7 +189,7 @@ def _end_with_parent(orders: int) -> None:
 
 
 def _end_descendants(pid: int | None = None) -> None:
-    """Kill all descendants of a process, this one if none is named, as far as they are still there."""
+    """Kill all living descendants of a process, by default of this one."""
     import psutil
 
     with contextlib.suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""What a call uses: wall time, processor time and memory."""
+"""The wall time, processor time and memory of a call."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["Usage", "measure_usage"]
 Value = TypeVar("Value")
 
 INTERVAL = 0.01  # seconds between two samples of the memory
-# Sampling and looking for descendants are followed by a rest so many times as long: each takes at most 1 % of the time.
+# Sampling and listing descendants are followed by a rest this many times as long: each takes at most 1 % of the time.
 REST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Generic[Value]):
-    """What a call returned, and what this process and its descendants used meanwhile.
+    """The value of a call, and what this process and its descendants used meanwhile.
 
     Attributes:
-        value: What it returned.
+        value: The value that it returned.
         seconds: Wall time.
         cpu_seconds: Processor time, user and system, without that of sampling the memory.
         cores: `usable_cores()`.
         peak_memory_bytes: Highest sampled resident memory, with all that was there before the call, such as the
             interpreter and loaded models. Memory that processes share counts for each of them.
-        memory_growth_bytes: The peak less the resident memory at the start. What the call fills of memory that was
-            free in the process before is not in it: a fresh process shows it all.
+        memory_growth_bytes: The peak less the resident memory at the start. Memory that the process had freed before
+            and the call uses again is not in it; in a fresh process there is none.
     """
 
     value: Value
@@ -47,14 +47,14 @@ class Usage(Generic[Value]):
 
 
 def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
-    """Call a function and measure what that takes; best in a process that does nothing else."""
+    """Call a function and measure it; best in a process that does nothing else."""
     import psutil
 
     process = psutil.Process()
-    # Earlier calls are not paid for by this one.
+    # The garbage of earlier calls is not part of this one.
     gc.collect()
     with _MemorySampler(process) as memory:
-        # The clocks are read nearest to the call, and looking for descendants is outside of them.
+        # The clocks are read next to the call; listing descendants is outside of them.
         descendants = _descendants_seconds(process)
         cpu, wall = time.process_time(), time.perf_counter()
         value = function()
@@ -71,7 +71,7 @@ def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
 
 
 class _MemorySampler:
-    """Samples the resident memory of a process and its descendants from `with` to the end of the block."""
+    """Samples the resident memory of a process and its descendants within a `with` block."""
 
     def __init__(self, process: Any) -> None:
         self._process = process
@@ -95,10 +95,10 @@ class _MemorySampler:
     def _run(self) -> None:
         began, rest, looking = time.perf_counter(), INTERVAL, 0.0
         descendants: list[Any] = []
-        # Rests are by processor time: a busy machine must not make it look away for seconds.
+        # By processor time: on a busy machine it must not rest for seconds.
         while not self._stop.wait(rest):
             before = time.thread_time()
-            # All processes of the system are read for it, which takes far longer than a sample.
+            # It reads all processes of the system, which takes far longer than a sample.
             if looking * REST <= time.perf_counter() - began:
                 descendants = self._descendants()
                 looking += time.thread_time() - before
@@ -125,7 +125,7 @@ def _descendants_seconds(process: Any) -> float:
 
 
 def _of_living(processes: Iterable[Any], figure: Callable[[Any], Value]) -> Iterator[Value]:
-    """A figure of each process that has not ended meanwhile."""
+    """A figure of each process that is still alive."""
     import psutil
 
     for process in processes:
@@ -139,6 +139,6 @@ def _resident_bytes(process: Any) -> int:
 
 def _cpu_seconds(process: Any) -> float:
     times = process.cpu_times()
-    # Its own children that have ended; not known everywhere.
+    # Its own children that have ended; not known on every system.
     ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
     return float(times.user + times.system + ended)

@@ -1,4 +1,4 @@
-"""A run that asks nobody: what is read is real, what is written are placeholders."""
+"""A run without models: contexts are real, replies are placeholders."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from oprag.tokens import TokenCounter, count
 __all__ = ["DryRun", "PlannedCalls", "PlannedItem", "together"]
 
 _REPLY = 100
-"""The tokens that a reply is taken to have, where its model was told no limit."""
+"""Tokens of the reply of a model that has no limit."""
 
 _VARIANTS = "variants"
-_QUESTIONS = 32  # lines of a reply that asks for other questions; the method takes as many as it wants
-_CELL = "-cell-"  # stands where the reply to one prompt is told apart by cells
+_QUESTIONS = 32  # lines of a reply with other questions; the method takes as many as it wants
+_CELL = "-cell-"  # replaced by what tells the contexts of cells apart
 
 
 class PlannedCalls(NamedTuple):
@@ -49,17 +49,17 @@ class PlannedCalls(NamedTuple):
     usage: Usage = Usage()
 
     def plus(self, other: PlannedCalls) -> PlannedCalls:
-        """Both together."""
+        """Add the other calls."""
         return PlannedCalls(self.calls + other.calls, self.usage.plus(other.usage))
 
     def times(self, number: int) -> PlannedCalls:
-        """The same so many times."""
+        """The same calls, this many times."""
         read, written, cached, estimated = self.usage
         return PlannedCalls(self.calls * number, Usage(read * number, written * number, cached * number, estimated))
 
 
 class PlannedItem(NamedTuple):
-    """What an item would ask by itself, of its model and of those of judges, or why it cannot be answered."""
+    """The calls of an item if none were shared, those of judges apart, or why it cannot be answered."""
 
     item: WorkItem
     asked: PlannedCalls
@@ -68,16 +68,16 @@ class PlannedItem(NamedTuple):
 
 
 class DryRun:
-    """Finds out what items would ask."""
+    """Counts the calls that items would make."""
 
     def __init__(
         self,
         resolved: ResolvedExperiment,
         cache: WorkCache | None,
-        costly: Sequence[str],  # embedders in whose place the packaged one is asked; what it finds is kept nowhere
+        costly: Sequence[str],  # embedders that the packaged one replaces; its retrievals are not stored
         *,
-        keep: bool,  # whether what is split, embedded and found for the questions is kept in the cache
-        again: bool,  # whether calls are made though their reply is kept or another cell makes them
+        keep: bool,  # whether to store splits, vectors and retrievals in the cache
+        again: bool,  # whether to make calls whose reply is stored or shared
     ) -> None:
         self._resolved = resolved
         embedders = dict(resolved.embedders)
@@ -91,16 +91,16 @@ class DryRun:
 
     @property
     def asked(self) -> Mapping[str, PlannedCalls]:
-        """What would be asked, by model."""
+        """The calls, by model."""
         return together(self._caller.asked, self.judged)
 
     @property
     def judged(self) -> Mapping[str, PlannedCalls]:
-        """What judges would ask, by model."""
+        """The calls of judges, by model."""
         return self._caller.judged
 
     def run(self, items: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[PlannedItem]:
-        """What each item would ask by itself, in their sequence."""
+        """Plan each item, in their sequence."""
         engine = _DryEngine(self._resolved, self._library, self._caller, self._cache, Ledger(Limits(), Spent()))
         found: dict[tuple[str, str], PlannedItem] = {}
         try:
@@ -122,7 +122,7 @@ class DryRun:
 
 
 def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
-    """What is asked in all of them, by model."""
+    """The sum of planned calls, by model."""
     found: dict[str, PlannedCalls] = {}
     for name, asked in chain(*(part.items() for part in parts)):
         found[name] = found.get(name, PlannedCalls()).plus(asked)
@@ -130,14 +130,14 @@ def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
 
 
 class _DryLibrary(Library):
-    """Gives what a plan can know: other questions than those of the set, and answers, are placeholders.
+    """A library for placeholders: questions that methods make up, and answers, are not known to a plan.
 
-    So they are neither embedded nor searched for. Their contexts are taken to be as long as those of the question that
-    they come from, and all answers to be as near to it as can be.
+    So they are neither embedded nor searched for. Their contexts are taken to be those of the original question, and
+    all answers to have a cosine similarity of 1.
     """
 
     def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
-        """The context of the question, for all that are asked in its place."""
+        """The context of the original question, for each of those asked."""
         return super().contexts(cell, question, [question.text]) * len(asked)
 
     def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:  # noqa: ARG002
@@ -146,9 +146,9 @@ class _DryLibrary(Library):
 
 
 class _DryEngine(Engine):
-    """Lets cells ask other questions of their own where they search in another way.
+    """Gives cells that search in another way other questions, as placeholders.
 
-    They find other contexts then, at least for some questions. So no fewer calls are planned than will be made.
+    They find other contexts, at least for some questions. So no fewer calls are planned than will be made.
     """
 
     def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
@@ -163,7 +163,7 @@ class _DryEngine(Engine):
 
 
 class _Placeholders(MemoryCache):
-    """Knows which replies would be there, and writes each when it is asked for, so that it keeps no texts."""
+    """Knows which replies there would be, and makes each when it is read, so that it holds no texts."""
 
     def __init__(
         self, below: WorkCache | None, count_tokens: TokenCounter, *, write_through: bool, no_replies: bool
@@ -174,26 +174,26 @@ class _Placeholders(MemoryCache):
         self._begun: dict[str, tuple[str, int, int]] = {}
 
     def begin(self, call: Call, longest: int | None) -> Usage:
-        """Take in a call, and say what it takes."""
+        """Note a call, and return its tokens."""
         likely = call.prompt.step == LIKELIHOOD
         output = 0 if likely else _REPLY if longest is None else longest
         self._begun[call.key] = call.prompt.step, count(call.prompt.text, self._count), output
         return self.usage(call.key)
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key, or what stands in the place of a reply."""
+        """The record of each key, or a placeholder of a reply."""
         if kind is not Reply:
             return super().get(kind, keys)
         found: list[Any] = [None] * len(keys) if self._no_replies else super().get(kind, keys)
         return [self.placeholder(key) if key in self._begun else one for key, one in zip(keys, found, strict=True)]
 
     def placeholder(self, key: str) -> Any:
-        """What stands in the place of the reply to a call that was begun."""
+        """The placeholder of the reply to a call that was begun."""
         step, _, output = self._begun[key]
         return Reply(key, "", step, _placeholder(key, step, output), self.usage(key), None, 0.0)
 
     def usage(self, key: str) -> Usage:
-        """The tokens of a call that was begun; none of one whose reply is there."""
+        """The tokens of a call that was begun; 0 for a stored reply."""
         _, read, written = self._begun.get(key, ("", 0, 0))
         return Usage(read, written, 0, estimated=True)
 
@@ -221,12 +221,9 @@ class _Nobody:
     def take(self) -> list[Made]:
         return [self._made.popleft()]
 
-    def at_most(self, call: Call) -> Spent:  # noqa: ARG002
-        return Spent()
-
 
 def _placeholder(key: str, step: str, tokens: int) -> str:
-    """A reply in the form that the step is read in; with the address of the call in it, so that none equals another."""
+    """A reply in the form that the step expects; it has the key of the call in it, so that no two are equal."""
     if step == LIKELIHOOD:
         return "0"
     if step == "route":

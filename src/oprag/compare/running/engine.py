@@ -1,7 +1,7 @@
-"""Working on many questions and cells at a time, so that no call of a model is made twice.
+"""Working on many questions and cells at a time, so that identical model calls are made once.
 
-A method asks for what it needs and waits (`oprag.methods.effects`). So thousands of them can wait at a time, without a
-thread each, and all that wait for the same reply get it from one call.
+A method is a generator that yields what it needs (`oprag.methods.effects`). So thousands of them can wait at a time,
+without a thread each, and all that wait for the same reply get it from one call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
-from oprag.compare.running.ledger import Ledger
+from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Call, Caller, Made
 from oprag.compare.running.resolved import ResolvedExperiment
@@ -25,9 +25,9 @@ from oprag.methods.model_calls import Completion
 
 __all__ = ["Engine"]
 
-# Items that wait for replies at the same time; each holds a context and little more.
+# Items that wait for replies at the same time; each holds little more than a context.
 _MOST_WAITING = 4_000
-_REPLIES = 4_000  # that are at hand; other cells want the same ones soon
+_REPLIES = 4_000  # kept in memory; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
 _MOST_CHARACTERS = 200_000_000
 _LONGEST = 500  # characters of an error, in the reason of a stop
@@ -35,7 +35,7 @@ _ONE_CALL = Spent(1)
 
 
 class Engine:
-    """Works on items until all are done, or it is told to stop."""
+    """Works on items until all are done, or it is stopped."""
 
     def __init__(
         self,
@@ -49,10 +49,9 @@ class Engine:
         self._caller = caller
         self._cache = cache
         self._ledger = ledger
+        self._experiment = resolved.experiment
         self._models = resolved.models
         self._judges = resolved.judges
-        self._most = resolved.experiment.max_concurrency
-        self._give_up_after = resolved.experiment.give_up_after
         self._failures = 0
         self._unfound = 0
         self._ready: deque[tuple[WorkInProgress, object]] = deque()
@@ -65,19 +64,19 @@ class Engine:
         self.stopped: str | None = None
 
     def stop(self, reason: str) -> None:
-        """Make no more calls, and begin nothing; what is on its way still comes in.
+        """Make no more calls and begin no items; calls in flight still come in.
 
-        A signal may say so between any two steps of the engine, so nothing but the reason is changed.
+        A signal handler may call this between any two steps of the engine, so it changes nothing but the reason.
         """
         if self.stopped is None:
             self.stopped = reason
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """What comes of each item, as they are done; after a stop of those alone that need nothing more.
+        """Yield the outcome of each item when it is done; after a stop, of those that need no further call.
 
         Raises:
-            ResultsFileError: A reply could not be kept.
-            MissingExtraError: Something that all of them need is not installed, or the model of a call.
+            ResultsFileError: A reply could not be stored.
+            MissingExtraError: A package that the items or a model need is not installed.
         """
         waiting = iter(items)
         while True:
@@ -85,7 +84,7 @@ class Engine:
                 outcome = self._advance(*self._ready.popleft())
                 if outcome is not None:
                     self._works -= 1
-                    # Whoever takes it writes it down, and no thread is without a call meanwhile.
+                    # The caller writes it to the file; meanwhile the threads have calls to make.
                     self._begin_calls()
                     yield outcome
             self._begin_calls()
@@ -104,16 +103,16 @@ class Engine:
 
     @property
     def _wants_more(self) -> bool:
-        """Whether other items are begun, so that no thread is without a call."""
+        """Whether to begin further items, so that no thread is idle."""
         return (
             self.stopped is None
-            and len(self._calls) < self._most
+            and len(self._calls) < self._experiment.max_concurrency
             and self._works < _MOST_WAITING
             and self._characters < _MOST_CHARACTERS
         )
 
     def _begun(self, item: WorkItem) -> Outcome | None:
-        """Begin an item; what came of it where that is impossible."""
+        """Begin an item; return its outcome if that fails."""
         try:
             work = WorkInProgress.begun(item, self._judges)
         except OpragError as error:
@@ -123,7 +122,7 @@ class Engine:
         return None
 
     def _advance(self, work: WorkInProgress, reply: object) -> Outcome | None:
-        """Give a method what it asked for, and then what it asks for as long as that is there; None if it waits."""
+        """Send a method what it asked for, until it waits for a model or is done; return its outcome if it is done."""
         try:
             while True:
                 try:
@@ -137,6 +136,7 @@ class Engine:
                     reply = self._taken(work)
                 else:
                     reply = self._fetched(work, request)
+                    self._unfound = 0
         except (ResultsFileError, MissingExtraError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this item, and is written down
@@ -145,18 +145,13 @@ class Engine:
             return work.outcome(None, error)
 
     def _note_unfound(self, error: Exception) -> None:
-        """Count failures that have nothing to do with the item, such as those of an embedder that is not there."""
+        """Count failures that are not the fault of the item, such as an embedder that cannot be reached."""
         self._unfound += 1
-        if self._unfound >= self._give_up_after:
+        if self._unfound >= self._experiment.give_up_after:
             self.stop(f"the last {self._unfound} searches failed, the last one with {named_error(error, _LONGEST)}")
 
     def _fetched(self, work: WorkInProgress, request: Request) -> object:
-        """What the library gives."""
-        found = self._looked_up(work, request)
-        self._unfound = 0
-        return found
-
-    def _looked_up(self, work: WorkInProgress, request: Request) -> object:
+        """The contexts, vectors or texts that a method asks for."""
         item = work.item
         if isinstance(request, Retrieve):
             work.embedded += self._library.embeds(item.cell, request.questions)
@@ -168,7 +163,7 @@ class Engine:
         return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
 
     def _asked(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
-        """Look for the replies, and put what is missing in the queue; whether all of them are there."""
+        """Look up the replies and queue the missing calls; return whether all replies are known."""
         cell = work.item.cell
         work.judging = isinstance(request, AskModel)
         model = request.model if isinstance(request, AskModel) else cell.model or ""
@@ -192,12 +187,12 @@ class Engine:
         self._characters += work.characters
         return False
 
-    def _queue(self, work: WorkInProgress, call: Call) -> None:  # noqa: ARG002 - others look at it
+    def _queue(self, work: WorkInProgress, call: Call) -> None:  # noqa: ARG002 - Replay reads it
         self._waiting[call.key] = []
         self._calls.append(call)
 
     def _known(self, key: str) -> Completion | None:
-        """A reply that came before; the last few are at hand."""
+        """A stored reply; the latest ones are in memory."""
         reply = self._replies.get(key)
         if reply is None:
             (stored,) = self._cache.get(Reply, [key])
@@ -212,7 +207,7 @@ class Engine:
             self._replies.popitem(last=False)
 
     def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
-        """The replies in the sequence of the prompts, on record."""
+        """The replies in the sequence of the prompts; they are recorded as calls of the item."""
         self._characters -= work.characters
         work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.wanted)
@@ -225,14 +220,14 @@ class Engine:
         return replies
 
     def _begin_calls(self) -> None:
-        while self._calls and self.stopped is None and self._caller.running < self._most:
+        most = self._experiment.max_concurrency
+        while self._calls and self.stopped is None and self._caller.running < most:
             call = self._calls[0]
             if call.key not in self._reserved:
-                # Counting the tokens of a prompt takes time, so only where there is a limit that they may pass.
-                self._reserved[call.key] = self._caller.at_most(call) if self._ledger.limited else _ONE_CALL
+                self._reserved[call.key] = self._at_most(call)
             at_most = self._reserved[call.key]
             if (reason := self._ledger.refusal(at_most)) is not None:
-                # Calls on their way may take less than they might; only what is spent is final.
+                # Calls in flight may take less than was reserved for them; only what is spent is final.
                 if not self._caller.running:
                     self.stop(reason)
                 return
@@ -240,8 +235,14 @@ class Engine:
             self._ledger.reserve(at_most)
             self._caller.begin(call)
 
+    def _at_most(self, call: Call) -> Spent:
+        # Counting the tokens of a prompt takes time, so only where there is a limit that they may exceed.
+        if not self._ledger.limited:
+            return _ONE_CALL
+        return Tariff.of(self._experiment, call.model).at_most(call.prompt)
+
     def _take(self, made: Made) -> None:
-        """Hand a reply on to all that wait for it."""
+        """Pass a reply on to all items that wait for it."""
         call, completion, spent = made
         self._ledger.settle(self._reserved.pop(call.key), spent)
         if isinstance(completion.error, MissingExtraError):
@@ -251,7 +252,7 @@ class Engine:
             self._remember(call.key, completion)
         else:
             self._failures += 1
-        if self._failures >= self._give_up_after:
+        if self._failures >= self._experiment.give_up_after:
             self.stop(
                 f"the last {self._failures} calls failed, the last one with {named_error(completion.error, _LONGEST)}"
             )

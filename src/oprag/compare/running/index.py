@@ -1,4 +1,4 @@
-"""The chunks of some documents, and what is found in them; split, embedded and searched once in all runs."""
+"""An index of some documents, which are split, embedded and searched once in all runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
 
-__all__ = ["Index", "Search", "Splitting", "StoreOpener"]
+__all__ = ["Index", "Search", "Splitting"]
 
 
 class Search(NamedTuple):
@@ -41,7 +41,7 @@ class Splitting:
     """How documents become chunks."""
 
     split: Split
-    tokenizer: Any  # what `split_tokens` takes; counts the tokens of a chunk, in the embedder's unit
+    tokenizer: Any  # as `split_tokens` takes it; counts the tokens of a chunk as the embedder does
     name: str  # the identity of the tokenizer
 
     def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
@@ -59,10 +59,6 @@ class Splitting:
         ]
 
 
-StoreOpener = Callable[[str], Store]
-"""Opens an empty store by its name in the experiment."""
-
-
 _ANYTHING = "anything"
 _AT_ONCE = 100_000  # hits
 
@@ -77,9 +73,9 @@ class Index:
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        open_store: StoreOpener,
-        searches: Iterable[Search] = (),  # all that will be asked for: the exact index is searched once for all depths
-        store_identities: Mapping[str, str] | None = None,  # what stores are whose names do not say it
+        open_store: Callable[[str], Store],  # by its name in the experiment; an empty one
+        searches: Iterable[Search] = (),  # all that will be made: the exact index is searched once for all depths
+        store_identities: Mapping[str, str] | None = None,  # of the stores whose name is not their identity
     ) -> None:
         self._documents = documents
         self._splitting = replace(splitting, split=splitting.split.complete())
@@ -108,7 +104,7 @@ class Index:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """The chunks by their rows, with the metadata that stamping at ingestion gives them, and placed by it."""
+        """The chunks by their rows, with the metadata that stamping at ingestion writes, and placed by it."""
         numbers: dict[str, int] = {}
         chunks: list[Chunk] = []
         for row, piece in enumerate(self.pieces):
@@ -120,7 +116,7 @@ class Index:
                 document = document[piece.page - 1]
             place |= {"start_index": piece.start, "end_index": piece.end}
             chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
-        # Every chunk is stamped, so what a context would read of a few of them is the same as what is read here once.
+        # Every chunk is stamped, so placing them once here is the same as placing a few for each context.
         return find_places(chunks, source_key=None, position_key=None).chunks
 
     @cached_property
@@ -148,11 +144,11 @@ class Index:
 
     @cached_property
     def neighbors(self) -> NeighborReader:
-        """Gives the chunks around one."""
+        """Reads the chunks around one."""
         return neighbors_among(self.chunks)
 
     def warm(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
-        """Split, embed and keep what these questions need, unless all of them were searched for before."""
+        """Split, embed and store what these questions need, unless all of them were searched for before."""
         wanted = list(dict.fromkeys(self._shared(search) for search in searches))
         keys = [self._key(question, search) for question in questions for search in wanted if search.depth is not None]
         whole = any(search.depth is None for search in wanted)
@@ -163,7 +159,7 @@ class Index:
             _ = self.vectors
 
     def make_ready(self, search: Search) -> None:
-        """Split, embed and put into a store what a search needs, which else happens when it is first asked for."""
+        """Split, embed and index now what the first search would."""
         if search.store != "index":
             self._store(search.store)
         elif search.kind == "bm25":
@@ -172,27 +168,27 @@ class Index:
             self._by_meaning.search(_ANYTHING, 1, search.kind)
 
     def forget(self) -> None:
-        """Forget what was found, so that the next question is searched for as if it were the first."""
+        """Forget retrievals and question vectors, so that the next question is searched for as if it were the first."""
         self._hits.clear()
         self._whole.clear()
         self._source.forget_questions()
-        # What is made once for all questions stays, such as the index of words.
+        # What serves all questions stays, such as the index of words.
         embedder = self._by_meaning.embedder if "_by_meaning" in self.__dict__ else None
         if isinstance(embedder, QuestionVectors):
             embedder.forget()
 
     def close(self) -> None:
-        """Give back what the stores hold."""
+        """Close the stores."""
         for store in self._stores.values():
             store.close()
         self._stores.clear()
 
     def prepare(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
-        """Find all that these questions will ask for: embedded in one batch, searched with one product, then kept."""
+        """Search for these questions, embedded in one batch and searched with one product, and store what is found."""
         found: list[Retrieval] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
             if search.depth is None:
-                continue  # whole rankings would fill the memory; each is made when it is asked for
+                continue  # whole rankings would fill the memory; each is made when needed
             new: list[str] = []
             asked_for = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
             known = self._cache.get(Retrieval, [self._key(question, search) for question in asked_for])
@@ -208,11 +204,11 @@ class Index:
                     self._hits[question, search] = hits
                     found.append(self._record(question, search, hits))
         if found:
-            _ = self.pieces  # what hits are about is written first
+            _ = self.pieces  # hits refer to them, so they are stored first
             self._cache.put(found)
 
     def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
-        """What a context of a question is made of."""
+        """The inputs of a context for a question."""
         hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
         vector = None
@@ -233,7 +229,7 @@ class Index:
         return self._hits[question, search]
 
     def _shared(self, search: Search) -> Search:
-        """The search that answers this one: the exact index finds the same first chunks, however many are asked for."""
+        """The search that includes this one: the exact index finds the same first chunks at every depth."""
         if search.store != "index" or search.depth is None:
             return search
         return search._replace(depth=max(search.depth, self._deepest.get(search.kind, 0)))
@@ -264,7 +260,7 @@ class Index:
 
     @cached_property
     def _by_words(self) -> DocumentIndex:
-        # Nothing is embedded for who ranks by words alone.
+        # BM25 needs no vectors.
         return DocumentIndex(*self._contents)
 
     @property

@@ -1,4 +1,4 @@
-"""What calls of models cost, what a run has spent, and the limits that it must not pass."""
+"""The cost of model calls, the spending of a run, and its limits."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from oprag.tokens import TokenCounter, count
 __all__ = ["Ledger", "LimitReached", "Tariff"]
 
 _UNKNOWN_REPLY = 1_024
-"""The tokens that a reply may have, for a ceiling, where the model was given no limit."""
+"""Tokens to reserve for a reply of a model that has no limit."""
 
 
 class LimitReached(str):
-    """Why a run stopped, where a higher limit would let it go on."""
+    """Why a run stopped, if a higher limit would let it continue."""
 
     __slots__ = ()
 
 
 class Tariff(NamedTuple):
-    """What calls of a model are charged with."""
+    """The price of a model's calls, and how their tokens are counted."""
 
     price: Price | None
-    longest: int | None  # tokens of a reply; None where the model was not told
+    longest: int | None  # tokens of a reply; None if the model has no limit
     count_tokens: TokenCounter
 
     @classmethod
@@ -37,25 +37,25 @@ class Tariff(NamedTuple):
         return cls(experiment.prices.get(model), longest, experiment.token_counter)
 
     def at_most(self, prompt: Prompt) -> Spent:
-        """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
+        """The maximum a call can take: the tokens of its prompt as counted here, and the longest reply."""
         output = _UNKNOWN_REPLY if self.longest is None else self.longest
         usage = Usage(count(prompt.text, self.count_tokens), output)
         return Spent(1, usage.input_tokens + output, self.cost(usage) or 0.0)
 
     def spent(self, completion: Completion) -> Spent:
-        """What a call took; one that failed has no tokens."""
+        """What a call took; a failed one has no tokens."""
         if completion.error is not None or completion.usage is None:
             return Spent(1)
         usage = completion.usage
         return Spent(1, usage.input_tokens + usage.output_tokens, self.cost(usage) or 0.0)
 
     def cost(self, usage: Usage) -> float | None:
-        """What tokens cost; None without a price."""
+        """The cost of tokens; None without a price."""
         return None if self.price is None else self.price.of(usage)
 
 
 class Ledger:
-    """Counts what was spent and what calls on their way may spend."""
+    """Counts what was spent, and what calls in flight may spend."""
 
     def __init__(self, limits: Limits, spent: Spent) -> None:
         self._limits = limits
@@ -64,22 +64,22 @@ class Ledger:
         self.limited = limits != Limits()
 
     def refusal(self, call: Spent) -> str | None:
-        """Why one more call, which takes so much at most, must not be made; None where it may."""
-        if not self.limited:
-            return None
+        """Why a call that takes at most this must not be made; None if it may."""
         for name, limit in self._limits:
+            if limit is None:
+                continue
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
-            if limit is not None and spent + getattr(call, name) > limit:
+            if spent + getattr(call, name) > limit:
                 return LimitReached(
                     f"the limit of {limit:,} {name} is reached: {spent:,.6g} are spent, and the next call may take more"
                 )
         return None
 
     def reserve(self, call: Spent) -> None:
-        """A call is on its way."""
+        """Count a call that begins."""
         self._reserved = self._reserved.plus(call)
 
     def settle(self, reserved: Spent, spent: Spent) -> None:
-        """A call is over."""
+        """Count a call that has ended."""
         self._reserved = self._reserved.minus(reserved)
         self.spent = self.spent.plus(spent)

@@ -1,4 +1,4 @@
-"""The contexts, vectors and whole texts of an experiment; what several cells need is made once."""
+"""The contexts, vectors and whole texts of an experiment; shared ones are made once."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from oprag.compare.spec.grid import Cell
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import SourceReadError
 from oprag.index.splitting import Split
-from oprag.options import ContextOptions
 
 __all__ = ["Library", "search_of"]
 
 _INDEXES = 16
-# Chunks in all contexts that are at hand: about half a kilobyte each. A context of k=128 has as many, one that is cut
+# Chunks in all contexts in memory, about half a kilobyte each. A context of k=128 has as many, one that is cut
 # by its tokens alone all chunks of its documents.
 _CHUNKS = 100_000
 
 
 class Library:
-    """What methods read, by cell and question."""
+    """Contexts, vectors and texts, by cell and question."""
 
     def __init__(
         self,
         resolved: ResolvedExperiment,
         cache: WorkCache,
         *,
-        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # in place of those of the experiment
-        together: bool = True,  # whether all questions about the same documents are searched for with the first one
+        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # instead of those of the experiment
+        together: bool = True,  # whether to search for all questions about some documents with the first one
     ) -> None:
         self._resolved = resolved
         self._embedders = embedders or resolved.embedders
@@ -59,7 +58,7 @@ class Library:
         """The context of each question that a method asks about the documents of a question of the set."""
         index = self.index(cell, question.documents)
         if len(asked) > 1:
-            # Embedded in one batch, and searched for at once.
+            # In one batch.
             index.prepare(asked, [search_of(cell)])
         return [self._context(cell, index, one) for one in asked]
 
@@ -85,7 +84,7 @@ class Library:
         return whole_text(documents[name])
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
-        """The index of these documents, with all that the set's questions about them will ask for."""
+        """The index of these documents, prepared for all questions of the data set about them."""
 
         def make() -> Index:
             index = self._new_index(cell, documents)
@@ -95,18 +94,18 @@ class Library:
         return self._indexes.get((cell.data, documents, cell.split, cell.embedder), make)
 
     def warm(self, cell: Cell, documents: tuple[str, ...]) -> None:
-        """Split and embed what is missing of an index, and keep it; threads may do so for several of them."""
+        """Split and embed what is missing of an index, and store it; threads may do so for several of them."""
         self._new_index(cell, documents).warm(*self._asked_of(cell, documents))
 
     def forget(self) -> None:
-        """Forget what was found and made of it; indexes stay."""
+        """Forget retrievals and contexts; indexes stay."""
         self._given.clear()
         self._contexts.clear()
         for index in self._indexes.values():
             index.forget()
 
     def close(self) -> None:
-        """Give back what stores hold."""
+        """Close the stores."""
         self._indexes.clear()
 
     def _new_index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
@@ -143,8 +142,5 @@ class Library:
 
 def search_of(cell: Cell) -> Search:
     """How a cell searches."""
-    return Search(cell.search, cell.store, _depth(cell.context_options))
-
-
-def _depth(context_options: ContextOptions) -> int | None:
-    return context_options.max_candidates or context_options.k
+    options = cell.context_options
+    return Search(cell.search, cell.store, options.max_candidates or options.k)

@@ -1,4 +1,4 @@
-"""Calling models, and keeping what they reply."""
+"""Calling models, and storing their replies."""
 
 from __future__ import annotations
 
@@ -32,43 +32,39 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A call that was made."""
+    """A call that has ended."""
 
     call: Call
-    completion: Completion  # kept already, so that it outlives the process
+    completion: Completion  # stored already, so that it outlives the process
     spent: Spent
 
 
 class Caller(Protocol):
-    """Makes calls."""
+    """Makes calls for an engine."""
 
     @property
     def running(self) -> int:
-        """How many calls are on their way."""
+        """Number of calls in flight."""
         ...
 
     def begin(self, call: Call) -> None:
-        """Make a call, and keep its reply."""
+        """Begin a call, whose reply will be stored."""
         ...
 
     def take(self) -> Sequence[Made]:
-        """Wait for the next call that has ended, and give it with all others that have."""
-        ...
-
-    def at_most(self, call: Call) -> Spent:
-        """What a call may take, as far as can be told before it is made."""
+        """Wait for a call to end; return all calls that have ended."""
         ...
 
 
 _NEVER = 10**15
-"""Tokens that no call has."""
+"""More tokens than any call has."""
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
-    """The reply of a model, checked, with its tokens: an estimate where the model does not tell them."""
+    """Ask a model; the reply is checked, and its tokens are estimated if the model does not report them."""
     try:
         completion = _checked(model.complete(prompt))
-    except Exception as error:  # noqa: BLE001 - whatever a model of the user's own raises
+    except Exception as error:  # noqa: BLE001 - a user's own model may raise anything
         return Completion(error=error)
     if completion.error is not None or completion.usage is not None:
         return completion
@@ -77,21 +73,21 @@ def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
 
 
 def reply_of(call: Call, identity: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
-    """The reply of a model of that identity, as it is kept."""
+    """The record of a reply of a model with this identity."""
     usage = completion.usage or Usage()
     about = (call.key, identity, call.prompt.step)
     return Reply(*about, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
 
 
 class ModelCaller:
-    """Calls the models of an experiment, so many at a time, and keeps what they reply."""
+    """Calls the models of an experiment in threads, and stores their replies."""
 
     def __init__(
         self,
         resolved: ResolvedExperiment,
         cache: WorkCache,
         *,
-        tell: Callable[[], None] = lambda: None,  # called after each call, and every half second while none ends
+        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while none ends
     ) -> None:
         experiment = resolved.experiment
         self._models = resolved.models
@@ -103,15 +99,15 @@ class ModelCaller:
 
     @property
     def running(self) -> int:
-        """How many calls are on their way."""
+        """Number of calls in flight."""
         return self._threads.running
 
     def begin(self, call: Call) -> None:
-        """Make a call, and keep its reply."""
+        """Begin a call, whose reply will be stored."""
         self._threads.submit(lambda: self._ended(call))
 
     def take(self) -> list[Made]:
-        """Wait for the next call that has ended, and give it with all others that have."""
+        """Wait for a call to end; return all calls that have ended."""
         made = self._threads.take(self._tell)
         self._tell()
         return made
@@ -120,17 +116,13 @@ class ModelCaller:
         """Let the threads end."""
         self._threads.close()
 
-    def at_most(self, call: Call) -> Spent:
-        """What a call may take: the tokens of its prompt as counted here, and the longest reply."""
-        return self._tariffs[call.model].at_most(call.prompt)
-
     def _ended(self, call: Call) -> _Ended:
         started = time.perf_counter()
         completion = ask(self._models[call.model], call.prompt, self._count)
         return _Ended(call, completion, completion.seconds or time.perf_counter() - started)
 
     def _kept(self, ended: Sequence[_Ended]) -> list[Made]:
-        """Keep what came back, all of it at once."""
+        """Store the replies of several calls at once."""
         replies: list[Reply] = []
         for call, completion, seconds in ended:
             identity = self._models[call.model].identity
@@ -139,7 +131,7 @@ class ModelCaller:
             else:
                 about = (call.key, identity, call.prompt.step)
                 self._cache.put([FailedCall(*about, error_name(error), error_message(error), seconds)])
-        # As they will come from the file the next time, so that a run and its repetition are the same.
+        # Use them as they will be read from the file next time, so that a run and its repetition are equal.
         kept = {reply.key: reply.completion for reply in self._cache.put(replies)}
         return [
             Made(call, kept.get(call.key, completion), self._tariffs[call.model].spent(completion))
@@ -148,7 +140,7 @@ class ModelCaller:
 
 
 class _Ended(NamedTuple):
-    """A call that has ended, and is not kept yet."""
+    """A call that has ended, and is not stored yet."""
 
     call: Call
     completion: Completion
@@ -156,11 +148,10 @@ class _Ended(NamedTuple):
 
 
 def _checked(given: Any) -> Completion:
-    """A reply as it will come from the file: models of the user's own may give anything."""
+    """A reply as it will be read from the file: a user's own model may return anything."""
     if not isinstance(given, Completion):
         raise ModelError(f"a model must give a Completion, got {describe(given)}", given)
     told: Any = given.seconds
-    # As where it tells no time.
     seconds = told if isinstance(told, int | float) and 0 <= told < math.inf else 0.0
     if given.error is not None:
         return replace(given, seconds=seconds)

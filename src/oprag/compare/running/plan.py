@@ -1,4 +1,4 @@
-"""What an experiment will take, found out by running it with a model that writes placeholders."""
+"""The calls, tokens and money that an experiment will take, from a dry run with placeholders as replies."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["Plan", "make_plan"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPlan:
-    """What one model will be asked.
+    """The planned calls of one model.
 
     Attributes:
-        calls: The calls that will be made, each distinct one once.
-        input_tokens: The tokens of their prompts, by the counter of the experiment.
-        output_tokens: The tokens of the replies, at the longest that the model was told, or 100 each.
-        money: What that costs; None without a price.
+        calls: Number of calls; identical ones count once.
+        input_tokens: Tokens of their prompts, by the counter of the experiment.
+        output_tokens: Tokens of the replies: the limit that the model was given, or 100 each.
+        money: Their cost; None without a price.
         address: Where the prompts are sent; None for the provider's own host.
     """
 
@@ -50,34 +50,33 @@ class ModelPlan:
 class Plan:
     """What an experiment will take.
 
-    Replies are not known beforehand, so calls that depend on replies are counted with placeholders: `self_route` with a
-    second call always, `step_down` and `reciprocal` with as many other questions as they ask for.
+    Replies are not known beforehand, so calls that depend on replies are counted with placeholders: `self_route` always
+    makes its second call, `step_down` and `reciprocal` get all the other questions that they ask for.
 
     Attributes:
-        cells: How many cells it has.
-        combinations: How many combinations of values the grids have.
-        impossible: How many of them cannot be run, by reason.
-        repeated: How many do the same as another one.
-        questions: How many questions there are, in all data sets that are used.
-        units: How many questions in cells there are.
-        done: How many of them have an answer in the results file already.
-        failed: How many failed before, and are tried again when that is asked for.
-        calls_unshared: The calls of what is left to do, if every cell were run by itself.
-        models: What will be asked, by model.
-        failures: How many questions in cells cannot be answered, by reason: nothing fits a budget, say.
-        stand_in: The embedders that cost money, in whose place the packaged one was asked; empty where the plan knows
-            the contexts themselves.
-        addresses: Where texts are embedded, by embedder, other than at the provider's own host.
-        limits: The most that may be spent.
-        spent: What earlier runs have spent.
-        notes: How many of the answers that are there have each note, such as that the reply was empty.
-        scorable: How many questions have what each metric needs, and what is needed.
-        other_fields: The fields of records that are unknown, by data set; see `DataSet.other_fields`.
-        unscored: Why a run is refused: no answer could be scored; None where some can.
-        measured: How often the first answer of a cell is made to warm up, and how often each is measured; None where
-            nothing is measured. Of what is measured nothing is shared.
-        power: How small a difference all questions together are likely to show, by data set; empty before there are
-            answers that tell.
+        cells: Number of cells.
+        combinations: Number of combinations of values in the grids.
+        impossible: Number of combinations that cannot be run, by reason.
+        repeated: Number of combinations that do the same as another one.
+        questions: Number of questions, in all data sets that are used.
+        units: Number of questions in cells.
+        done: Number of questions in cells that have an answer in the results file.
+        failed: Number of questions in cells that failed before; `retry_failed` retries them.
+        calls_unshared: Number of remaining calls if no call were shared between cells.
+        models: The planned calls, by model.
+        failures: Number of questions in cells that cannot be answered, by reason, such as a budget that nothing fits.
+        stand_in: Embedders that cost money, replaced by the packaged one for the plan; if empty, the contexts of the
+            plan are those of the run.
+        addresses: Where texts are embedded, by embedder, if not at the provider's own host.
+        limits: The limits of spending.
+        spent: Calls, tokens and money that earlier runs have spent.
+        notes: Number of stored answers with each note, such as that the reply was empty.
+        scorable: Number of questions that each metric can score, and what it needs.
+        other_fields: Unknown fields of the records, by data set; see `DataSet.other_fields`.
+        unscored: Why a run is refused, since no answer could be scored; None if some can.
+        measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
+            shared.
+        power: How small a difference all questions together can show, by data set; empty without answers to tell from.
     """
 
     cells: int
@@ -104,17 +103,17 @@ class Plan:
 
     @property
     def calls(self) -> int:
-        """The calls that will be made."""
+        """Number of calls that will be made."""
         return sum(model.calls for model in self.models.values())
 
     @property
     def tokens(self) -> int:
-        """The tokens that models will read and write."""
+        """Tokens that models will read and write."""
         return sum(model.input_tokens + model.output_tokens for model in self.models.values())
 
     @property
     def money(self) -> float | None:
-        """What that costs; None where a model has no price."""
+        """Their cost; None if a model has no price."""
         costs = [model.money for model in self.models.values()]
         return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
@@ -134,28 +133,31 @@ def make_plan(
     repeats: int = 3,
     watch: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Find out what a run will take, without asking a model or an embedder that costs money.
+    """Plan a run: its calls, tokens and money, without asking a model or an embedder that costs money.
 
-    No model is opened that is given by its name, so neither a provider's key nor a model file is needed, and no file is
-    written. What earlier runs have done is told by what they said about their models: where the same words mean another
-    model by now, such as another file, `run` finds that out.
+    Models given by name are not opened, so neither a provider's key nor a model file is needed, and no file is written.
+    Models of earlier runs are recognized by their specification: if the same specification now opens another model,
+    such as a changed file, only `run` notices.
 
     Args:
-        experiment: The experiment; where it is opened already, its models are known for certain.
-        path: The results file that the run will go on with; None for one that begins anew.
-        retry_failed: Whether questions that failed before will be tried again.
-        keep: Whether what is split, embedded and found for the plan is kept in the results file, which is made where it
-            is missing, so that the run need not do it again.
-        measure: Whether the plan is that of `measure_cells`, in which no call is shared and each is made several times.
-        warmup: As `measure_cells` has it.
-        repeats: As `measure_cells` has it.
-        watch: Told how many questions in cells are planned, and how many there are.
+        experiment: The experiment; if it is resolved already, its models are known for certain.
+        path: The results file that the run will continue; None for a new one.
+        retry_failed: Whether the run will retry questions that failed before.
+        keep: Whether to store the splits, vectors and retrievals of the plan in the results file, created if missing,
+            for the run to use.
+        measure: Whether to plan `measure_cells`, in which no call is shared and each is repeated.
+        warmup: As in `measure_cells`.
+        repeats: As in `measure_cells`.
+        watch: Called with the number of questions in cells that are planned, and of all.
+
+    Returns:
+        The plan; `describe()` has it as text.
 
     Raises:
-        OptionError: It is no experiment.
-        ExperimentError: The experiment cannot be run as it is described.
-        ResultsFileError: The file is damaged, is another one, or cannot be written.
-        MissingExtraError: Something that it needs is not installed.
+        OptionError: `experiment` is not an `Experiment`.
+        ExperimentError: The experiment cannot be run as described.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
+        MissingExtraError: A package that the experiment needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         if isinstance(experiment, ResolvedExperiment):
@@ -223,7 +225,7 @@ def make_plan(
 def _judged(
     resolved: ResolvedExperiment, file: ResultsFile | None, costly: Sequence[str]
 ) -> Mapping[str, PlannedCalls]:
-    """What judges are asked of the answers that are measured: once, from replies that are kept, as in a run."""
+    """The calls of judges about measured answers, which are made once, from the stored replies, as in a run."""
     found = Done(set(), {}, 0) if file is None else file.done(resolved.experiment.name)
     dry = DryRun(resolved, file, costly, keep=False, again=False)
     dry.run(RunState([*resolved.items()], found, retry_failed=True).waiting, None)
@@ -233,7 +235,7 @@ def _judged(
 def _measured_calls(
     planned: Sequence[PlannedItem], measured: MeasuredSoFar, warmup: int, repeats: int
 ) -> dict[str, PlannedCalls]:
-    """What models are asked, by their names, where each missing attempt asks for itself."""
+    """The calls, by model, if each missing attempt makes its own."""
     warm: set[str] = set()
     found: dict[str, PlannedCalls] = {}
     for item, asked, _, failure in planned:
@@ -261,7 +263,7 @@ def _model_plan(asked: PlannedCalls, price: Price | None, address: str | None) -
 
 
 def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
-    """The address to which the settings send texts; several with commas, None for the provider's own."""
+    """The addresses that texts are sent to, with commas; None for the provider's own host."""
     note = " (without a key, since there is no api_key_env)"
     shown = ", ".join(map(shown_address, spec.addresses))
     return f"{shown}{note if lacks_key(spec.use, spec.settings, spec.api_key_env) else ''}" or None
@@ -312,7 +314,7 @@ def _answers(plan: Plan) -> Iterator[str]:
 
 
 def _scores(plan: Plan) -> Iterator[str]:
-    """How many questions each metric can score, those alike in a line."""
+    """How many questions each metric can score; metrics with the same number share a line."""
     alike: dict[tuple[int, str], list[str]] = {}
     for metric, (questions, why) in plan.scorable.items():
         alike.setdefault((questions, "" if questions == plan.questions else f", since {why}"), []).append(metric)

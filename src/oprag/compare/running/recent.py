@@ -1,4 +1,4 @@
-"""The last few values of something that is dear to make, as many as there is room for."""
+"""A cache of the most recently used values, limited by their weight."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Value]):
-    """Values by their keys, as many as may weigh `most` together, or one; the longest unused ones go first."""
+    """Values by their keys, with a total weight of at most `most`, or one value; the least recently used go first."""
 
     def __init__(
         self,
         most: int,
         weigh: Callable[[Value], int] = lambda _: 1,
-        forget: Callable[[Value], None] = lambda _: None,  # told of each value that goes
+        forget: Callable[[Value], None] = lambda _: None,  # called with each value that is dropped
     ) -> None:
         self._most = most
         self._weigh = weigh
@@ -27,7 +27,7 @@ class Recent(Generic[Value]):
         self._weight = 0
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of a key; made where it is not there."""
+        """The value of a key; made if missing."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key][0]
@@ -41,7 +41,7 @@ class Recent(Generic[Value]):
         return value
 
     def values(self) -> list[Value]:
-        """All that are there, the longest unused first."""
+        """All values, the least recently used first."""
         return [value for value, _ in self._values.values()]
 
     def clear(self) -> None:

@@ -1,12 +1,12 @@
-"""From what came of questions to what is written down about them."""
+"""From the outcomes of questions to the records of their answers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from oprag.chunk import Chunk
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import key_of
@@ -26,12 +26,12 @@ from oprag.methods.answer import Answer
 
 __all__ = ["Recorder"]
 
-_CHUNKS = 50_000  # in all contexts that are at hand
+_CHUNKS = 50_000  # in all contexts in memory
 _LONGEST = 2_000  # characters of an error message
 
 
 class _About(NamedTuple):
-    """What is written down about a context, which several methods share."""
+    """The record of a context and what its scores need; several methods share it."""
 
     context: Context
     record: ContextRecord
@@ -91,7 +91,7 @@ class Recorder:
 
     def _failed(self, outcome: Outcome) -> AnswerRecord:
         error = outcome.error
-        # The error of the model's client says more than that of the method which it ended.
+        # The error of the model's client says more than that of the method that it ended.
         cause = error.__cause__ or error if error is not None else None
         return AnswerRecord(
             cell=outcome.item.cell_key,
@@ -127,17 +127,18 @@ class Recorder:
             rows = [int(chunk.id or 0) for chunk in context.kept]
             kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
             dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+            ranked = sorted(context.kept, key=attrgetter("rank"))
             return _About(
                 context,
                 ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
                 context.tokens,
                 sum(index.pieces[row].tokens for row in rows),
                 [index.spans[row] for row in rows],
-                [int(chunk.id or 0) for chunk in sorted(context.kept, key=_rank) if chunk.neighbor_of is None],
+                [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
                 {},
             )
 
-        # The context is held with it, so no other one can have its id.
+        # It holds the context, so no other one can have the same id.
         return self._about.get(id(context), make)
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
@@ -159,7 +160,3 @@ class Recorder:
             texts = (self._library.whole_text(cell, name) for name in question.documents)
             self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
         return self._lengths[key]
-
-
-def _rank(chunk: Chunk) -> int:
-    return chunk.rank

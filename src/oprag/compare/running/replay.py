@@ -1,4 +1,4 @@
-"""Answers made again from the replies that are kept: judges alone are asked."""
+"""Remaking answers from stored replies; only judges are asked."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Replay"]
 
 
 class Replay(Engine):
-    """Makes answers again without a call of their own; one that would need one is left out."""
+    """Remakes answers from stored replies; one that would need a call of its own is left out."""
 
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache, ledger: Ledger) -> None:
         self._models_of_judges = ModelCaller(resolved, cache)
         super().__init__(resolved, library, self._models_of_judges, cache, ledger)
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """What comes of each item that needs no call of its own."""
+        """Yield the outcome of each item that needs no call of its own."""
         return (outcome for outcome in super().run(items) if not isinstance(outcome.error, _NotKeptError))
 
     def close(self) -> None:
-        """Let threads end."""
+        """Let the threads end."""
         self._models_of_judges.close()
 
     def _queue(self, work: WorkInProgress, call: Call) -> None:
@@ -38,4 +38,4 @@ class Replay(Engine):
 
 
 class _NotKeptError(ModelError):
-    """An answer needs a call."""
+    """A reply is not stored, so the answer would need a call."""

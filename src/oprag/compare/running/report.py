@@ -1,4 +1,4 @@
-"""How far a run is, and what it did."""
+"""The progress of a run, and its report."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Progress", "RunReport", "RunState", "Watch", "versions"]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
-        done: How many questions in cells are done, earlier runs included.
-        total: How many there are.
-        failed: How many of them failed.
-        cells: How many cells are done with all their questions.
-        all_cells: How many cells there are.
-        spent: What was spent on models, earlier runs included.
-        running: How many calls are on their way.
+        done: Number of questions in cells that are done, earlier runs included.
+        total: Number of questions in cells.
+        failed: Number of those done that failed.
+        cells: Number of cells whose questions are all done.
+        all_cells: Number of cells.
+        spent: Calls, tokens and money spent on models, earlier runs included.
+        running: Number of calls in flight.
         stopping: Why no further calls are made; None while they are.
     """
 
@@ -41,7 +41,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
-"""Told how far a run is, a few times a second."""
+"""Called with the progress of a run, a few times a second."""
 
 
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
@@ -53,14 +53,14 @@ class RunReport:
 
     Attributes:
         outcome: "complete", or why it ended before; a `LimitReached` where a limit stopped it.
-        total: How many questions in cells the experiment has.
-        answered: How many of them have an answer.
-        failed: How many failed, by the class of the error.
-        left: How many were not tried.
-        broken: How many answers of earlier runs did not hold, since a reply was missing or changed; they were made
-            again.
-        spent: What all runs have spent on models.
-        seconds: How long this run took.
+        total: Number of questions in cells.
+        answered: Number of them that have an answer.
+        failed: Number of them that failed, by the class of the error.
+        left: Number of them that were not tried.
+        broken: Number of stored answers that failed verification, since a reply was missing or changed; they were
+            regenerated.
+        spent: Calls, tokens and money that all runs have spent on models.
+        seconds: The duration of this run.
     """
 
     outcome: str
@@ -83,8 +83,8 @@ class RunState:
 
     Args:
         items: All items of the experiment.
-        found: What of them is done.
-        retry_failed: Whether those that failed before wait again.
+        found: Those that are done.
+        retry_failed: Whether to retry those that failed before.
     """
 
     def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
@@ -100,7 +100,7 @@ class RunState:
         self._left = Counter(item.cell_key for item in self.waiting)
 
     def add(self, records: Iterable[AnswerRecord]) -> None:
-        """Count what was done."""
+        """Count new answers and failures."""
         for record in records:
             if record.status == "failed":
                 self.failed[record.cell, record.question] = record.error or ""
@@ -109,7 +109,7 @@ class RunState:
             self._left[record.cell] -= 1
 
     def progress(self, spent: Spent, running: int = 0, stopping: str | None = None) -> Progress:
-        """How far it is."""
+        """The progress."""
         return Progress(
             done=self.answered + len(self.failed),
             total=self.total,
@@ -122,7 +122,7 @@ class RunState:
         )
 
     def report(self, outcome: str, spent: Spent, seconds: float) -> RunReport:
-        """What the run did."""
+        """The report of the run."""
         return RunReport(
             outcome=outcome,
             total=self.total,
@@ -136,7 +136,7 @@ class RunState:
 
 
 def versions() -> dict[str, str]:
-    """What a run runs on."""
+    """The versions, the system and the cores that a run has."""
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

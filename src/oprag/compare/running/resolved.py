@@ -1,4 +1,4 @@
-"""An experiment with its models and embedders at hand, and the keys of all its work."""
+"""An experiment with its models and embedders open, and the keys of all its work."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        stop: Set when the run is to end; models then wait for no further try.
-        identities: Given for a plan, for which nothing is opened that would be loaded, or may need a key: the identity
-            that a model or an embedder had when a run opened it, by what is said about it. Another one is told from
-            others by what is said: nothing of it is in the results file.
+        stop: Set when the run is to end; models then stop retrying.
+        identities: For a plan, which loads no model and needs no key: the identity that each model and embedder had
+            when a run opened it, by the hash of its specification. One that is not listed gets that hash as its
+            identity, since nothing of it can be in the results file.
 
     Raises:
-        OptionError: It is no experiment.
+        OptionError: `experiment` is not an `Experiment`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ResolvedExperiment:
 
     @classmethod
     def of(cls, given: Experiment | ResolvedExperiment) -> ResolvedExperiment:
-        """The experiment with its models at hand, unless they are already."""
+        """Resolve an experiment, unless it is resolved already."""
         return given if isinstance(given, ResolvedExperiment) else cls(given)
 
     @cached_property
@@ -79,7 +79,7 @@ class ResolvedExperiment:
 
     @cached_property
     def score_embedder(self) -> ExperimentEmbedder | None:
-        """What embeds answers for their cosine; None where no cosine is wanted, or nothing can have one."""
+        """Embeds answers for their cosine; None if no cosine is asked for, or no question has a gold answer."""
         return self._open_embedder("score_embedder", "", self.experiment.score_embedder) if self._has_cosines else None
 
     def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
@@ -147,7 +147,7 @@ class ResolvedExperiment:
 
     @property
     def unscored(self) -> str | None:
-        """Why models must not be asked: no metric that holds answers against something could score one of them."""
+        """Why models must not be asked: no metric that judges answers could score any; None if one could."""
         wanted = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
         if not wanted or any(one.questions for one in wanted.values()) or not self._asked:
             return None
@@ -167,19 +167,10 @@ class ResolvedExperiment:
 
     @property
     def other_fields(self) -> dict[str, Mapping[str, str]]:
-        """The fields of records that are unknown, by data set; see `DataSet`."""
+        """Unknown fields of the records, by data set; see `DataSet`."""
         used = {cell.data for cell in self.cells.cells}
         data = self.experiment.data
         return {name: one.other_fields for name, one in data.items() if name in used and one.other_fields}
-
-    def check_scorable(self) -> None:
-        """Refuse to ask models for answers of which none could be scored.
-
-        Raises:
-            ExperimentError: No metric could score any answer.
-        """
-        if self.unscored is not None:
-            raise ExperimentError(self.unscored, self.experiment.metrics)
 
     @cached_property
     def keys(self) -> dict[Cell, str]:
@@ -188,12 +179,12 @@ class ResolvedExperiment:
 
     @cached_property
     def cell_records(self) -> list[CellRecord]:
-        """The cells as they are written."""
+        """The cells, as they are stored."""
         return [self._cell_record(cell) for cell in self.cells.cells]
 
     @cached_property
     def question_records(self) -> list[QuestionRecord]:
-        """The questions as they are written, by data set."""
+        """The questions, as they are stored, by data set."""
         used = {cell.data for cell in self.cells.cells}
         records: list[QuestionRecord] = []
         for name, data_set in self.experiment.data.items():
@@ -220,7 +211,7 @@ class ResolvedExperiment:
                     yield from (WorkItem(cell, question, key, question_key) for cell, key in cells)
 
     def described(self) -> dict[str, Any]:
-        """What the results file says about the experiment."""
+        """The description of the experiment in the results file."""
         experiment = self.experiment
         not_better = [one.name for one in self.metrics if one.function and one.not_better]
         return {
@@ -238,7 +229,7 @@ class ResolvedExperiment:
         }
 
     def _identities(self) -> Iterator[tuple[str, str]]:
-        """What is said about models and embedders, and the identity of each, so that a plan need not open it."""
+        """The hash of each specification and the identity of what it opens, so that a plan need not open it."""
         experiment = self.experiment
         yield from ((experiment.models[name].spec_hash, model.identity) for name, model in self.models.items())
         yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
@@ -247,18 +238,18 @@ class ResolvedExperiment:
 
     @cached_property
     def _common(self) -> dict[str, Any]:
-        """What all answers depend on, whatever the cell."""
+        """What answers in every cell depend on."""
         return {
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
-            "prompts": _prompts_address(self.experiment.prompts),
-            # An answer is written with its scores, so others make another cell; its replies are shared all the same.
+            "prompts": _prompts_key(self.experiment.prompts),
+            # An answer is stored with its scores, so other metrics make another cell, which shares its replies.
             "metrics": sorted(one.identity for one in self.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
     @cached_property
     def _stores(self) -> Mapping[str, str]:
-        """What the stores of one's own are; those that a cell uses are there."""
+        """The identities of the user's own stores; those that a cell uses can be opened."""
         stores = self.experiment.stores
         for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
             given = stores[name]
@@ -282,11 +273,7 @@ class ResolvedExperiment:
 
 
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
-    """What a model, an embedder or a store opens as.
-
-    Raises:
-        ExperimentError: It cannot be opened; the message says which one it is.
-    """
+    """Open a model, an embedder, a metric or a store; its errors are raised with its name."""
     try:
         return opening(*arguments)
     except (ExperimentError, OptionError) as error:
@@ -313,8 +300,8 @@ def _question_record(data: str, question: Question, contents: Mapping[str, str])
     )
 
 
-def _prompts_address(prompts: Prompts) -> str:
-    """What tells these prompts from others: how they look with the names of their fields in the fields."""
+def _prompts_key(prompts: Prompts) -> str:
+    """The key of prompts: of what they look like with the names of their fields in the fields."""
     shown: dict[str, Any] = {}
     for step in STEPS:
         template = getattr(prompts, step)

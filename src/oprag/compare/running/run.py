@@ -20,11 +20,11 @@ from oprag.compare.running.report import RunReport, RunState, Watch, versions
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.experiment import Experiment
-from oprag.errors import ResultsFileError
+from oprag.errors import ExperimentError, ResultsFileError
 
 __all__ = ["Session", "execute", "run", "session"]
 
-# Answers are made again from the replies that are kept, so that writing them down may wait a little.
+# Answers can be made again from the stored replies, so writing them may wait a little.
 _FLUSH_SECONDS = 0.5
 _FLUSH_ANSWERS = 256
 _FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held until then
@@ -39,21 +39,24 @@ def run(
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
 
-    Equal calls of a model are made once, whatever the cells and runs that need them. What was paid for is in the file
-    before anything is done with it, so a run can end in any way; the next one goes on. Ctrl-C waits for the calls that
-    are on their way, a second one does not.
+    Identical model calls are made once, across cells and runs. Every reply is written to the file before it is used,
+    so a run can end in any way and the next one continues. The first Ctrl-C waits for the calls in flight, a second
+    one does not.
 
     Args:
-        experiment: The experiment; where it is opened already, nothing of it is opened again.
-        path: The results file; made where it is missing.
-        retry_failed: Whether questions that failed before are tried again.
-        watch: Told how far it is.
+        experiment: The experiment; one that is resolved already is not opened again.
+        path: The results file; created if missing.
+        retry_failed: Whether to retry questions that failed in earlier runs.
+        watch: Called with the progress, a few times a second.
+
+    Returns:
+        What the run did: why it ended, what was answered and what failed.
 
     Raises:
-        OptionError: It is no experiment.
-        ExperimentError: The experiment cannot be run as it is described.
-        ResultsFileError: The file is damaged, is another one, or cannot be written; what was written stays.
-        MissingExtraError: Something that it needs is not installed.
+        OptionError: `experiment` is not an `Experiment`.
+        ExperimentError: The experiment cannot be run as described.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; what was written stays.
+        MissingExtraError: A package that the experiment needs is not installed.
     """
     return execute(ResolvedExperiment.of(experiment), path, retry_failed=retry_failed, watch=watch)
 
@@ -66,7 +69,7 @@ def execute(
     watch: Watch | None = None,
     around: AbstractContextManager[Prepare | None] | None = None,
 ) -> RunReport:
-    """Do the work of `run`; what is around it is entered only where something is left to do."""
+    """Do the work of `run`; `around` is entered only if something is left to do."""
     with session(resolved, path) as going:
         ledger = Ledger(resolved.experiment.limits, going.file.spent(resolved.experiment.name))
         state = RunState([*resolved.items()], going.file.done(resolved.experiment.name), retry_failed=retry_failed)
@@ -79,11 +82,11 @@ def execute(
 
 
 Prepare = Callable[[Library, RunState], None]
-"""Does beforehand what can be done for all items together."""
+"""Prepares what all items need, before the engine starts."""
 
 
 class Session:
-    """A run that goes on in its results file; whoever does the work says how it ends."""
+    """A run in progress; its `outcome` is set by the code that does the work."""
 
     def __init__(self, file: ResultsFile) -> None:
         self._since = time.perf_counter()
@@ -92,16 +95,17 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """How long it has been going on."""
+        """The time since it began."""
         return time.perf_counter() - self._since
 
 
 @contextmanager
 def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Iterator[Session]:
-    """Begin a run in its file, and write down there how it ended, whatever happens."""
+    """Begin a run in its file, and record how it ended, whatever happens."""
     going = Session(ResultsFile(path))
     file = going.file
-    resolved.check_scorable()
+    if resolved.unscored is not None:
+        raise ExperimentError(resolved.unscored, resolved.experiment.metrics)
     file.check()
     described = resolved.described()
     file.begin(resolved.experiment.name, described, resolved.cell_records, resolved.question_records, versions())
@@ -111,7 +115,7 @@ def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Itera
         going.outcome = named_error(error)
         raise
     finally:
-        # Where it cannot be written down, such as on a full disk, what met that first has told it.
+        # If it cannot be written, on a full disk say, the first write that failed has raised that.
         with suppress(ResultsFileError):
             file.end(going.outcome)
         file.close()
@@ -126,7 +130,7 @@ def _work(
     watch: Watch | None,
     prepare: Prepare | None,
 ) -> str:
-    """Do what is waiting, and say how it ended."""
+    """Do the waiting items; return how it ended."""
     told = time.monotonic()
 
     def tell(*, now: bool = False) -> None:
@@ -157,7 +161,7 @@ def _work(
 
 @contextmanager
 def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and a request to end stop the engine cleanly; a second one leaves at once."""
+    """Ctrl-C and SIGTERM stop the engine cleanly; a second one raises KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -173,12 +177,12 @@ def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]
         yield
     finally:
         for number, handler in before.items():
-            # A handler that was not set by Python cannot be put back.
+            # A handler that was not set by Python cannot be restored.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
-    """Outcomes as they are written down: a few times a second, or when there are many."""
+    """Group outcomes for writing: a few times a second, or when there are many."""
     batch: list[Outcome] = []
     characters = 0
     since = time.monotonic()

@@ -1,4 +1,4 @@
-"""What can be sent to another process, and what of an experiment cannot."""
+"""Which parts of an experiment can be pickled for another process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Pickler(pickle.Pickler):
     """Refuses what another process cannot import: the program that was started is not run again there."""
 
     def reducer_override(self, value: Any) -> Any:
-        """What a function or a class is sent as: its name."""
+        """Functions and classes are pickled by their names."""
         name = getattr(value, "__qualname__", None)
         if name is not None and getattr(value, "__module__", None) == "__main__":
             raise pickle.PicklingError(f"{name} is in the program that was started, and not in a module")
@@ -25,14 +25,14 @@ class _Pickler(pickle.Pickler):
 
 
 def as_pickle(value: Any) -> bytes:
-    """A pickle that a process which runs another program can read."""
+    """A pickle that a process of another program can read."""
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
 def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pickle) -> None:
-    """Refuse an experiment that other processes cannot be told about."""
+    """Refuse an experiment that cannot be pickled, naming the part."""
     parts: dict[str, Any] = {}
     for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
         parts |= {f"the {noun} {name!r}": one for name, one in given.items()}

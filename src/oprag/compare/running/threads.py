@@ -1,4 +1,4 @@
-"""Threads that wait for models."""
+"""Threads for model calls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Result = TypeVar("Result")
 
 
 class ModelThreads(Generic[Raw, Result]):
-    """Runs functions in threads, and finishes what they give; that is taken in the sequence in which they end.
+    """Runs functions in threads, and finishes their results, which are taken in the sequence in which they end.
 
-    What several threads give at about the same time is finished together, by one of them, while the others go on: a
-    thread that waited for its turn at a file would be woken for each other one's. The threads do not keep a process
-    alive: whoever leaves does not wait for a model.
+    Results of several threads at about the same time are finished together, by one of them, while the others go on: a
+    thread that waited for its turn at a file would be woken for each other thread's turn. The threads are daemons: a
+    process that exits does not wait for a model.
     """
 
     def __init__(self, threads: int, finish: Callable[[Sequence[Raw]], Sequence[Result]]) -> None:
@@ -34,7 +34,7 @@ class ModelThreads(Generic[Raw, Result]):
 
     @property
     def running(self) -> int:
-        """How many functions were submitted whose results were not taken."""
+        """Number of functions whose results were not taken yet."""
         return self._running
 
     def submit(self, function: Callable[[], Raw]) -> None:
@@ -46,7 +46,7 @@ class ModelThreads(Generic[Raw, Result]):
         self._waiting.put(function)
 
     def take(self, waiting: Callable[[], None] = lambda: None) -> list[Result]:
-        """Wait until a function has ended, and give its result, and those of all others that have ended."""
+        """Wait for a function to end; return the results of all that have ended."""
         taken: list[Result] = []
         while not taken or not self._done.empty():
             try:
@@ -62,7 +62,7 @@ class ModelThreads(Generic[Raw, Result]):
         return taken
 
     def close(self) -> None:
-        """Let the threads end when they have done what they are doing."""
+        """Let each thread end after its current function."""
         for _ in range(self._started):
             self._waiting.put(None)
         self._started = 0
@@ -77,7 +77,7 @@ class ModelThreads(Generic[Raw, Result]):
                 self._finish_given()
 
     def _finish_given(self) -> None:
-        """Finish all that is there, unless another thread is at it, which looks again before it leaves."""
+        """Finish all results, unless another thread does, which looks again before it leaves."""
         while self._given and self._finishing.acquire(blocking=False):
             try:
                 self._finish_together([self._given.popleft() for _ in range(len(self._given))])

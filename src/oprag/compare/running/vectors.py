@@ -19,7 +19,7 @@ _BATCH = 256
 
 
 class VectorSource:
-    """Gives unit vectors; what the cache does not have is embedded in batches, and kept batch by batch."""
+    """An embedder that looks into the cache first; the rest is embedded and stored batch by batch."""
 
     def __init__(self, embedder: Embedder, cache: WorkCache) -> None:
         self.embedder = embedder
@@ -39,7 +39,7 @@ class VectorSource:
         return np.stack([self._questions[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
     def forget_questions(self) -> None:
-        """Forget the vectors of questions that are at hand."""
+        """Forget the vectors of questions in memory."""
         self._questions.clear()
 
     def _vectors(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:

@@ -36,34 +36,34 @@ class WorkItem(NamedTuple):
 
 
 class AskModel(NamedTuple):
-    """Ask for the reply of a model that need not be that of the cell; the result is a tuple of one `Completion`."""
+    """Ask a judge's model; the result is a tuple of one `Completion`."""
 
     model: str
     prompts: tuple[Prompt]
 
 
 class Outcome(NamedTuple):
-    """What came of an item: an answer, or the error that it failed with."""
+    """The outcome of an item: an answer, or the error that it failed with."""
 
     item: WorkItem
     answer: Answer | None
     error: Exception | None
-    calls: Sequence[tuple[str, str]]  # the step and the key of each reply, in the sequence of the method
+    calls: Sequence[tuple[str, str]]  # the step and the key of each reply, in the sequence of the calls
     embedded: Sequence[str]  # texts that were embedded for it
     judged: Mapping[str, float] = {}  # the scores of judges
-    notes: Sequence[str] = ()  # why a judge gave none
-    metric_calls: Sequence[tuple[str, str]] = ()  # as `calls`, of judges
+    notes: Sequence[str] = ()  # why a judge gave no score
+    metric_calls: Sequence[tuple[str, str]] = ()  # as `calls`, for judges
 
 
 @dataclass(eq=False)
 class WorkInProgress:
-    """An item that is worked on."""
+    """An item that is being worked on."""
 
     item: WorkItem
-    body: Generator[Request | AskModel, Any, Answer]  # the method, then judges; it says what it wants next
+    body: Generator[Request | AskModel, Any, Answer]  # the method, then its judges
     calls: list[tuple[str, str]] = field(default_factory=list)
     embedded: list[str] = field(default_factory=list)
-    replies: dict[str, Completion | None] = field(default_factory=dict)  # that it waits for; None until they are there
+    replies: dict[str, Completion | None] = field(default_factory=dict)  # that it waits for; None until they come
     wanted: list[tuple[str, str]] = field(default_factory=list)  # their steps and keys, in the sequence of the prompts
     characters: int = 0  # of the prompts that it waits with
     judging: bool = False  # whether it waits for a judge
@@ -73,7 +73,7 @@ class WorkInProgress:
 
     @classmethod
     def begun(cls, item: WorkItem, judges: Sequence[Metric] = ()) -> WorkInProgress:
-        """The item, ready to say what it wants first."""
+        """Begin an item."""
         cell, question = item.cell, item.question
         inputs: dict[str, Any] = {}
         if cell.method in CONTROLS:
@@ -86,7 +86,7 @@ class WorkInProgress:
         return work
 
     def _judge(self, method: Answering, judges: Sequence[Metric]) -> Generator[Request | AskModel, Any, Answer]:
-        """The method, and then what judges say of its answer; one whose call fails ends the question."""
+        """The method, then the judges of its answer; a failed call of a judge fails the question."""
         answer = yield from method
         cell, question = self.item.cell, self.item.question
         given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
@@ -105,7 +105,7 @@ class WorkInProgress:
         return answer
 
     def outcome(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
-        """What came of it."""
+        """End it, and return its outcome."""
         self.body.close()
         calls, metric_calls = tuple(self.calls), tuple(self.metric_calls)
         return Outcome(

@@ -21,14 +21,14 @@ from oprag.steps import run_sync
 
 __all__ = ["LangChainStore"]
 
-# Where a document says which row it is: ids come back in many forms, or not at all.
+# Metadata with the row of a document: ids come back in many forms, or not at all.
 _ROW = "oprag_row"
-# What stores are asked that find by words alone; its vector is that of the question.
+# The query for stores that take no vector; it gets the vector of the question.
 _WORDS = "question"
 
 
 class LangChainStore:
-    """A LangChain vector store, opened when something is put in."""
+    """A LangChain vector store, opened when the first chunks are added."""
 
     def __init__(self, name: str, open_empty: Callable[[Any, int], EmptyStore], embedder: str) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class LangChainStore:
         self._lock = Lock()
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in, in batches that the store takes."""
+        """Add chunks, in batches that the store takes."""
         if not texts:
             return
         with self._lock:
@@ -77,7 +77,7 @@ class LangChainStore:
         return checked_rows(rows, wanted, self._name)
 
     def close(self) -> None:
-        """Release what the store holds."""
+        """Close the store."""
         with self._lock:
             opened, self._opened = self._opened, None
             self._texts, self._rows = [], {}
@@ -88,7 +88,7 @@ class LangChainStore:
         row = document.metadata.get(_ROW)
         if row is None:
             row = self._rows.get(str(document.id), -1)
-        # Some stores give numbers back as floats.
+        # Some stores return numbers as floats.
         row = int(row)
         if not (0 <= row < len(self._texts) and document.page_content == self._texts[row]):
             raise ExperimentError(
@@ -100,7 +100,7 @@ class LangChainStore:
 
 
 class _GivenVectors(Embeddings):
-    """Hands out the vectors that are there already, so that a store embeds nothing."""
+    """Embeddings that are known already, so that a store embeds nothing."""
 
     def __init__(self, name: str, dimension: int) -> None:
         # Stores that name their collections after the model look for it here.
@@ -114,7 +114,7 @@ class _GivenVectors(Embeddings):
 
     @contextmanager
     def giving(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> Iterator[None]:
-        """Hand out these vectors for these texts; equal texts may have different vectors."""
+        """Use these vectors for these texts; equal texts may have different vectors."""
         self._texts, self._vectors, self._next = texts, vectors, 0
         self._places = {text: place for place, text in enumerate(texts)}
         try:
@@ -124,7 +124,7 @@ class _GivenVectors(Embeddings):
 
     @contextmanager
     def asking(self, vector: NDArray[np.float32]) -> Iterator[None]:
-        """Hand out this vector for any question, to one thread at a time."""
+        """Use this vector for any question, in one thread at a time."""
         self._asked = vector.tolist()
         try:
             yield
@@ -137,13 +137,13 @@ class _GivenVectors(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:  # noqa: ARG002
         """The vector of the question."""
-        # A store may ask for any vector, to see how long it is.
+        # A store may ask for any vector, to learn the dimension.
         return list(self._asked or self._none)
 
     def _vector_of(self, text: str) -> list[float]:
         if self._vectors is None:
             return list(self._none)
-        # As they come, since equal texts may stand side by side; else by the text.
+        # In their sequence, since equal texts may differ in their vectors; else by the text.
         if self._next < len(self._texts) and self._texts[self._next] == text:
             place = self._next
             self._next += 1

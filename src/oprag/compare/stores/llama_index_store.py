@@ -35,7 +35,7 @@ class LlamaIndexStore:
         self._lock = Lock()
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Put chunks in."""
+        """Add chunks."""
         if not texts:
             return
         with self._lock:
@@ -50,7 +50,7 @@ class LlamaIndexStore:
                     for place, (text, vector) in enumerate(zip(part, rows.tolist(), strict=True))
                 ]
                 given = self._store.add(nodes)
-                # Some stores number what they hold, and find it by that number.
+                # Some stores number their nodes, and return that number.
                 for names in ([node.node_id for node in nodes], given or []):
                     if len(names) == len(nodes):
                         self._rows |= {str(name): len(self._texts) + place for place, name in enumerate(names)}
@@ -73,7 +73,7 @@ class LlamaIndexStore:
         return checked_rows(rows, wanted, self._name)
 
     def close(self) -> None:
-        """Release what the store holds."""
+        """Close the store."""
         self._dimension = None
         self._texts, self._rows = [], {}
         self._close()

@@ -1,4 +1,4 @@
-"""Stores by name: our index, those of LangChain that run on this machine, and functions of a user's own."""
+"""Stores by name: the exact index, LangChain stores that run on this machine, and the user's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["STORE_NAMES", "open_store"]
 
 # Chroma's graph is searched wide enough to find the nearest of a book, up to this many of them.
 _CHROMA_GRAPH = {"space": "cosine", "ef_construction": 400, "ef_search": 2_000}
-# LlamaIndex stores that were given themselves: each can be filled once.
+# LlamaIndex stores that were given as objects: each can be filled once.
 _used: dict[int, ref[Any]] = {}
 
 
@@ -56,7 +56,7 @@ def _of_langchain(name: str, given: str | Callable[[Any], Any], embedder: str) -
 
 
 def _open_own(name: str, function: Callable[[Any], Any], embeddings: Any, _dimension: int) -> EmptyStore:
-    """A LangChain store of the user's, of which nothing is known."""
+    """A user's LangChain store, about which nothing is known."""
     opened = ExitStack()
     store = _entered(function(embeddings), opened)
     if not is_instance(store, "langchain_core", "VectorStore"):
@@ -84,7 +84,7 @@ def _of_llama_index(name: str, store: Any, opened: ExitStack) -> Store:
 
 
 def _entered(given: Any, opened: ExitStack) -> Any:
-    """A store, or what a context manager of one gives."""
+    """A store, or the store of a context manager."""
     if is_instance(given, "langchain_core", "VectorStore") or not hasattr(type(given), "__exit__"):
         return given
     return opened.enter_context(given)

@@ -1,4 +1,4 @@
-"""A store as experiments use it, which takes vectors and finds the nearest; and exact search as the simplest one."""
+"""The interface of a store in experiments, and exact search as the simplest one."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = [
     "unit_vector",
 ]
 
-# PostgreSQL refuses the character 0, and nothing can write the other ones.
+# PostgreSQL refuses the character 0, and the others have no UTF-8.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 FoundRow = tuple[int, float | None]
-"""A row, which is the number of a chunk, and the store's own score of it, where it gives one."""
+"""A row, which is the number of a chunk, and the store's own score, if it has one."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Chunks by their rows, 0 to n - 1 in the sequence in which they were put in."""
+    """Chunks by their rows, 0 to n - 1 in the sequence in which they were added."""
 
     def add(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Add chunks, with vectors of any length and of shape (number of texts, dimension)."""
@@ -48,7 +48,7 @@ class Store(Protocol):
 
 
 class ExactStore:
-    """The exact ranking by cosine; of equal cosines the lowest row."""
+    """Exact search by cosine; of equal cosines the lowest row comes first."""
 
     def __init__(self) -> None:
         self._vectors: NDArray[np.float32] | None = None
@@ -93,7 +93,7 @@ class EmptyStore:
 
 
 def replace_unstorable(text: str) -> str:
-    """A text as all stores take it: without halves of surrogate pairs, and without the character 0."""
+    """A text that all stores accept: without halves of surrogate pairs and the character 0."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
@@ -104,7 +104,7 @@ def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
 
 
 def checked_rows(rows: Sequence[FoundRow], k: int, name: str) -> list[FoundRow]:
-    """At most k of the rows that the store of this name found, none of them twice."""
+    """The first k rows that a store found; a row that it found twice is an error."""
     seen: set[int] = set()
     for row, _ in rows:
         if row in seen:
