@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from itertools import chain
 from typing import Any
 
@@ -60,8 +59,6 @@ def _digest(*values: str | float | None) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"type": type(value).__name__} | {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{describe(value)} has no key")
