@@ -1,4 +1,4 @@
-"""What the order does: paired differences between source order and each other order, pooled and for each setting."""
+"""Effects of the order: paired differences between source order and each other order, pooled and by setting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oprag.compare.stats.resampling import RESAMPLES, FloatArray
 __all__ = ["OrderEffect", "PooledPairs", "compare_pooled", "order_effects", "pool_pairs"]
 
 _FIRST = {"order": "source"}
-"""What the other values of an axis are compared with, where it is not the first value of the grid."""
+"""The baseline of an axis, if it is not the first value of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class OrderEffect:
         order: The other order.
         values: The values that both settings have; those of all settings that are pooled where it is pooled.
         difference: Source order minus the other order.
-        pooled: Whether it is over all pairs of settings that differ in the order alone, averaged for each question.
+        pooled: Whether it is the mean, for each question, over all pairs of settings that differ in the order alone.
         pairs: The number of pairs of settings.
-        detectable: The smallest difference that so many questions are likely to show; None where nothing differs, there
-            are too few questions, or it is not pooled.
+        detectable: The smallest difference that this number of questions is likely to show; None if nothing differs,
+            there are too few questions, or it is not pooled.
     """
 
     order: Any
@@ -65,7 +65,7 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
 
     Args:
         matrix: The results.
-        metric: What is compared.
+        metric: The metric.
         axis: The axis.
         data: The data set; needed where there are several.
 
@@ -99,7 +99,7 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
 def compare_pooled(
     matrix: ResultMatrix, apart: Sequence[FloatArray], *, confidence: float = 0.95, resamples: int = RESAMPLES
 ) -> list[Difference]:
-    """What differences of questions show, corrected for each other alone; NaN where a question has none."""
+    """Differences from 0 of the mean of each array, corrected for each other alone; NaN where a question has none."""
     none = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
     pairs = [(number, len(apart) + number) for number in range(len(apart))]
     family = ComparisonFamily(
@@ -124,7 +124,7 @@ def order_effects(
 
     Args:
         matrix: The results.
-        metric: What is compared.
+        metric: The metric.
         data: The data set; needed where there are several.
         family: The comparisons that single pairs are corrected for; without it, there are pooled differences alone.
         confidence: Confidence level of the intervals.

@@ -1,4 +1,4 @@
-"""All that was scored and spent: a matrix of cells and questions for each metric and each cost."""
+"""Scores and costs: a matrix of cells and questions for each metric and each cost."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ ByCell = Mapping[int, Mapping[int, Found]]
 """Something of some questions of some cells, by the numbers of both."""
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
-"""What became of a question in a cell; it is not asked where the cell is about another data set."""
+"""The status of a question in a cell; it is not asked if the cell is about another data set."""
 
 _OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
-"""What is counted of each answer."""
+"""The counts of an answer."""
 PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
 SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
-"""What was measured of time: of retrieval and generation together, and of each phase."""
+"""Wall times: of retrieval and generation together, and of each phase."""
 COSTS = ("tokens", *COUNTS, "money", *SECONDS)
-"""What an answer can cost: tokens are those that models read and wrote, together."""
+"""The costs of an answer; "tokens" are those that models read and wrote together."""
 
 _DOCUMENTS = 10
-"""An interval that is drawn from fewer is too narrow by far: two documents with like scores would settle everything."""
-_PLACES = 10**7
-_SPARSEST = 100
+"""Minimum number of documents to be clusters: an interval from fewer is far too narrow."""
+_MOST_PLACES, _MOST_PLACES_AN_ANSWER = 10**7, 100
+"""A file with more places (cells × questions) than both is refused."""
 
 
 class CellInfo(NamedTuple):
@@ -95,10 +95,10 @@ class QuestionInfo(NamedTuple):
 
 
 class PhaseUse(NamedTuple):
-    """What a phase of the answers of a cell used.
+    """The resources that a phase of the answers of a cell used.
 
     Attributes:
-        attempts: How many attempts at questions were measured.
+        attempts: Number of attempts at questions that were measured.
         cpu_percent: The sum of the shares of the usable cores that they used.
         peak_memory_bytes: Maximum resident memory.
         memory_growth_bytes: Maximum growth of the resident memory.
@@ -112,24 +112,24 @@ class PhaseUse(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResultMatrix:
-    """What there is of an experiment: rows are cells, columns are questions.
+    """The scores and costs of an experiment: rows are cells, columns are questions.
 
     Attributes:
         experiment: Its name.
-        described: What the file says about it: its grid, models, embedders, metrics and prices.
-        cells: Its cells, in the sequence of its grid as it is now; a file has them as they came.
+        described: Its description in the file: grid, models, embedders, metrics and prices.
+        cells: Its cells, in the sequence of its current grid.
         questions: Its questions, in the sequence of the file.
-        clusters: What each question belongs to, as a number: its document, where it has one and its data set has ten
-            or more; else the question stands for itself (in the same words about the same documents it is one, however
-            often it was asked), and what follows holds for these documents alone.
-        status: What became of each question in each cell: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`.
-        values: Each metric and each of `COSTS` that has a value anywhere; NaN where a question has none. What a model
-            takes is NaN in a cell without a model.
+        clusters: The number of the cluster of each question: its document, if it has one and its data set has ten or
+            more; else the question itself (one, however often it was asked in the same words about the same
+            documents), and results hold for these documents alone.
+        status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED` for each question in each cell.
+        values: Each metric and each of `COSTS` that has a value anywhere; NaN where a question has none. Costs of
+            models are NaN in a cell without a model.
         notes: The notes on answers, such as that the reply was empty, by cell and question.
         errors: The class of the error of each question that failed, by cell and question.
         routes: The route of each answer of a method that has several, by cell and question.
-        phase_use: What was measured of each phase of the answers of a cell besides seconds.
-        cores: The cores that could be used by the runs that measured a cell.
+        phase_use: Measured processor and memory, by cell and phase.
+        cores: The cores that were available to the runs that measured a cell.
     """
 
     experiment: str
@@ -153,7 +153,7 @@ class ResultMatrix:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that some answer has a score of, ours first."""
+        """The metrics with scores, built-in ones first."""
         there = self.values.keys() - set(COSTS)
         return (*(name for name in METRICS if name in there), *sorted(there - METRICS.keys()))
 
@@ -181,7 +181,7 @@ class ResultMatrix:
         return self._of_settings[name]
 
     def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
-        """The same of some settings, and of some questions; clusters are those of all questions.
+        """The part of some settings and some questions; clusters are those of all questions.
 
         Args:
             settings: The numbers of the settings; all by default.
@@ -231,20 +231,20 @@ def _by_cell(given: Iterable[tuple[tuple[int, int], Found | None]]) -> ByCell[Fo
 
 def mean_over(rows: FloatArray) -> FloatArray:
     """The mean of each column, NaN where a row has none."""
-    # From the first on, so that equal scores have exactly their own mean, and make no difference of rounding alone.
+    # Relative to the first, so that the mean of equal scores is exactly their score.
     first, apart = rows[0], rows[1:] - rows[0]
-    # The sum of three or more depends on their sequence: exactly rounded, equal settings stay equal.
+    # The sum of three or more depends on their sequence, unless it is exactly rounded.
     total = apart.sum(axis=0) if len(apart) < 3 else np.array([fsum(column) for column in apart.T.tolist()])
     mean: FloatArray = first + total / len(rows)
     return mean
 
 
 def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
-    """Read what there is of an experiment.
+    """Read the scores and costs of an experiment.
 
     Args:
         file: The results file.
-        experiment: The name of the experiment; not needed where the file has one alone.
+        experiment: The name of the experiment; needed only if the file has several.
 
     Raises:
         ExperimentError: The file has no such experiment, or has several and `experiment` is None.
@@ -255,7 +255,7 @@ def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> 
 
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
-    """The matrix of what a reader has; raises what `read_matrix` raises."""
+    """The matrix of the experiment of a reader; raises as `read_matrix`."""
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(cell.values[name]) for name in grid} for cell in reader.cells]
     # A file has its cells as they came.
@@ -298,9 +298,9 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
 
 
 def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
-    """Refuse a file of few answers that would take any amount of memory."""
+    """Refuse a file with few answers whose matrix would take any amount of memory."""
     places = shape[0] * shape[1] * arrays
-    if places > _PLACES and places > _SPARSEST * answers:
+    if places > _MOST_PLACES and places > _MOST_PLACES_AN_ANSWER * answers:
         raise ResultsFileError(
             f"{reader.path} has {answers:,} answers or scores for {places:,} places in its tables (cells × questions): "
             "too few to be read",
@@ -314,7 +314,7 @@ def _costs(
     answers: Mapping[tuple[int, int], AnswerSummary],
     shape: Shape,
 ) -> dict[str, FloatArray]:
-    """What the answers took, and what it cost where a price is written down."""
+    """The counts of the answers, and their price if the file has the prices of the model."""
     if not answers:
         return {}
     rows, columns = np.array(list(answers)).T
@@ -357,7 +357,7 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
 def _measured(
     reader: ResultsReader, row_of: Mapping[str, int], shape: Shape
 ) -> tuple[dict[str, FloatArray], dict[tuple[int, Phase], PhaseUse]]:
-    """The seconds of each question, of which attempts are averaged, and what else each phase used."""
+    """The seconds of each question, averaged over attempts, and the processor and memory of each phase."""
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     attempts: dict[str, dict[tuple[int, int], list[float]]] = {}
     use: dict[tuple[int, Phase], list[Measurement]] = {}
@@ -384,7 +384,7 @@ def _measured(
 
 
 def clusters_of(questions: Sequence[QuestionRecord]) -> list[Hashable]:
-    """What each question belongs to, as `ResultMatrix.clusters` says."""
+    """The cluster of each question, see `ResultMatrix.clusters`."""
     documents: dict[str, set[tuple[str, ...]]] = {}
     for one in questions:
         documents.setdefault(one.data, set()).add(tuple(one.documents))

@@ -1,4 +1,4 @@
-"""What the questions of an experiment can show, as far as its answers tell."""
+"""The size of the differences that the questions of an experiment can show."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["power_of"]
 
 
 def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each data set whose answers tell how small a difference can be seen.
+    """A sentence for each data set with enough answers to say how small a difference can be seen.
 
-    It is about the differences that a reader asks for first: in the first metric of which more is better, between
-    orders, or else between the values of the first axis that varies, pooled over all settings that are alike.
+    It is about the first metric of which more is better, and about orders, or else the values of the first axis that
+    varies, pooled over all settings that are alike otherwise.
 
     Args:
         matrix: The results so far.
-        questions: How many questions of each data set will be asked.
+        questions: The number of questions of each data set that will be asked.
     """
     axes = list(varying_axes(matrix.settings)[0])
     named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]

@@ -140,7 +140,7 @@ def _averaged_value(cell: CellInfo, name: str) -> Any:
 
 
 def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
-    """What is known of each answer and its question, with its scores, by the place of the question."""
+    """Each answer of a cell with its question and its scores, by the index of the question."""
     texts = {text.question: text.text for text in reader.answer_texts(cells=[cell])}
     found: dict[int, dict[str, Any]] = {}
     for answer in reader.answers([cell]):
@@ -162,7 +162,7 @@ def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
 
 
 def _measured(reader: ResultsReader) -> dict[tuple[str, str], dict[str, float]]:
-    """The means of what was measured, and the most memory, by the keys of cell and question."""
+    """Mean seconds and processor, and maximum memory, by the keys of cell and question."""
     attempts: dict[tuple[str, str, str], list[Measurement]] = {}
     for one in reader.measurements():
         attempts.setdefault((one.cell, one.question, one.phase), []).append(one)

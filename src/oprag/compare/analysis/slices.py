@@ -1,4 +1,4 @@
-"""Slices: for which questions a difference is there, by a field of the questions."""
+"""Slices: differences for the questions of each value of a field."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class SliceContrast:
     It is an interval alone: that a difference is shown in one slice and not in another does not show that they differ.
 
     Attributes:
-        mean: By how much they differ.
-        low: The lower end of the interval, which is not corrected for the number of slices; None where one of the two
-            has no question, or too few were drawn from.
-        high: The upper end.
-        units: What the interval was drawn from: the number of questions, or of clusters.
+        mean: The difference between the two mean differences.
+        low: The lower end of its interval, which is not corrected for the number of slices; None if one of the two has
+            no question, or there are fewer than two units.
+        high: Its upper end.
+        units: The number of clusters, or of questions where there are none.
     """
 
     mean: float | None
@@ -44,7 +44,7 @@ class SliceContrast:
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Questions with one value of a field, and what differs there between two values of an axis.
+    """Questions with one value of a field, and the difference between two values of an axis for them.
 
     Attributes:
         field: The field.
@@ -53,7 +53,7 @@ class Slice:
         other: The value of the axis that the first one, or source order, is compared with.
         difference: First minus other, averaged for each question over all settings that are alike but for the axis;
             corrected for all slices of the field.
-        contrast: By how much the difference is another one than that of the other questions.
+        contrast: The difference minus that of the other questions.
     """
 
     field: str
@@ -79,7 +79,7 @@ def slices_of(
     Args:
         matrix: The results.
         field: A field of the questions.
-        metric: What is compared.
+        metric: The metric.
         axis: The axis; other orders are compared with source order, other values with the first of the grid.
         data: The data set; needed where there are several.
         confidence: Confidence level of the intervals.

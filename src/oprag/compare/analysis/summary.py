@@ -1,4 +1,4 @@
-"""Settings in a few figures: what each scored, with its intervals, and what its answers took."""
+"""Summaries of settings: scores with intervals, and costs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSummary:
-    """What one phase of the answers of a setting took.
+    """The resources that one phase of the answers of a setting used.
 
     Attributes:
         seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
@@ -44,16 +44,16 @@ class PhaseSummary:
 
 @dataclass(frozen=True, eq=False)
 class SettingSummary:
-    """What one setting scored, and what it took.
+    """The scores and costs of one setting.
 
-    Intervals are drawn when they are looked at, and once.
+    Intervals are computed on first use.
 
     Attributes:
         matrix: The results that it is a setting of.
         number: Its number among the settings of the matrix.
         confidence: Confidence level of the intervals.
         resamples: Number of samples for an interval.
-        known: The summaries of scores that were made already, by metric.
+        known: The summaries of scores that are computed, by metric.
     """
 
     matrix: ResultMatrix = field(repr=False)
@@ -74,44 +74,43 @@ class SettingSummary:
 
     @property
     def cells(self) -> int:
-        """How many cells it is: one for each seed of a random order, and each repeat."""
+        """The number of its cells: one for each seed of a random order, and each repeat."""
         return len(self.setting.cells)
 
     @cached_property
     def asked(self) -> int:
-        """How many questions its cells ask, together."""
+        """The number of questions that its cells ask, together."""
         return int(np.sum(self._status != NOT_ASKED))
 
     @cached_property
     def answered(self) -> int:
-        """How many of them have an answer."""
+        """The number of them that have an answer."""
         return int(np.sum(self._status == ANSWERED))
 
     @cached_property
     def failed(self) -> int:
-        """How many failed. They have no score, and no part in any mean."""
+        """The number of them that failed; they have no score, and no part in any mean."""
         return int(np.sum(self._status == FAILED))
 
     @property
     def left(self) -> int:
-        """How many questions were not tried."""
+        """The number of questions that were not tried."""
         return self.asked - self.answered - self.failed
 
     @cached_property
     def scores(self) -> Mapping[str, Summary]:
         """A summary of the score of each metric, over questions.
 
-        Where there are several cells, the score of a question is the mean over them, and one that lacks in any of them
-        is left out.
+        The score of a question is the mean over the cells; a question without a score in one of them is left out.
         """
         there = [name for name in self.matrix.metrics if self._has(name).any()]
         return _Scores(there, self._summary, self.known)
 
     @cached_property
     def per_answer(self) -> Mapping[str, float]:
-        """The mean of calls, of tokens and of money of the answers, as if each cell were alone.
+        """The mean calls, tokens and money of an answer, as if each cell were alone.
 
-        Those of models lack where none is asked, and money where the model has no price.
+        Costs of models are missing if no model is asked, and money if the model has no price.
         """
         found: dict[str, float] = {}
         for name in (*COUNTS, "money"):
@@ -122,7 +121,7 @@ class SettingSummary:
 
     @cached_property
     def notes(self) -> Mapping[str, int]:
-        """How many answers have each note, such as that the reply was empty."""
+        """The number of answers with each note, such as that the reply was empty."""
         found: Counter[str] = Counter()
         for cell in self.setting.cells:
             for question, notes in self.matrix.notes.get(cell, {}).items():
@@ -132,12 +131,12 @@ class SettingSummary:
 
     @cached_property
     def routes(self) -> Mapping[str, int]:
-        """How many answers went which way, of a method that has several."""
+        """The number of answers that took each route, of a method that has several."""
         return dict(Counter(way for cell in self.setting.cells for way in self.matrix.routes.get(cell, {}).values()))
 
     @cached_property
     def phases(self) -> Mapping[Phase, PhaseSummary]:
-        """What was measured of each phase of its answers."""
+        """The measurements of each phase of its answers."""
         found: dict[Phase, PhaseSummary] = {}
         for phase in PHASES:
             use = [used for cell in self.setting.cells if (used := self.matrix.phase_use.get((cell, phase)))]
@@ -153,30 +152,27 @@ class SettingSummary:
 
     @property
     def cores(self) -> tuple[str, ...]:
-        """The cores that could be used, of each run that measured any of it.
-
-        Such as "2 of 64 (limit of the container)".
-        """
+        """The cores that were available to each run that measured it, such as "2 of 64 (limit of the container)"."""
         cores = self.matrix.cores
         return tuple(sorted({told for cell in self.setting.cells for told in cores.get(cell, ())}))
 
     @property
     def cut_short(self) -> int:
-        """How many answers have a reply that was cut at the model's limit of output tokens."""
+        """The number of answers with a reply that was cut at the model's limit of output tokens."""
         return self.notes.get(CUT_SHORT, 0)
 
     @property
     def empty(self) -> int:
-        """How many answers are empty since the model's reply was."""
+        """The number of answers that are empty since the model's reply was."""
         return self.notes.get(EMPTY, 0)
 
     @property
     def doubtful(self) -> bool:
-        """Whether so many answers are empty or cut short that its scores are about that."""
+        """Whether so many answers are empty or cut short that its scores say more about that."""
         return max(self.cut_short, self.empty) > MANY * self.answered
 
     def lacks(self, metric: str) -> bool:
-        """Whether a metric has a score of fewer questions than have an answer.
+        """Whether fewer questions have a score of a metric than have an answer.
 
         Args:
             metric: The name of the metric.
@@ -220,7 +216,7 @@ class SettingSummary:
 
 
 class _Scores(Mapping[str, Summary]):
-    """Summaries that are made when they are looked at, and once."""
+    """Summaries that are computed on first use."""
 
     def __init__(
         self, metrics: Collection[str], summarised: Callable[[str], Summary], known: dict[str, Summary]

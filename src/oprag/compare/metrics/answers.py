@@ -1,4 +1,4 @@
-"""Metrics of what a model has written, but for ROUGE and multiple choice."""
+"""Metrics of the text of an answer, except ROUGE and multiple choice."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def token_f1(prediction: str, answers: Sequence[str]) -> float:
     is not meant for languages that write none.
 
     Args:
-        prediction: What the model answered; may be empty.
+        prediction: The answer of the model; may be empty.
         answers: The gold answers, each of them right; the best one counts.
 
     Returns:
         From 0 to 1.
 
     Raises:
-        OptionError: The prediction is no string, or the answers are no sequence of at least one string.
+        OptionError: The prediction is not a string, or the answers are not a sequence of at least one string.
 
     Example:
         >>> token_f1("the old brown bear", ["a bear", "brown bears"])
@@ -72,14 +72,14 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
     So an exact match is never above the F1 of the same answer, and an empty reply is never right.
 
     Args:
-        prediction: What the model answered; may be empty.
+        prediction: The answer of the model; may be empty.
         answers: The gold answers, each of them right; one that matches is enough.
 
     Returns:
         0 or 1.
 
     Raises:
-        OptionError: The prediction is no string, or the answers are no sequence of at least one string.
+        OptionError: The prediction is not a string, or the answers are not a sequence of at least one string.
 
     Example:
         >>> exact_match("The Bear.", ["wolf", "bear"])
@@ -120,14 +120,14 @@ def paper_token_usage(response: str, unit: LengthUnit = "words") -> float:
     sees neither the prompt nor the calls before the last one: for what was really spent, use the counted tokens.
 
     Args:
-        response: What the model answered.
+        response: The answer of the model.
         unit: What LR counts: words (split at white space) or characters (code points).
 
     Returns:
         Tokens, from 0; not a whole number in general.
 
     Raises:
-        OptionError: The response is no string, or the unit is neither of the two.
+        OptionError: The response is not a string, or the unit is neither of the two.
 
     Example:
         >>> paper_token_usage("Because the bear ate honey.")
@@ -154,7 +154,7 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
         From 0; None where the sources have no tokens.
 
     Raises:
-        OptionError: A count is no whole number from 0.
+        OptionError: A count is not a whole number from 0.
 
     Example:
         >>> long_context_share(2_000, 125_000)
@@ -180,7 +180,7 @@ def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[I
 
     Raises:
         OptionError: There is no answer vector.
-        EmbeddingError: The dimensions differ, or a value is no finite number.
+        EmbeddingError: The dimensions differ, or a value is not a finite number.
 
     Example:
         >>> answer_cosine([1, 0], [[0, 2], [3, 4]])
@@ -194,7 +194,7 @@ def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[I
 
 
 def check_texts(prediction: Any, answers: Any) -> None:
-    """Refuse a prediction that is no string, and gold answers as `check_answers` does.
+    """Refuse a prediction that is not a string, and gold answers as `check_answers` does.
 
     Raises:
         OptionError: They cannot be compared.
@@ -204,12 +204,12 @@ def check_texts(prediction: Any, answers: Any) -> None:
 
 
 def check_answers(name: str, answers: Any) -> None:
-    """Refuse what is no sequence of at least one string.
+    """Refuse anything but a sequence of at least one string.
 
     A question without gold answers has no score: 0 would be averaged with the scores of those that have some.
 
     Raises:
-        OptionError: It is a single string, empty, no sequence, or holds something else.
+        OptionError: It is a single string, empty, not a sequence, or contains something else.
     """
     if isinstance(answers, str) or not isinstance(answers, Sequence):
         raise OptionError(f"{name} must be a list or tuple of strings, got {describe(answers)}", answers)

@@ -30,7 +30,7 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     1. A prediction that begins with A, B, C or D is judged by that character.
     2. Else one that equals a label is right; `revision="0ce4c976"` lacks this step.
     3. Else line breaks and the characters `"'.,?!{}` become spaces, and the first of "answer is:", "answer:",
-       "answer is" and "option is" that the text has decides: right where a label follows, one character behind it.
+       "answer is" and "option is" that the text has decides: right where a label follows, one character after it.
     4. Else the first word that is a part of "ABCD" decides.
     5. Else it is wrong.
 
@@ -42,18 +42,18 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     - The text of the right option alone is right, unless it begins with another letter of A to D. Under
       `revision="0ce4c976"` it scores 0, unless a later step finds its letter.
     - The phrases of step 3 are searched in that sequence, not in that of the text, and with their small letters;
-      once one is found, the words behind it alone count: "the answer is option B" is wrong.
-    - The character behind the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
+      once one is found, only the words after it count: "the answer is option B" is wrong.
+    - The character after the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
       "answer is: Cats" is right for C.
     - Labels keep their punctuation, the prediction does not: in step 3 an option such as "12 o'clock" never matches.
-    - Step 4 reads a letter that stands alone: "(B)", "*B*" and "B)" behind another word are not found.
+    - Step 4 reads a letter that stands alone: "(B)", "*B*" and "B)" after another word are not found.
     - In step 4 "AB", "BC", "CD", "ABC", "BCD" and "ABCD" are such words too, and wrong; so is the article in "A man"
-      behind another word ("It is A man" is A).
+      after another word ("It is A man" is A).
 
     Where the official function of `0ce4c976` fails, on an empty prediction, the score is 0, as in the later one.
 
     Args:
-        prediction: What the model answered; may be empty.
+        prediction: The answer of the model; may be empty.
         labels: What is right: the text and the letter of the right option (`Question.labels`).
         revision: The commit of the official function, by default the newest. They differ in step 2 and in white space
             at the start alone.
@@ -62,8 +62,8 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
         0 or 1.
 
     Raises:
-        OptionError: The prediction is no string, the labels are no sequence of at least one string, or the revision is
-            unknown.
+        OptionError: The prediction is not a string, the labels are not a sequence of at least one string, or the
+            revision is unknown.
 
     Example:
         >>> choice_accuracy("The correct answer is: B. Mill Lane", ["Mill Lane", "B"])
@@ -83,7 +83,7 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
         return 1.0
     text = _SPACES.sub(" ", prediction.translate(_BLANKED))
     for phrase in _PHRASES:
-        _, found, behind = text.partition(phrase)
+        _, found, after = text.partition(phrase)
         if found:
-            return float(behind != "" and behind[1:].startswith(tuple(labels)))
+            return float(after != "" and after[1:].startswith(tuple(labels)))
     return float(next((word in labels for word in text.split() if word in _LETTERS), False))

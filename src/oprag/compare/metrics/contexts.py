@@ -1,4 +1,4 @@
-"""Metrics of what was retrieved and in which order it stands."""
+"""Metrics of retrieved chunks and of their order."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["evidence_coverage", "inverted_pairs", "mrr", "ndcg", "recall", "touc
 
 
 def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> float | None:
-    """The share of the characters of the gold evidence that stands in the retrieved spans.
+    """The share of the characters of the gold evidence that are in the retrieved spans.
 
     A character counts once, however many spans of evidence or retrieved ones have it. Order plays no part.
 
     Args:
-        spans: What was retrieved: (document, start, end), offsets of characters in the text of the document, `end`
-            behind the last one. They may overlap.
+        spans: The retrieved spans: (document, start, end), offsets of characters in the text of the document, `end`
+            exclusive. They may overlap.
         evidence: Where the answer stands, in the same way.
 
     Returns:
         From 0 to 1; None where the evidence has no character.
 
     Raises:
-        OptionError: A span is no such triple, or its offsets are no whole numbers with 0 <= start <= end.
+        OptionError: A span is not such a triple, or its offsets are not whole numbers with 0 <= start <= end.
 
     Example:
         >>> evidence_coverage([("book", 0, 100), ("book", 80, 200)], [("book", 150, 250), ("letter", 0, 100)])
@@ -144,7 +144,7 @@ def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | No
     Args:
         ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
         relevant: Those of all chunks that are relevant.
-        k: How many ranks are counted, of what was retrieved and of the best ranking; all of them by default.
+        k: Number of ranks that count, of the retrieved chunks and of the best ranking; all of them by default.
 
     Returns:
         From 0 to 1; None where no chunk is relevant.
@@ -188,7 +188,7 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
         From 0 to 1; None where no two chunks have different positions in one source.
 
     Raises:
-        OptionError: An entry is no such pair, or positions of one source cannot be compared or are NaN.
+        OptionError: An entry is not such a pair, or positions of one source cannot be compared or are NaN.
 
     Example:
         >>> inverted_pairs([("book", 7), ("letter", 1), ("book", 2), ("book", 9)])

@@ -15,7 +15,7 @@ from oprag.methods.prompts import TextTemplate
 __all__ = ["JUDGED", "Judge"]
 
 JUDGED = "metric:"
-"""What the step of a judge's call begins with; the name of the judge follows."""
+"""The prefix of the step of a judge's call; the name of the judge follows."""
 
 _PROMPT = """\
 Is the answer to the question right? Any of the gold answers is right.
@@ -72,7 +72,7 @@ class Judge(StrictModel):
         return "answers" in TextTemplate(self.prompt).fields
 
     def ask(self, name: str, given: ScoredAnswer) -> Prompt | None:
-        """What the model is asked; None where the prompt has a context, and the answer has none.
+        """The prompt for an answer; None if it has a context, and the answer has none.
 
         Args:
             name: The name of the judge.
@@ -96,7 +96,7 @@ class Judge(StrictModel):
         """The score that a reply gives.
 
         Args:
-            reply: What the model wrote.
+            reply: The reply of the model.
 
         Raises:
             OptionError: It has no grade.

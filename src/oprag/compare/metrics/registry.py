@@ -57,11 +57,11 @@ class ScoredAnswer:
         question: The question, with its gold answers, choices and evidence.
         method: The name of the method.
         text: The answer; of methods that ask for likelihoods, the number as text.
-        context: What was retrieved for the question itself; None where nothing was searched for.
+        context: The context of the question itself; None if nothing was retrieved.
         spans: The places of the kept chunks in whole texts: (document, start, end).
         ranked: The kept chunks by rank, as rows of the index; without those that were filled in around them.
         relevant: The rows of all chunks of the index that have a character of the gold evidence.
-        k: The most chunks that were to be kept; None without such a limit.
+        k: Maximum number of chunks to keep; None without such a limit.
         tokens_read: The tokens of all prompts, by the counter of the experiment.
         tokens_of_sources: The tokens of the whole documents of the question, by the same.
         vectors: The vectors of the answer and of the gold answers by their texts, where a metric needs them.

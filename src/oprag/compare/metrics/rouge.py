@@ -35,7 +35,7 @@ def rouge_l(
     in another script: give a `tokenizer` for other languages (`list` for one that writes no spaces).
 
     Args:
-        prediction: What the model answered; without tokens it scores 0.
+        prediction: The answer of the model; without tokens it scores 0.
         answers: The gold answers, each of them right; the best one counts, one without tokens as 0.
         stemmer: Whether the default tokenizer reduces words of more than three letters to their stems (Porter).
         tokenizer: Gives the tokens of a text, in place of the default one.
@@ -44,8 +44,8 @@ def rouge_l(
         From 0 to 1.
 
     Raises:
-        OptionError: The prediction is no string, the answers are no sequence of at least one string, `stemmer` is set
-            together with a tokenizer, or the default tokenizer leaves nothing of answers that have letters.
+        OptionError: The prediction is not a string, the answers are not a sequence of at least one string, `stemmer` is
+            set together with a tokenizer, or the default tokenizer leaves nothing of answers that have letters.
         TokenizerError: The tokenizer gives something else than strings.
         MissingExtraError: `rouge-score` is not installed.
 

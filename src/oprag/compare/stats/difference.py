@@ -20,17 +20,17 @@ class Difference:
     """First minus second, over the questions that both have.
 
     Attributes:
-        n: How many questions both have.
+        n: Number of questions that both have.
         mean: The mean difference; None without any.
-        low: The lower end of its interval; None where fewer than two units were drawn from.
+        low: The lower end of its interval; None with fewer than two units.
         high: Its upper end.
-        unpaired: How many questions one of the two has alone; they play no part.
+        unpaired: Number of questions that only one of the two has; they are left out.
         p_value: Of the sign-flip test, two-sided; None without questions.
-        units: What the interval was drawn from: how many clusters, or questions where there are none.
-        differing: How many questions differ at all.
-        adjusted_p: The p-value, corrected for all comparisons that are judged together; None where the two have no
+        units: The number of clusters, or of questions if there are none.
+        differing: Number of questions with different scores.
+        adjusted_p: The p-value, corrected for all comparisons that are judged together; None if the two have no
             question in common, or the same score in every question, and so are not among them.
-        comparisons: The number of comparisons that it is corrected for.
+        comparisons: Number of comparisons that it is corrected for.
         alpha: The p-value below which a difference is shown.
     """
 
@@ -91,7 +91,7 @@ def paired_difference(
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
 ) -> Difference:
-    """How much better the first is than the second, question by question, and how sure that is.
+    """The paired difference between the scores of the same questions, with its interval and p-value.
 
     Questions differ in difficulty far more than two ways to answer them do. The difference is therefore taken for each
     question, and the percentile bootstrap draws questions (or clusters) with both their scores; the interval is then

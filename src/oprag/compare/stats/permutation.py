@@ -1,4 +1,4 @@
-"""How often chance alone gives a mean difference as far from 0."""
+"""Permutation tests: p-values of paired differences by sign flips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sample of scores in a few numbers."""
+"""Summary statistics of a sample of scores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Summary", "summarise"]
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a sample of scores says.
+    """Summary statistics of a sample of scores.
 
     Attributes:
-        n: How many scores.
+        n: Number of scores.
         mean: Their mean; None without any.
         low: The lower end of the interval of the mean; None with fewer than two units, or without samples.
         high: Its upper end.
