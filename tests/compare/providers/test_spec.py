@@ -5,7 +5,7 @@ import pytest
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.spec import with_name
-from oprag.compare.spec.validation import validated
+from oprag.compare.validation import validated
 from oprag.errors import ExperimentError
 
 SETTINGS = {"temperature": 0, "base_url": "http://me:secret@host/v1", "model_kwargs": {"device": "cpu"}}

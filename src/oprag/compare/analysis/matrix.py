@@ -26,8 +26,8 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerSummary, Measurement, Phase, QuestionRecord
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.money import Price
-from oprag.compare.spec.validation import validated
 from oprag.compare.stats.resampling import FloatArray, IntArray
+from oprag.compare.validation import validated
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage
 

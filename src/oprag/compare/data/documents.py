@@ -10,7 +10,7 @@ from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.files import files_in, read_bytes
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, json_lines
-from oprag.compare.spec.validation import Name, String, Text
+from oprag.compare.validation import Name, String, Text
 from oprag.errors import DataError
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn, Self
 
 from oprag.compare.data.files import lines, read_bytes, stem
 from oprag.compare.data.problems import Problems, RecordError
-from oprag.compare.spec.validation import Text, place_of, problem_of
+from oprag.compare.validation import Text, place_of, problem_of
 from oprag.errors import MissingExtraError
 from oprag.files.limits import MEGABYTE, limit
 from oprag.masking import listed

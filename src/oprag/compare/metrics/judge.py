@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from oprag.compare.metrics.registry import ScoredAnswer
-from oprag.compare.spec.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
+from oprag.compare.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
 from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.prompts import TextTemplate

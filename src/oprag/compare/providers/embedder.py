@@ -20,7 +20,7 @@ from oprag.compare.providers.names import (
     tokenizer_of,
 )
 from oprag.compare.providers.spec import ProviderSpec
-from oprag.compare.spec.validation import Boolean, String
+from oprag.compare.validation import Boolean, String
 from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe

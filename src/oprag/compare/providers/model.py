@@ -24,7 +24,7 @@ from oprag.compare.providers.names import (
 )
 from oprag.compare.providers.retry import RETRIES, Retrying
 from oprag.compare.providers.spec import ProviderSpec
-from oprag.compare.spec.validation import Count, Natural
+from oprag.compare.validation import Count, Natural
 from oprag.embedding.identity import as_json, digest_of
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe

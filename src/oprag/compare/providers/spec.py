@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from oprag.compare.providers.endpoints import addresses_of, provider_of
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.spec.validation import PydanticCustomError, StrictModel, Text, model_validator
+from oprag.compare.validation import PydanticCustomError, StrictModel, Text, model_validator
 from oprag.errors import ExperimentError
 
 __all__ = ["ProviderSpec", "with_name"]

@@ -22,7 +22,8 @@ from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.trust import AskTrust, check_trust
-from oprag.compare.spec.validation import (
+from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.validation import (
     BeforeValidator,
     Count,
     Field,
@@ -34,7 +35,6 @@ from oprag.compare.spec.validation import (
     Text,
     check_keys,
 )
-from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
 from oprag.masking import describe

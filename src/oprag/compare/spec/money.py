@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.spec.validation import Amount, Natural, StrictModel
+from oprag.compare.validation import Amount, Natural, StrictModel
 from oprag.methods.model_calls import Usage
 
 __all__ = ["Limits", "Price"]

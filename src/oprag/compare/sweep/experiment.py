@@ -15,7 +15,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
 from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.validation import validated
+from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.masking import describe

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Texts, as_text, json_lines, letter_place, shown, text_place
-from oprag.compare.spec.validation import Name, Text
+from oprag.compare.validation import Name, Text
 
 __all__ = ["read"]
 

@@ -13,7 +13,7 @@ from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import folder_library
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Texts, as_text, csv_records, json_value, shown
-from oprag.compare.spec.validation import Text
+from oprag.compare.validation import Text
 from oprag.masking import listed
 from oprag.options import check_bool
 

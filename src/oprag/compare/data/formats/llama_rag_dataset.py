@@ -14,7 +14,7 @@ from oprag.compare.data.data_set import Evidence, whole_text
 from oprag.compare.data.documents import folder_library
 from oprag.compare.data.files import find_file, stem
 from oprag.compare.data.records import DataRow, Texts, json_records
-from oprag.compare.spec.validation import String, Text
+from oprag.compare.validation import String, Text
 from oprag.errors import InputFileError
 from oprag.options import check_choice
 

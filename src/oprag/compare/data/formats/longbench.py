@@ -9,7 +9,7 @@ from pydantic import Field
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Texts, json_records, letter_place
-from oprag.compare.spec.validation import Name, String, Text
+from oprag.compare.validation import Name, String, Text
 from oprag.options import check_text
 
 __all__ = ["read"]

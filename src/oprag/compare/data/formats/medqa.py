@@ -11,7 +11,7 @@ from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import folder_library
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, json_lines, letter_place, shown, text_place
-from oprag.compare.spec.validation import Text
+from oprag.compare.validation import Text
 from oprag.errors import OptionError
 from oprag.masking import listed
 

@@ -15,7 +15,7 @@ from oprag.compare.data.files import file_inside, find_file, read_bytes
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, csv_records
-from oprag.compare.spec.validation import Text
+from oprag.compare.validation import Text
 from oprag.errors import InputFileError, OptionError
 from oprag.files.reading import file_text
 from oprag.masking import describe

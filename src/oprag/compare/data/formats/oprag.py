@@ -16,7 +16,7 @@ from oprag.compare.data.documents import DocumentLibrary, document_file, folder_
 from oprag.compare.data.files import file_inside, find_file
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Record, Texts, as_text, json_lines, letter_place, shown, text_place
-from oprag.compare.spec.validation import Name, Natural, Text
+from oprag.compare.validation import Name, Natural, Text
 from oprag.errors import InputFileError, OpragWarning
 from oprag.warn import warn
 

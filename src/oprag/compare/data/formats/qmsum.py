@@ -15,7 +15,7 @@ from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.files import files_in, stem
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Record, json_records, shown
-from oprag.compare.spec.validation import String, Text
+from oprag.compare.validation import String, Text
 from oprag.errors import DataError
 from oprag.masking import listed
 from oprag.options import check_choice

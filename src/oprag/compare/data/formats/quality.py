@@ -11,7 +11,7 @@ from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.problems import RecordError
 from oprag.compare.data.records import DataRow, Texts, json_lines, shown
-from oprag.compare.spec.validation import Name, Text
+from oprag.compare.validation import Name, Text
 from oprag.options import check_bool
 
 __all__ = ["read"]
