@@ -18,10 +18,9 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
-from oprag.compare import Results, SettingDifference, SettingSummary
+from oprag.compare import Results, SettingDifference, SettingSummary, write_report
 from oprag.compare.data import read_data
 from oprag.compare.providers.local_model import LOCAL_NAME
-from oprag.compare.report import write_report
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment

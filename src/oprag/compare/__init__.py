@@ -37,6 +37,7 @@ __all__ = [
     "run",
     "run_on_ray",
     "sweep_experiment",
+    "write_report",
 ]
 
 # No module is called as a name here is: importing the module would put it in its place.
@@ -73,6 +74,7 @@ _PLACES = {
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep.experiment",
+    "write_report": "oprag.compare.report.write",
 }
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.ray import run_on_ray
+    from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.plan import Plan, make_plan
     from oprag.compare.running.prompts import prompts_of

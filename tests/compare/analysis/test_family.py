@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare import Results
-from oprag.compare.report import write_report
+from oprag.compare import Results, write_report
 from oprag.compare.running.run import run
 from oprag.compare.stats.permutation import max_t_p_values
 from tests.compare.analysis.matrices import frame, made, results_of

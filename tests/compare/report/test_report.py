@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare import write_report
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.wording import difference_text, named
 from oprag.compare.cores import describe_cores
@@ -23,7 +24,6 @@ from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.report import write_report
 from oprag.compare.results import Results
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.run import run

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag.compare import write_report
 from oprag.compare.data import DataSet, Question
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.report import write_report
 from oprag.compare.running.resolved import ResolvedExperiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import ran
