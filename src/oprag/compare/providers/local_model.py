@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from oprag.compare.cores import usable_cores
 from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
 from oprag.errors import MissingExtraError
 
@@ -88,7 +88,7 @@ def _server(xllamacpp: Any) -> LlamaServer:
     parameters.port = 0
     parameters.verbosity = -1
     # Its threads wait for each other at every layer: with one a core, whatever else runs makes it many times slower.
-    threads = max(1, (os.cpu_count() or 1) - 1)
+    threads = max(1, int(usable_cores()) - 1)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     return start_llama_server(parameters)
 
