@@ -125,13 +125,11 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     cost = results.usual_cost(metric)
     columns = [
         _Column(metric, [_mean(setting, metric) for setting in shown]),
-        _Column("difference", [_difference(pair) for pair in ours], right=False),
+        *([_Column("difference", [_difference(pair) for pair in ours], right=False)] if any(ours) else []),
         _Column("tokens", [amount(setting.cost(cost)) for setting in shown]),
     ]
     if any("money" in setting.per_answer for setting in results.settings):
         columns.append(_Column("money", [money_text(setting.cost("money")) for setting in shown]))
-    if not any(ours):
-        del columns[1]
     names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]
     out = console()
     questions = sum(_most_questions(results.settings, metric).values())

@@ -27,7 +27,7 @@ from oprag.compare.db.records import (
     StoredContext,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
-from oprag.compare.db.spending import spending_of
+from oprag.compare.db.spending import judge_in, spending_of
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
@@ -145,11 +145,9 @@ class ResultsReader:
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
         """The place of the cell, that of the question, the name of a judge and so many characters of its reply."""
-        columns = "substr(calls.step, 8), substr(replies.text, 1, :longest)"
-        rest = (
-            "JOIN calls ON calls.answer = answers.id AND calls.step LIKE 'metric:%' "
-            "JOIN replies ON replies.key = calls.reply"
-        )
+        judged, judge = judge_in("calls.step")
+        columns = f"{judge}, substr(replies.text, 1, :longest)"
+        rest = f"JOIN calls ON calls.answer = answers.id AND {judged} JOIN replies ON replies.key = calls.reply"
         rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
         return rows
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
+    "JUDGED",
     "AnswerRecord",
     "AnswerSummary",
     "AnswerText",
@@ -36,6 +37,9 @@ __all__ = [
     "StoredContext",
     "StoredVector",
 ]
+
+JUDGED = "metric:"
+"""The prefix of the step of a judge's call; the name of the judge follows."""
 
 Status = Literal["answered", "failed"]
 Phase = Literal["indexing", "retrieval", "generation"]

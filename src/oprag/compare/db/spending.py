@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 
-from oprag.compare.db.records import Spent
+from oprag.compare.db.records import JUDGED, Spent
 
-__all__ = ["spending_of"]
+__all__ = ["judge_in", "spending_of"]
 
-_PURPOSE = "CASE WHEN step LIKE 'metric:%' THEN substr(step, 8) ELSE 'answers' END"
+
+def judge_in(step: str) -> tuple[str, str]:
+    """SQL for whether a column of steps is of a judge's call, and for the name of that judge."""
+    return f"{step} LIKE '{JUDGED}%'", f"substr({step}, {len(JUDGED) + 1})"
+
+
+_IS_JUDGED, _JUDGE = judge_in("step")
+_PURPOSE = f"CASE WHEN {_IS_JUDGED} THEN {_JUDGE} ELSE 'answers' END"
 _OF_RUNS = "JOIN runs ON runs.id = run WHERE experiment = :experiment"
 _SPENDING = (
     "SELECT model, purpose, sum(calls), sum(tokens), sum(money) FROM ("

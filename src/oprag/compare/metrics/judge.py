@@ -6,16 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from oprag.compare.db.records import JUDGED
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
 from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.prompts import TextTemplate
 
-__all__ = ["JUDGED", "Judge"]
-
-JUDGED = "metric:"
-"""The prefix of the step of a judge's call; the name of the judge follows."""
+__all__ = ["Judge"]
 
 _PROMPT = """\
 Is the answer to the question right? Any of the gold answers is right.

@@ -13,9 +13,8 @@ import numpy as np
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import MemoryCache, Record, WorkCache
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Reply, Spent
+from oprag.compare.db.records import JUDGED, Reply, Spent
 from oprag.compare.db.text import named_error
-from oprag.compare.metrics.judge import JUDGED
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.model import ModelSpec
