@@ -265,10 +265,11 @@ def test_an_interrupt_ends_the_question(framework: Framework, method: str):
     model = framework.model(error=interrupts, seconds=0.2)
     with pytest.raises(KeyboardInterrupt):
         framework.over(model, method, 20, max_concurrency=3).answer(QUESTION)
+    # An interrupt waits for nobody: what two other threads have taken up by now is asked, and no call after that.
     begun = len(model.calls)
     time.sleep(0.2)
-    assert len(model.calls) == begun < 20
-    assert model.running == 0
+    asyncio.run(until(lambda: model.running == 0))
+    assert len(model.calls) <= min(begun + 2, 19)
 
 
 @each_framework
