@@ -110,9 +110,11 @@ def test_a_store_in_pinecone_waits_for_what_is_put_in_and_is_emptied(monkeypatch
     with serve_pinecone() as stub:
         stub.late = 2
         store = open_store(
-            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY), "pinecone", "words"
+            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY),
+            "pinecone",
+            [f"chunk {row}" for row in range(30)],
+            vectors,
         )
-        store.add([f"chunk {row}" for row in range(30)], vectors)
         assert sum(request.path == "/describe_index_stats" for request in stub.requests) == 3
         for row in range(3):
             assert store.search(vectors[row], 5)[0][0] == row

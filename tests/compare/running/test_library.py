@@ -41,7 +41,7 @@ def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
 class Store:
     """Finds the nearest by sorting all."""
 
-    def add(self, texts, vectors):
+    def __init__(self, vectors):
         self.vectors = vectors
 
     def search(self, vector, k):
@@ -52,8 +52,8 @@ class Store:
         self.vectors = None
 
 
-def open_store(name):
-    return Store()
+def open_store(name, texts, vectors):
+    return Store(vectors)
 
 
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])

@@ -23,10 +23,7 @@ def vectors_of(chunks: int = CHUNKS, seed: int = 1) -> Any:
 
 
 def texts_of(chunks: int = CHUNKS) -> list[str]:
-    """Texts, two of them equal though their vectors are not."""
-    texts = [f"chunk {row} of {chunks}" for row in range(chunks)]
-    texts[7] = texts[9] = "twice"
-    return texts
+    return [f"chunk {row} of {chunks}" for row in range(chunks)]
 
 
 def cosines(vectors: Any, question: Any) -> Any:
@@ -114,6 +111,14 @@ closed: list[str] = []
 def cleaned(embeddings: Any) -> Iterator[VectorStore]:
     yield InMemoryVectorStore(embeddings)
     closed.append("langchain")
+
+
+@contextmanager
+def cleaned_changing(embeddings: Any) -> Iterator[VectorStore]:
+    try:
+        yield Changing(embeddings)
+    finally:
+        closed.append("changing")
 
 
 def simple() -> SimpleVectorStore:

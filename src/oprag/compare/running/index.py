@@ -73,7 +73,7 @@ class Index:
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        open_store: Callable[[str], Store],  # by its name in the experiment; an empty one
+        open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],  # by its name, with chunks in it
         searches: Iterable[Search] = (),  # all that will be made: the exact index is searched once for all depths
         store_identities: Mapping[str, str] | None = None,  # of the stores whose name is not their identity
     ) -> None:
@@ -160,6 +160,8 @@ class Index:
 
     def make_ready(self, search: Search) -> None:
         """Split, embed and index now what the first search would."""
+        if not self.chunks:
+            return
         if search.store != "index":
             self._store(search.store)
         elif search.kind == "bm25":
@@ -249,9 +251,7 @@ class Index:
 
     def _store(self, name: str) -> Store:
         if name not in self._stores:
-            store = self._open_store(name)
-            store.add([chunk.text for chunk in self.chunks], self.vectors)
-            self._stores[name] = store
+            self._stores[name] = self._open_store(name, [chunk.text for chunk in self.chunks], self.vectors)
         return self._stores[name]
 
     @cached_property

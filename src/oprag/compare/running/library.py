@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from oprag.compare.data.data_set import Question, whole_text
@@ -116,7 +115,7 @@ class Library:
             self._resolved.splitting(cell, embedder),
             self._vectors[cell.embedder],
             self._cache,
-            open_store=partial(self._resolved.open_store, embedder=embedder),
+            open_store=self._resolved.open_store,
             searches=self._asked_of(cell, documents)[1],
             store_identities=self._resolved.experiment.store_identities,
         )

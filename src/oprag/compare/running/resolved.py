@@ -7,6 +7,9 @@ from functools import cached_property
 from threading import Event
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
@@ -86,9 +89,9 @@ class ResolvedExperiment:
         """How the documents of a cell become chunks that its embedder reads."""
         return Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity)
 
-    def open_store(self, name: str, embedder: ExperimentEmbedder) -> Store:
-        """An empty store for the vectors of an embedder."""
-        return open_store(self.experiment.stores.get(name, name), name, embedder.name)
+    def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
+        """A store with these chunks."""
+        return open_store(self.experiment.stores.get(name, name), name, texts, vectors)
 
     @property
     def _asked(self) -> list[str]:

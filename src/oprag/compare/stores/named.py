@@ -1,18 +1,20 @@
-"""Stores by name: the exact index, LangChain stores that run on this machine, and the user's own."""
+"""Stores by name: LangChain stores that run on this machine, and the user's own."""
 
 from __future__ import annotations
 
 import inspect
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
-from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oprag.compare.providers.names import is_instance, load_function
-from oprag.compare.stores.store import EmptyStore, ExactStore, Store
+from oprag.compare.stores.store import EmptyStore, Store
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
 
@@ -20,39 +22,39 @@ __all__ = ["STORE_NAMES", "open_store"]
 
 # Chroma's graph is searched wide enough to find the nearest of a book, up to this many of them.
 _CHROMA_GRAPH = {"space": "cosine", "ef_construction": 400, "ef_search": 2_000}
-# LlamaIndex stores that were given as objects: each can be filled once.
-_used: dict[int, ref[Any]] = {}
 
 
-def open_store(given: Any, name: str, embedder_name: str) -> Store:
-    """An empty store that compares by cosine: a named one, the user's own function, or an empty store of LlamaIndex."""
-    if given == "index":
-        return ExactStore()
-    if is_instance(given, "llama_index", "BasePydanticVectorStore"):
-        return _of_llama_index(name, given, ExitStack())
-    if isinstance(given, str):
-        if given in STORE_NAMES:
-            return _of_langchain(name, given, embedder_name)
-        given = load_function(given)
-    if is_instance(given, "langchain_core", "VectorStore"):
+def open_store(given: Any, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
+    """A store that compares by cosine, with these chunks: one by its name, or one that the user's function returns."""
+    if isinstance(given, str) and given in _STORES:
+        return _of_langchain(name, partial(_open_named, given), texts, vectors)
+    function = load_function(given) if isinstance(given, str) else given
+    if not callable(function):
         raise ExperimentError(
-            f"a {type(given).__name__} embeds by itself; give a function of Embeddings that gives an empty one", given
+            f"a store must be a name or a function that returns an empty one, got {describe(function)}", function
         )
-    if not callable(given):
-        raise ExperimentError(f"a store must be a name or a function that gives one, got {describe(given)}", given)
-    if not _takes_embeddings(given):
-        opened = ExitStack()
-        return _of_llama_index(name, _entered(given(), opened), opened)
-    return _of_langchain(name, given, embedder_name)
+    if _takes_embeddings(function):
+        return _of_langchain(name, partial(_open_own, name, function), texts, vectors)
+    opened = ExitStack()
+    store = _entered(function(), opened)
+    if not is_instance(store, "llama_index", "BasePydanticVectorStore"):
+        opened.close()
+        raise ExperimentError(
+            f"{name} takes no Embeddings, so it must return a LlamaIndex vector store; got {describe(store)}", store
+        )
+    from oprag.compare.stores.llama_index_store import LlamaIndexStore
+
+    return LlamaIndexStore(name, EmptyStore(store, opened.close), texts, vectors)
 
 
-def _of_langchain(name: str, given: str | Callable[[Any], Any], embedder: str) -> Store:
+def _of_langchain(
+    name: str, open_empty: Callable[[Any, int], EmptyStore], texts: Sequence[str], vectors: NDArray[np.float32]
+) -> Store:
     try:
         from oprag.compare.stores.langchain_store import LangChainStore
     except ImportError as error:
         raise MissingExtraError(f"The store {name!r}", "langchain") from error
-    open_empty = partial(_open_named, given) if isinstance(given, str) else partial(_open_own, name, given)
-    return LangChainStore(name, open_empty, embedder)
+    return LangChainStore(name, open_empty, texts, vectors)
 
 
 def _open_own(name: str, function: Callable[[Any], Any], embeddings: Any, _dimension: int) -> EmptyStore:
@@ -61,26 +63,8 @@ def _open_own(name: str, function: Callable[[Any], Any], embeddings: Any, _dimen
     store = _entered(function(embeddings), opened)
     if not is_instance(store, "langchain_core", "VectorStore"):
         opened.close()
-        raise ExperimentError(f"{name} must give a LangChain vector store, got {describe(store)}", store)
-    numbered = is_instance(store, "langchain_qdrant", "QdrantVectorStore")
-    return EmptyStore(store, opened.close, key=int if numbered else str, threads=False)
-
-
-def _of_llama_index(name: str, store: Any, opened: ExitStack) -> Store:
-    if not is_instance(store, "llama_index", "BasePydanticVectorStore"):
-        opened.close()
-        raise ExperimentError(
-            f"{name} takes no Embeddings, so it must give a LlamaIndex vector store; got {describe(store)}", store
-        )
-    known = _used.get(id(store))
-    if known is not None and known() is store:
-        raise ExperimentError(
-            f"the store {name!r} is in use already; give a function that gives an empty one each time", store
-        )
-    _used[id(store)] = ref(store)
-    from oprag.compare.stores.llama_index_store import LlamaIndexStore
-
-    return LlamaIndexStore(name, store, opened.close)
+        raise ExperimentError(f"{name} must return a LangChain vector store, got {describe(store)}", store)
+    return EmptyStore(store, opened.close)
 
 
 def _entered(given: Any, opened: ExitStack) -> Any:
@@ -158,8 +142,7 @@ def _qdrant(embeddings: Any, dimension: int) -> EmptyStore:
     name = _new_name()
     client.create_collection(name, vectors_config=VectorParams(size=dimension, distance=Distance.COSINE))
     store = QdrantVectorStore(client, name, embeddings, validate_collection_config=False)
-    # Its ids are whole numbers or UUIDs. The local mode says nothing of threads.
-    return EmptyStore(store, client.close, key=int, threads=False)
+    return EmptyStore(store, client.close)
 
 
 def _lancedb(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
@@ -188,4 +171,4 @@ _STORES: dict[str, tuple[Callable[[Any, int], EmptyStore], str]] = {
 }
 
 STORE_NAMES = ("index", *_STORES)
-"""The stores that need no function to be made."""
+"""The stores that need no function to be made; "index" is a `DocumentIndex`, which searches exactly."""
