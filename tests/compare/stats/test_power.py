@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare.stats.difference import paired_difference
-from oprag.compare.stats.power import detectable_difference, power_text
+from oprag.compare.stats.power import detectable_difference
 
 
 def drawn(generator, documents, of_each, shift=0.0):
@@ -72,14 +72,3 @@ def test_questions_without_a_difference_play_no_part():
 def test_nothing_is_said_where_nothing_is_known(apart, clusters, questions):
     of_each = None if clusters is None else np.array(clusters)
     assert detectable_difference(np.array(apart, dtype=float), of_each, questions=questions) is None
-
-
-def test_the_sentence():
-    assert power_text(0.0683, questions=30, known=120, comparisons=12) == (
-        "with 30 questions, differences of about 0.068 or more can be seen "
-        "(from 120 questions with answers; 80 % power at 95 %, corrected for 12 comparisons)"
-    )
-    assert power_text(1234.5, questions=1, known=1) == (
-        "with 1 question, differences of about 1,200 or more can be seen "
-        "(from 1 question with answers; 80 % power at 95 %)"
-    )

@@ -7,11 +7,12 @@ from statistics import median
 
 import numpy as np
 
+from oprag.chunk import counted
 from oprag.compare.analysis.effects import pool_pairs
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.metrics.registry import more_is_better
-from oprag.compare.stats.power import detectable_difference, power_text
+from oprag.compare.stats.power import POWER, detectable_difference
 
 __all__ = ["power_of"]
 
@@ -41,5 +42,9 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
         known = [difference for difference in found if difference is not None]
         if known:
             answered = max(int(np.sum(~np.isnan(one.apart))) for one in pooled)
-            text = power_text(median(known), questions=asked, known=answered, comparisons=len(pooled))
-            yield f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: {text}"
+            corrected = f", corrected for {len(pooled):,} comparisons" if len(pooled) > 1 else ""
+            yield (
+                f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: with {counted(asked, 'question')}, "
+                f"differences of about {float(f'{median(known):.2g}'):,g} or more can be seen (from "
+                f"{counted(answered, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
+            )

@@ -35,13 +35,13 @@ class Difference:
     """
 
     n: int
-    mean: float | None
-    low: float | None
-    high: float | None
-    unpaired: int
-    p_value: float | None
-    units: int
-    differing: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unpaired: int = 0
+    p_value: float | None = None
+    units: int = 0
+    differing: int = 0
     adjusted_p: float | None = None
     comparisons: int = 1
     alpha: float = 0.05
@@ -112,17 +112,7 @@ def paired_difference(
     unpaired = int(np.sum(np.isnan(first) != np.isnan(second)))
     apart = apart[both]
     if not len(apart):
-        return Difference(
-            n=0,
-            mean=None,
-            low=None,
-            high=None,
-            unpaired=unpaired,
-            p_value=None,
-            units=0,
-            differing=0,
-            alpha=alpha,
-        )
+        return Difference(n=0, unpaired=unpaired, alpha=alpha)
     units = units_of(apart, None if clusters is None else clusters[both])
     low, high = bootstrap_interval(units, confidence, resamples) or (None, None)
     return Difference(

@@ -7,10 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from oprag.chunk import counted
 from oprag.compare.stats.resampling import FloatArray, IntArray, units_of
 
-__all__ = ["POWER", "detectable_difference", "power_text"]
+__all__ = ["POWER", "detectable_difference"]
 
 POWER = 0.8
 """The conventional probability that an existing difference is shown."""
@@ -23,12 +22,11 @@ def detectable_difference(
     questions: int,
     comparisons: int = 1,
     confidence: float = 0.95,
-    power: float = POWER,
 ) -> float | None:
     """The smallest mean difference that a comparison of a number of questions is likely to show.
 
     The normal approximation for the mean of paired differences: the standard error times the sum of the quantiles of
-    the two-sided level and of the power. Questions of one cluster count together, as they do where intervals are drawn,
+    the two-sided level and of `POWER`. Questions of one cluster count together, as they do where intervals are drawn,
     so that it is the spread between clusters that decides. More questions are taken to come in clusters like these.
 
     Args:
@@ -37,7 +35,6 @@ def detectable_difference(
         questions: Number of questions that will be compared.
         comparisons: Number of comparisons that share the level (Bonferroni, so rather too large than too small).
         confidence: One minus the level.
-        power: The probability that a difference of this size is shown.
 
     Returns:
         None if so few clusters are known, or will be compared, that no difference could be shown, or if all known
@@ -57,28 +54,5 @@ def detectable_difference(
     error = sqrt(count / (count - 1) * float(np.sum(residuals**2))) / len(apart)
     if not error:
         return None
-    quantiles = NormalDist().inv_cdf(1 - (1 - confidence) / comparisons / 2) + NormalDist().inv_cdf(power)
+    quantiles = NormalDist().inv_cdf(1 - (1 - confidence) / comparisons / 2) + NormalDist().inv_cdf(POWER)
     return quantiles * error * sqrt(len(apart) / questions)
-
-
-def power_text(
-    difference: float,
-    *,
-    questions: int,
-    known: int,
-    comparisons: int = 1,
-) -> str:
-    """A result of `detectable_difference` with the default confidence and power, in a sentence.
-
-    Args:
-        difference: The result.
-        questions: Number of questions that will be compared.
-        known: Number of questions whose difference is known.
-        comparisons: Number of comparisons that share the level.
-    """
-    corrected = f", corrected for {comparisons:,} comparisons" if comparisons > 1 else ""
-    rounded = float(f"{difference:.2g}")
-    return (
-        f"with {counted(questions, 'question')}, differences of about {rounded:,g} or more can be seen "
-        f"(from {counted(known, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
-    )

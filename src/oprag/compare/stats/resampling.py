@@ -33,11 +33,8 @@ _ROUNDING = 1e-12
 """What is nearer to 0 than this share of the largest value is 0, but for the rounding of a sum."""
 _BLOCK = 2**20
 """Maximum number of weights that are made at a time: 8 MB, and as much twice while they are made."""
-_KEPT = 2**22
-"""Maximum number of weights that are kept as they are for the next call: 32 MB."""
-_PACKED = 2**26
-"""Maximum number of weights that are kept with a byte for each: 64 MB. Unpacking takes a twentieth of making them."""
-_LARGEST = 127
+_KEPT = 2**26
+"""Maximum number of weights that are kept for the next call, with a byte for each: 64 MB."""
 _UNPACKED = 2**15
 """Weights that are unpacked at a time: few enough to stay in the cache of a core."""
 
@@ -154,38 +151,18 @@ def _tossed(generator: np.random.Generator, rows: int, units: int) -> FloatArray
 
 
 def _weights(maker: Maker, units: int, resamples: int, seed: int) -> Iterable[FloatArray]:
-    # All cells of a grid are asked the same questions, so the same weights serve them all.
-    if units * resamples <= _KEPT:
-        return (_kept(maker, units, resamples, seed),)
-    if units * resamples <= _PACKED and (packed := _packed(maker, units, resamples, seed)) is not None:
-        return _unpacked(packed)
-    return _blocks(maker, units, resamples, seed)
+    if units * resamples > _KEPT:
+        return _blocks(maker, units, resamples, seed)
+    kept = _kept(maker, units, resamples, seed)
+    step = max(1, _UNPACKED // units)
+    return (kept[start : start + step].astype(np.float64) for start in range(0, resamples, step))
 
 
 @lru_cache(maxsize=3)
-def _kept(maker: Maker, units: int, resamples: int, seed: int) -> FloatArray:
-    weights = np.concatenate(list(_blocks(maker, units, resamples, seed)))
-    weights.flags.writeable = False
-    return weights
-
-
-@lru_cache(maxsize=2)
-def _packed(maker: Maker, units: int, resamples: int, seed: int) -> NDArray[np.int8] | None:
-    """The weights with a byte for each; None where one does not fit, as hardly any unit is drawn that often."""
-    packed = np.empty((resamples, units), dtype=np.int8)
-    start = 0
-    for block in _blocks(maker, units, resamples, seed):
-        if block.max() > _LARGEST:
-            return None
-        packed[start : start + len(block)] = block
-        start += len(block)
-    return packed
-
-
-def _unpacked(packed: NDArray[np.int8]) -> Iterator[FloatArray]:
-    step = max(1, _UNPACKED // packed.shape[1])
-    for start in range(0, len(packed), step):
-        yield packed[start : start + step].astype(np.float64)
+def _kept(maker: Maker, units: int, resamples: int, seed: int) -> NDArray[np.int8]:
+    # All cells of a grid are asked the same questions, so the same weights serve them all, and reading them takes a
+    # twentieth of making them. A byte is enough: hardly any unit is drawn more than ten times.
+    return np.concatenate([block.astype(np.int8) for block in _blocks(maker, units, resamples, seed)])
 
 
 def _blocks(maker: Maker, units: int, resamples: int, seed: int) -> Iterator[FloatArray]:

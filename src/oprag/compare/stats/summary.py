@@ -26,12 +26,12 @@ class Summary:
     """
 
     n: int
-    mean: float | None
-    low: float | None
-    high: float | None
-    median: float | None
-    standard_deviation: float | None
-    units: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    median: float | None = None
+    standard_deviation: float | None = None
+    units: int = 0
 
     def describe(self) -> str:
         """The mean with its interval, to three digits, or what there is of them."""
@@ -65,7 +65,7 @@ def summarise(
     known = ~np.isnan(values)
     values = values[known]
     if not len(values):
-        return Summary(n=0, mean=None, low=None, high=None, median=None, standard_deviation=None, units=0)
+        return Summary(n=0)
     units = units_of(values, None if clusters is None else clusters[known])
     low, high = bootstrap_interval(units, confidence, resamples) or (None, None)
     return Summary(
