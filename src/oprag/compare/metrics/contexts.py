@@ -36,15 +36,14 @@ def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[
         >>> evidence_coverage([("book", 0, 100), ("book", 80, 200)], [("book", 150, 250), ("letter", 0, 100)])
         0.25
     """
-    retrieved, gold = _merged("spans", spans), _merged("evidence", evidence)
-    size = sum(end - start for runs in gold.values() for start, end in runs)
-    if not size:
+    retrieved, gold = _characters("spans", spans), _characters("evidence", evidence)
+    if not gold:
         return None
-    return sum(_common(runs, retrieved.get(document, [])) for document, runs in gold.items()) / size
+    return (retrieved + gold - _characters("spans", [*spans, *evidence])) / gold
 
 
-def _merged(name: str, spans: Iterable[tuple[str, int, int]]) -> dict[str, list[tuple[int, int]]]:
-    """The runs of characters in the spans of each document, in sequence and apart from each other."""
+def _characters(name: str, spans: Iterable[tuple[str, int, int]]) -> int:
+    """The number of characters in the spans, each counted once."""
     of_document: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for span in spans:
         try:
@@ -58,37 +57,21 @@ def _merged(name: str, spans: Iterable[tuple[str, int, int]]) -> dict[str, list[
         if not 0 <= start <= end:
             raise OptionError(f"{name} must have offsets with 0 <= start <= end, got {describe(span)}", span)
         of_document[document].append((start, end))
-    merged: dict[str, list[tuple[int, int]]] = {}
-    for document, pairs in of_document.items():
-        runs = merged[document] = []
+    count = 0
+    for pairs in of_document.values():
+        last = 0
         for start, end in sorted(pairs):
-            if runs and start <= runs[-1][1]:
-                runs[-1] = runs[-1][0], max(runs[-1][1], end)
-            else:
-                runs.append((start, end))
-    return merged
-
-
-def _common(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> int:
-    """How many characters are in runs of both."""
-    common = here = there = 0
-    while here < len(first) and there < len(second):
-        start, end = max(first[here][0], second[there][0]), min(first[here][1], second[there][1])
-        common += max(0, end - start)
-        if first[here][1] <= second[there][1]:
-            here += 1
-        else:
-            there += 1
-    return common
+            count += max(0, end - max(start, last))
+            last = max(last, end)
+    return count
 
 
 def touching(spans: Iterable[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> frozenset[int]:
     """The places, in their sequence, of the spans that have a character of the evidence."""
-    gold = _merged("evidence", evidence)
     return frozenset(
         place
         for place, (document, start, end) in enumerate(spans)
-        if document in gold and _common([(start, end)], gold[document])
+        if any(gold == document and max(start, begin) < min(end, stop) for gold, begin, stop in evidence)
     )
 
 
