@@ -122,18 +122,14 @@ def test_exact_match(prediction, answers, score):
     assert exact_match(prediction, answers) == score
 
 
-def test_the_formula_of_the_paper_in_both_units():
+def test_the_formula_of_the_paper():
     assert paper_token_usage("one two\n three") == 4
-    assert paper_token_usage("abcdef", "characters") == 8
-    assert paper_token_usage("") == paper_token_usage("", unit="characters") == paper_token_usage(" \n") == 0
-    assert paper_token_usage("é\ud800 x", "characters") == pytest.approx(16 / 3)
+    assert paper_token_usage("") == paper_token_usage(" \n") == 0
 
 
 def test_what_has_no_length_is_refused():
     with pytest.raises(OptionError, match="response must be a string, got 12"):
         paper_token_usage(12)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="unit must be one of words, characters, got 'tokens'"):
-        paper_token_usage("text", "tokens")  # type: ignore[arg-type]
 
 
 def test_the_share_of_the_long_context():

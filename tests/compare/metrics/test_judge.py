@@ -194,13 +194,13 @@ def test_questions_without_gold_answers_are_judged_where_the_prompt_needs_none(t
     question = Question(id="one", text="Who?", documents=("text",))
     given = ScoredAnswer(question=question, method="closed_book", text="Nobody {answers}")
     judge = Judge(model="judge", prompt="{question} {answer}")
-    assert not judge.needs_gold
+    assert judge.as_metric("kind", "").applies(given)
     prompt = judge.ask("kind", given)
     assert prompt is not None
     assert prompt.text.startswith("Who? Nobody {answers}\n\nGive your reason in one sentence.")
     assert prompt.text.endswith("one of C, P, I.")
     assert Judge(model="judge", prompt="{context} {answer}").ask("faithful", given) is None
-    assert Judge(model="judge").needs_gold
+    assert not Judge(model="judge").as_metric("correct", "").applies(given)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_wrong_judge_is_refused(judge, words):
         ({"judges": {"correct": {"model": "m"}, "other": {"model": "m"}}}, "'other' is not among the metrics"),
         (
             {"judges": {"token_f1": {"model": "m"}}, "metrics": ["token_f1"]},
-            "call the judge otherwise",
+            "rename the judge",
         ),
         ({"judges": {}}, "there is no metric 'correct'"),
         ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be called 'order'"),

@@ -6,15 +6,14 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence, Sized
-from typing import Any, Literal
+from typing import Any
 
 from oprag.embedding.cosine import cosine
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.options import check_choice, check_count, check_text
+from oprag.options import check_count, check_text
 
 __all__ = [
-    "LengthUnit",
     "answer_cosine",
     "check_answers",
     "check_texts",
@@ -108,34 +107,28 @@ def normalized_words(text: str) -> list[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
-LengthUnit = Literal["words", "characters"]
-
-
-def paper_token_usage(response: str, unit: LengthUnit = "words") -> float:
+def paper_token_usage(response: str) -> float:
     """The tokens of a response by the formula of the paper: T = LR × 4 / 3, LR being the length of the response.
 
     From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), to stand beside its figures. **The paper does not say in what
-    LR is measured.** Words are the default, since 4 tokens for 3 words is the usual rule of thumb for English text; in
-    characters the same formula gives about six times as much, far more than any tokenizer counts. The formula
-    sees neither the prompt nor the calls before the last one: for what was really spent, use the counted tokens.
+    LR is measured.** Here it is in words, since 4 tokens for 3 words is the usual rule of thumb for English text. The
+    formula sees neither the prompt nor the calls before the last one: for what was spent, use the counted tokens.
 
     Args:
         response: The answer of the model.
-        unit: What LR counts: words (split at white space) or characters (code points).
 
     Returns:
         Tokens, from 0; not a whole number in general.
 
     Raises:
-        OptionError: The response is not a string, or the unit is neither of the two.
+        OptionError: The response is not a string.
 
     Example:
         >>> paper_token_usage("Because the bear ate honey.")
         6.666666666666667
     """
     check_text("response", response)
-    check_choice("unit", unit, ("words", "characters"))
-    return (len(response.split()) if unit == "words" else len(response)) * 4 / 3
+    return len(response.split()) * 4 / 3
 
 
 def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None:

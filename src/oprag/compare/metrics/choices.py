@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from oprag.compare.metrics.answers import check_answers
-from oprag.options import check_choice, check_text
+from oprag.options import check_text
 
-__all__ = ["REVISIONS", "Revision", "choice_accuracy"]
+__all__ = ["REVISION", "choice_accuracy"]
 
-Revision = Literal["0ce4c976", "88b3daa6"]
-
-REVISIONS: tuple[Revision, ...] = ("0ce4c976", "88b3daa6")
-"""Commits of the official function: December 2023, and the newest, whose rule is that of March 2024 and the default."""
+REVISION = "88b3daa6"
+"""The commit of the official function, the newest, whose rule is that of March 2024."""
 
 _LETTERS = "ABCD"
 _BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
@@ -22,13 +19,14 @@ _SPACES = re.compile(" {2,}")
 _PHRASES = ("answer is:", "answer:", "answer is", "option is")
 
 
-def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revision = "88b3daa6") -> float:
+def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
     """1 where the prediction names the right option of A to D, else 0.
 
-    The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench):
+    The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
+    at commit 88b3daa6:
 
     1. A prediction that begins with A, B, C or D is judged by that character.
-    2. Else one that equals a label is right; `revision="0ce4c976"` lacks this step.
+    2. Else one that equals a label is right.
     3. Else line breaks and the characters `"'.,?!{}` become spaces, and the first of "answer is:", "answer:",
        "answer is" and "option is" that the text has decides: right where a label follows, one character after it.
     4. Else the first word that is a part of "ABCD" decides.
@@ -37,10 +35,8 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     Its quirks are kept, for scores that can be compared with published ones:
 
     - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never read.
-    - White space around the prediction is stripped first. Under `revision="0ce4c976"` it is not, so that step 1 finds
-      no letter in " Because".
-    - The text of the right option alone is right, unless it begins with another letter of A to D. Under
-      `revision="0ce4c976"` it scores 0, unless a later step finds its letter.
+    - White space around the prediction is stripped first.
+    - The text of the right option alone is right, unless it begins with another letter of A to D.
     - The phrases of step 3 are searched in that sequence, not in that of the text, and with their small letters;
       once one is found, only the words after it count: "the answer is option B" is wrong.
     - The character after the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
@@ -50,20 +46,15 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     - In step 4 "AB", "BC", "CD", "ABC", "BCD" and "ABCD" are such words too, and wrong; so is the article in "A man"
       after another word ("It is A man" is A).
 
-    Where the official function of `0ce4c976` fails, on an empty prediction, the score is 0, as in the later one.
-
     Args:
         prediction: The answer of the model; may be empty.
         labels: What is right: the text and the letter of the right option (`Question.labels`).
-        revision: The commit of the official function, by default the newest. They differ in step 2 and in white space
-            at the start alone.
 
     Returns:
         0 or 1.
 
     Raises:
-        OptionError: The prediction is not a string, the labels are not a sequence of at least one string, or the
-            revision is unknown.
+        OptionError: The prediction is not a string, or the labels are not a sequence of at least one string.
 
     Example:
         >>> choice_accuracy("The correct answer is: B. Mill Lane", ["Mill Lane", "B"])
@@ -71,15 +62,12 @@ def choice_accuracy(prediction: str, labels: Sequence[str], *, revision: Revisio
     """
     check_text("prediction", prediction)
     check_answers("labels", labels)
-    check_choice("revision", revision, REVISIONS)
-    later = revision != "0ce4c976"
-    if later:
-        prediction = prediction.strip()
+    prediction = prediction.strip()
     if not prediction:
         return 0.0
     if prediction[0] in _LETTERS:
         return float(prediction[0] in labels)
-    if later and prediction in labels:
+    if prediction in labels:
         return 1.0
     text = _SPACES.sub(" ", prediction.translate(_BLANKED))
     for phrase in _PHRASES:

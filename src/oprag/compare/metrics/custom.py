@@ -6,16 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from inspect import iscoroutinefunction
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from oprag.compare.db.keys import key_of
-from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import ITS_FUNCTION, METRICS, Metric, ScoredAnswer
 from oprag.compare.providers.names import load_function, qualified_name
-from oprag.compare.spec.axes import axes
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from oprag.masking import describe
-from oprag.options import check_count
+from oprag.options import check_bool, check_choice, check_count
 
-__all__ = ["RESERVED", "as_metric", "check_metric_names", "judge_metric", "metric", "metric_name"]
+__all__ = ["RESERVED", "as_metric", "check_metric_names", "metric", "metric_name"]
 
 _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
@@ -59,10 +56,8 @@ def metric(
         ... def words(answer):
         ...     return len(answer.text.split())
     """
-    if of not in ("answer", "context"):
-        raise OptionError(f"of must be answer or context, got {describe(of)}", of)
-    if not isinstance(more_is_better, bool):
-        raise OptionError(f"more_is_better must be True or False, got {describe(more_is_better)}", more_is_better)
+    check_choice("of", of, ("answer", "context"))
+    check_bool("more_is_better", more_is_better)
     check_count("version", version, optional=False)
 
     def declare(function: Scoring) -> Scoring:
@@ -78,12 +73,13 @@ def metric_name(given: Any) -> str:
     return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
 
 
-def check_metric_names(given: Sequence[Any], judges: Collection[str] = ()) -> None:
+def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
     """Refuse metrics that are unknown, or cannot be told from each other or from other columns; nothing is imported.
 
     Args:
         given: The metrics.
         judges: The names of the judges of the experiment.
+        taken: Further names that no metric may have.
 
     Raises:
         ExperimentError: A name is unknown, is taken, or is that of two metrics; a function is async or has none.
@@ -92,13 +88,15 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = ()) -> No
         if name not in given:
             raise ExperimentError(f"the judge {describe(name)} is not among the metrics; name it there", name)
         if name in METRICS:
-            raise ExperimentError(f"there is a metric {name!r} already; call the judge otherwise", name)
+            raise ExperimentError(f"there is a metric {name!r} already; rename the judge", name)
     names: set[str] = set()
     for one in given:
         name = metric_name(one)
         _check_name(one, name, (*METRICS, *judges))
+        if name in RESERVED or name in taken:
+            raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
         if name in names:
-            raise ExperimentError(f"two metrics are called {name!r}; call one otherwise", name)
+            raise ExperimentError(f"two metrics are called {name!r}; rename one", name)
         names.add(name)
 
 
@@ -109,29 +107,9 @@ def _check_name(given: Any, name: str, known: Collection[str]) -> None:
     if given != name and iscoroutinefunction(given):
         raise ExperimentError(f"a metric must not be async, got {describe(given)}", given)
     if given != name and name in known:
-        raise ExperimentError(f"there is a metric {name!r} already; call yours otherwise", name)
+        raise ExperimentError(f"there is a metric {name!r} already; rename yours", name)
     if not name.isidentifier():
         raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
-    if name in RESERVED or name in axes():
-        raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
-
-
-def judge_metric(name: str, judge: Judge, model: str) -> Metric:
-    """The metric of a judge.
-
-    Args:
-        name: Its name.
-        judge: The judge.
-        model: The identity of its model.
-    """
-    return Metric(
-        name=name,
-        score=lambda _: None,
-        needs="gold answers" if judge.needs_gold else "",
-        has=lambda question: bool(question.answers) or not judge.needs_gold,
-        rule=key_of("judge", model, judge.prompt, judge.grades),
-        judge=judge,
-    )
 
 
 def as_metric(given: Any) -> Metric:

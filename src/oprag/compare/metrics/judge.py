@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
+from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import JUDGED
-from oprag.compare.metrics.registry import ScoredAnswer
+from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
 from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.prompts import TextTemplate
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "JudgeMetric"]
 
 _PROMPT = """\
 Is the answer to the question right? Any of the gold answers is right.
@@ -64,10 +66,22 @@ class Judge(StrictModel):
         if len({name.casefold() for name in self.grades if name.isidentifier()}) != len(self.grades) or not self.grades:
             raise OptionError(f"grades must be single words that differ, got {', '.join(self.grades)}", self.grades)
 
-    @property
-    def needs_gold(self) -> bool:
-        """Whether the gold answers are in the prompt."""
-        return "answers" in TextTemplate(self.prompt).fields
+    def as_metric(self, name: str, model: str) -> JudgeMetric:
+        """The metric with its scores.
+
+        Args:
+            name: Its name.
+            model: The identity of the model.
+        """
+        needs_gold = "answers" in TextTemplate(self.prompt).fields
+        return JudgeMetric(
+            name=name,
+            score=lambda _: None,
+            needs="gold answers" if needs_gold else "",
+            has=lambda question: bool(question.answers) or not needs_gold,
+            rule=key_of("judge", model, self.prompt, self.grades),
+            judge=self,
+        )
 
     def ask(self, name: str, given: ScoredAnswer) -> Prompt | None:
         """The prompt for an answer; None if it has a context, and the answer has none.
@@ -105,3 +119,10 @@ class Judge(StrictModel):
             if found.casefold() in scores:
                 return scores[found.casefold()]
         raise OptionError(f"the reply of the judge has no grade of {', '.join(self.grades)}", reply)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeMetric(Metric):
+    """The metric of a judge: its scores come from calls, which are part of the work on an answer."""
+
+    judge: Judge

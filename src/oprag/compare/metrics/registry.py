@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.answers import (
     answer_cosine,
     exact_match,
@@ -14,16 +14,12 @@ from oprag.compare.metrics.answers import (
     paper_token_usage,
     token_f1,
 )
-from oprag.compare.metrics.choices import REVISIONS, choice_accuracy
+from oprag.compare.metrics.choices import REVISION, choice_accuracy
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
 from oprag.compare.metrics.rouge import rouge_l
 from oprag.compare.spec.controls import kind_of
-from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.errors import OptionError
-
-if TYPE_CHECKING:
-    from oprag.compare.metrics.judge import Judge
 
 __all__ = [
     "COSINE",
@@ -32,11 +28,9 @@ __all__ = [
     "METRICS",
     "NOT_BETTER",
     "Metric",
-    "Scorable",
     "ScoredAnswer",
     "check_better",
     "more_is_better",
-    "scorable",
 ]
 
 COSINE = "answer_cosine"
@@ -82,16 +76,6 @@ class ScoredAnswer:
     context_scores: dict[Hashable, float | bool | None] = field(default_factory=dict, repr=False)
 
 
-Scored = Literal["answer", "context", "likelihood"]
-
-_GIVEN: Mapping[Scored, tuple[str, Callable[[str], bool]]] = {
-    "answer": ("an answer", lambda method: kind_of(method).writes == "answer"),
-    "context": ("a context", lambda method: kind_of(method).reads is not None),
-    "likelihood": ("a likelihood", lambda method: kind_of(method).writes == "likelihood"),
-}
-"""What is scored, in words, and which methods give it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A metric of an experiment.
@@ -99,26 +83,22 @@ class Metric:
     Attributes:
         name: Its name, under which scores are kept.
         score: The score of an answer; None where it has none.
-        of: What is scored; a metric of contexts alone is computed once for all answers from a context.
-        needs: What a question must have, in words; empty where it need not have anything.
+        of: What it scores; a metric of contexts alone is computed once for all answers from a context.
+        needs: What a question must have, in words; empty if nothing.
         has: Whether a question has it.
         not_better: Why more of it is not better; empty where it is.
         rule: The rule by which it scores, where it has had several: scores by different rules are not mixed.
-        requires: The package that it needs, and what the package is for.
         function: MODULE:FUNCTION of one that is not ours.
-        judge: Asks a model for the score, which is part of the work on an answer; `score` has none then.
     """
 
     name: str
     score: Callable[[ScoredAnswer], float | bool | None]
-    of: Scored = "answer"
+    of: Literal["answer", "context", "likelihood"] = "answer"
     needs: str = ""
     has: Callable[[Question], bool] = lambda _: True
     not_better: str = ""
     rule: str = ""
-    requires: tuple[str, str] | None = None
     function: str = ""
-    judge: Judge | None = None
 
     @property
     def identity(self) -> str:
@@ -127,7 +107,8 @@ class Metric:
 
     def scores(self, method: str) -> bool:
         """Whether a method gives what it scores."""
-        return _GIVEN[self.of][1](method)
+        kind = kind_of(method)
+        return kind.reads is not None if self.of == "context" else kind.writes == self.of
 
     def applies(self, given: ScoredAnswer) -> bool:
         """Whether an answer is of such a method, and its question has what is needed."""
@@ -166,12 +147,11 @@ METRICS: dict[str, Metric] = {
             score=lambda given: choice_accuracy(given.text, given.question.labels or ()),
             needs="a right choice",
             has=lambda question: question.labels is not None,
-            rule=REVISIONS[-1],
+            rule=REVISION,
         ),
         Metric(
             name="rouge_l",
             score=lambda given: rouge_l(given.text, given.question.answers),
-            requires=("rouge_score", "ROUGE-L"),
             **_GOLD,
         ),
         Metric(name=COSINE, score=_cosine, **_GOLD),
@@ -231,35 +211,3 @@ def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
     if not more_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
         raise OptionError(f"more {name} is not better: {why}; name a metric of the answers", name)
-
-
-class Scorable(NamedTuple):
-    """What a metric can score.
-
-    Attributes:
-        questions: How many questions.
-        why: Why it is not all of them, in words.
-    """
-
-    questions: int
-    why: str
-
-
-def scorable(metrics: Iterable[Metric], cells: Iterable[Cell], data: Mapping[str, DataSet]) -> dict[str, Scorable]:
-    """How many questions have what each metric needs, in a cell whose method gives what it scores.
-
-    Args:
-        metrics: The metrics.
-        cells: The cells.
-        data: The data sets by their names.
-    """
-    methods: dict[str, set[str]] = {}
-    for cell in cells:
-        methods.setdefault(cell.data, set()).add(cell.method)
-    found: dict[str, Scorable] = {}
-    for metric in metrics:
-        sets = [data[name] for name, there in methods.items() if any(map(metric.scores, there))]
-        count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
-        why = f"the others do not have {metric.needs}" if count else f"no question has {metric.needs}"
-        found[metric.name] = Scorable(count, why if sets else f"no method gives {_GIVEN[metric.of][0]}")
-    return found

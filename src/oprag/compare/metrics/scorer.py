@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 from oprag.compare.db.text import named_error
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.embedding.embedder import Embedder
-from oprag.errors import MissingExtraError, OptionError
+from oprag.errors import OptionError
 from oprag.masking import describe
 
 __all__ = ["Scorer"]
@@ -25,17 +24,11 @@ class Scorer:
     Args:
         metrics: The metrics.
         embedder: Embeds answers and gold answers for their cosine, all as documents; the same one in all cells.
-
-    Raises:
-        MissingExtraError: A metric needs a package that is not installed: better now than after answers were paid for.
     """
 
     def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
-        self._metrics = [metric for metric in metrics if metric.judge is None]
+        self._metrics = list(metrics)
         self._embedder = embedder
-        for metric in self._metrics:
-            if metric.requires is not None and find_spec(metric.requires[0]) is None:
-                raise MissingExtraError(metric.requires[1], "compare")
 
     def scores(self, answers: Sequence[ScoredAnswer]) -> list[tuple[dict[str, float], list[str]]]:
         """The value of each metric that applies to each answer, and notes on why it has none where it should."""

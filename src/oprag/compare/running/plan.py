@@ -14,13 +14,12 @@ from oprag.compare.data.data_set import fields_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, MeasuredSoFar, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.metrics.registry import Scorable
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem, together
 from oprag.compare.running.report import RunState
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
 

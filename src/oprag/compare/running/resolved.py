@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from oprag.compare.data.data_set import Question, fields_text
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.metrics.custom import as_metric, judge_metric, metric_name
-from oprag.compare.metrics.judge import Judge
-from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, Scorable, scorable
+from oprag.compare.metrics.custom import as_metric, metric_name
+from oprag.compare.metrics.judge import Judge, JudgeMetric
+from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, load_function
@@ -30,7 +30,14 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
 
-__all__ = ["ResolvedExperiment"]
+__all__ = ["ResolvedExperiment", "Scorable"]
+
+
+class Scorable(NamedTuple):
+    """How many questions a metric can score, and why not all of them, in words."""
+
+    questions: int
+    why: str
 
 
 class ResolvedExperiment:
@@ -135,18 +142,29 @@ class ResolvedExperiment:
         ]
 
     @cached_property
-    def judges(self) -> list[Metric]:
+    def judges(self) -> list[JudgeMetric]:
         """The metrics that ask a model."""
-        return [one for one in self.metrics if one.judge is not None]
+        return [one for one in self.metrics if isinstance(one, JudgeMetric)]
 
     def _judge(self, name: str, judge: Judge) -> Metric:
         model = self.models[judge.model].identity if name in self._asked_judges else ""
-        return judge_metric(name, judge, model)
+        return judge.as_metric(name, model)
 
     @cached_property
     def scorable(self) -> dict[str, Scorable]:
-        """How many questions each metric can score."""
-        return scorable(self.metrics, self.cells.cells, self.experiment.data)
+        """How many questions have what each metric needs, in a cell whose method gives what it scores."""
+        data = self.experiment.data
+        methods: dict[str, set[str]] = {}
+        for cell in self.cells.cells:
+            methods.setdefault(cell.data, set()).add(cell.method)
+        found: dict[str, Scorable] = {}
+        for metric in self.metrics:
+            sets = [data[name] for name, there in methods.items() if any(map(metric.scores, there))]
+            count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
+            why = f"the others do not have {metric.needs}" if count else f"no question has {metric.needs}"
+            given = {"answer": "an answer"}.get(metric.of, f"a {metric.of}")
+            found[metric.name] = Scorable(count, why if sets else f"no method gives {given}")
+        return found
 
     @property
     def unscored(self) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag.compare.data.data_set import Question
-from oprag.compare.metrics.registry import Metric, ScoredAnswer
+from oprag.compare.metrics.judge import JudgeMetric
+from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.compare.spec.grid import Cell
 from oprag.errors import ModelError, OptionError
@@ -72,7 +73,7 @@ class WorkInProgress:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def begun(cls, item: WorkItem, judges: Sequence[Metric] = ()) -> WorkInProgress:
+    def begun(cls, item: WorkItem, judges: Sequence[JudgeMetric] = ()) -> WorkInProgress:
         """Begin an item."""
         cell, question = item.cell, item.question
         inputs: dict[str, Any] = {}
@@ -85,14 +86,14 @@ class WorkInProgress:
             work.body = work._judge(method, judges)
         return work
 
-    def _judge(self, method: Answering, judges: Sequence[Metric]) -> Generator[Request | AskModel, Any, Answer]:
+    def _judge(self, method: Answering, judges: Sequence[JudgeMetric]) -> Generator[Request | AskModel, Any, Answer]:
         """The method, then the judges of its answer; a failed call of a judge fails the question."""
         answer = yield from method
         cell, question = self.item.cell, self.item.question
         given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
         for metric in judges:
-            prompt = metric.judge.ask(metric.name, given) if metric.judge and metric.applies(given) else None
-            if metric.judge is None or prompt is None:
+            prompt = metric.judge.ask(metric.name, given) if metric.applies(given) else None
+            if prompt is None:
                 continue
             (completion,) = yield AskModel(metric.judge.model, (prompt,))
             if completion.error is not None:

@@ -19,6 +19,7 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_name, counter_of, qualified_name
 from oprag.compare.providers.spec import with_name
+from oprag.compare.spec.axes import axes
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.trust import AskTrust, check_trust
@@ -191,7 +192,7 @@ class Experiment(StrictModel):
             if name in STORE_NAMES:
                 raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
         _ = self.store_identities
-        check_metric_names(self.metrics, self.judges)
+        check_metric_names(self.metrics, self.judges, taken=axes())
         self._check_judges()
 
     @property

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.compare.data.data_set import DataSet, whole_text
-from oprag.compare.metrics.custom import as_metric
-from oprag.compare.metrics.registry import check_better, scorable
+from oprag.compare.metrics.custom import metric_name
+from oprag.compare.metrics.registry import check_better
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.validation import validated
@@ -115,7 +116,7 @@ def sweep_experiment(
         **({"name": "sweep"} | others),
     )
     check_better(metric)
-    (able,) = scorable([as_metric(metric)], experiment.grid_cells.cells, experiment.data).values()
+    able = ResolvedExperiment(experiment).scorable[metric_name(metric)]
     if not able.questions:
         raise OptionError(f"{metric} cannot be computed with method={method}: {able.why}", metric)
     return experiment
