@@ -20,7 +20,7 @@ from oprag.compare.analysis.wording import (
 from oprag.compare.db.records import AnswerText, Piece
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.contexts import CellName, chosen
-from oprag.compare.report.overview import length_chart
+from oprag.compare.report.lengths import length_chart
 from oprag.compare.stats.difference import paired_difference
 from tests.compare.analysis.matrices import made
 from tests.compare.analysis.test_curves import spots
@@ -100,6 +100,6 @@ def test_differences_money_and_lists_are_short():
 
 def test_a_length_that_is_not_known_is_not_drawn():
     (curve,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
-    figure = length_chart([curve], "token_f1")
+    figure = length_chart([curve], "token_f1", "")
     assert figure.x == "k"
     assert re.findall(r"k ([\d,]+)\n", figure.svg) == ["8", "64"]

@@ -1,4 +1,4 @@
-"""Score against cost: over the length of the context, in tokens, money and time, with and without thresholds."""
+"""Score against cost: tokens, money and time, and what thresholds save."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ import numpy as np
 from oprag.compare.analysis.best import pareto_front
 from oprag.compare.analysis.settings import by_data, matches, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import (
     amount,
     change,
-    counted,
     interval,
     money_text,
     name_of,
@@ -26,14 +24,13 @@ from oprag.compare.analysis.wording import (
     value_text,
 )
 from oprag.compare.report.charts.axes import Axis
-from oprag.compare.report.charts.scatter import Dot, dot_legend, scatter_chart
-from oprag.compare.report.overview import curve_groups, curve_name, length_chart
+from oprag.compare.report.charts.series import Point, Series, legend, scatter_chart
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results
 
-__all__ = ["COSTS", "compression", "lengths", "section"]
+__all__ = ["COSTS", "compression", "section"]
 
-_MOST_CHARTS, _MOST_SETS = 12, 6
+_MOST_SETS = 6
 _MOST_ROWS, _MOST_PAIRS = 60, 200
 _THRESHOLDS = ("similarity_threshold", "redundancy_threshold")
 COSTS = {
@@ -43,37 +40,6 @@ COSTS = {
     "seconds": "seconds of an answer, retrieval and generation",
 }
 """What answers cost, in words."""
-
-
-def lengths(results: Results, metric: str | None) -> Section | None:
-    """All curves over the length of the context, with what each shows."""
-    groups = [] if metric is None else curve_groups(length_curves(results.settings, metric, results.family(metric)))
-    if metric is None or not groups:
-        return None
-    differ = varying_axes([group[0] for group in groups])[0]
-    drawn: dict[Any, str] = {}
-    parts: list[Part] = [
-        Text(
-            "Longer contexts contain more of what answers a question, and more of what does not: scores often rise and "
-            "then fall (an inverted U). Whiskers are 95 % intervals of each mean, drawn for up to four lines. A sweet "
-            "spot is named only where every other point of its curve is shown to be worse; else the curve is flat, "
-            "which does not show that its points are equal."
-        )
-    ]
-    for group in groups[:_MOST_CHARTS]:
-        where = named(group[0].values, differ)
-        told = [f"{curve_name(curve, group)}: {curve.describe()}." for curve in group]
-        place = group[0].axis, *[(one.value, one.context_tokens, one.summary.mean) for it in group for one in it.points]
-        if place in drawn:
-            parts.append(Text(f"{where}: the same points as {drawn[place]}."))
-            continue
-        drawn[place] = where
-        parts.append(length_chart(group, metric, f", {where}" if where and len(groups) > 1 else "", told))
-    if len(groups) > _MOST_CHARTS:
-        parts.append(
-            Text(f"{counted(len(groups) - _MOST_CHARTS, 'chart')} more: `oprag compare --csv` has the figures.")
-        )
-    return Section("length", "Score over the length of the context", parts)
 
 
 def section(results: Results, metric: str | None) -> Section | None:
@@ -91,8 +57,8 @@ def section(results: Results, metric: str | None) -> Section | None:
     if not parts:
         return None
     intro = Text(
-        "No setting on the Pareto front is beaten by another that scores at least as high and costs at most as much. "
-        "Means alone decide it: a step of the front may be chance."
+        "The line is the Pareto front: no setting on it is beaten by another that scores at least as high and costs at "
+        "most as much. Means alone decide it: a step of the front may be chance."
     )
     if len(sets) > _MOST_SETS:
         parts.append(Text(f"{len(sets) - _MOST_SETS:,} more data sets: `oprag compare --csv` has them."))
@@ -109,31 +75,28 @@ def _front(
     if len(paid) < 2:
         return []
     group = next((name for name in ("method", "order", *results.axes) if name in results.axes), "method")
-    dots = [
-        Dot(
-            cost,
-            one.scores[metric].mean or 0.0,
-            name_of(one.values, results.axes),
-            group=value_text(one.values[group]) if group in one.values else f"without {group}",
+    groups: dict[str, list[Point]] = {}
+    for one, cost in paid:
+        name = value_text(one.values[group]) if group in one.values else f"without {group}"
+        groups.setdefault(name, []).append(
+            Point(cost, one.scores[metric].mean or 0.0, name_of(one.values, results.axes))
         )
-        for one, cost in paid
-    ]
-    front = pareto_front([dot.y for dot in dots], [dot.x for dot in dots])
-    low, high = min(dot.x for dot in dots), max(dot.x for dot in dots)
+    series = [Series(name, points) for name, points in groups.items()]
+    equal: dict[tuple[float, float], list[SettingSummary]] = {}
+    for number in pareto_front([one.scores[metric].mean or 0.0 for one, _ in paid], [cost for _, cost in paid]):
+        one, cost = paid[number]
+        equal.setdefault((cost, one.scores[metric].mean or 0.0), []).append(one)
+    low, high = min(cost for _, cost in paid), max(cost for _, cost in paid)
     x, y = replace(axis, logarithmic=low > 0 and high >= 8 * low), Axis(metric, unit_of(metric))
     show = money_text if axis.title == COSTS["money"] else amount
-    best = [f"{dots[number].name} ({show(dots[number].x)}, {dots[number].y:.3f})" for number in front[:8]]
-    told = f"{len(dots):,} settings, grouped by {group}. On the Pareto front: {'; '.join(best)}."
-    chart = scatter_chart(dots, title=title, description=told, x=x, y=y, front=front)
-    equal: dict[tuple[float, float], list[SettingSummary]] = {}
-    for number in front:
-        equal.setdefault((dots[number].x, dots[number].y), []).append(paid[number][0])
+    told = f"{len(paid):,} settings, grouped by {group}; the line is the Pareto front."
+    chart = scatter_chart(series, title=title, description=told, x=x, y=y, front=list(equal))
     rows = [
         (_named_together(some, results.axes), show(cost), interval(some[0].scores[metric]))
         for (cost, _), some in list(equal.items())[:_MOST_ROWS]
     ]
     return [
-        Figure(chart, title, x.label, y.label, dot_legend(dots), ["The line is the Pareto front."]),
+        Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ()),
         Table(
             f"The Pareto front of {title}, the cheapest first",
             ("setting", axis.title, metric),

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.effects import OrderEffect, order_effects
 from oprag.compare.analysis.settings import by_data, varying_axes
-from oprag.compare.analysis.verdicts import length_curves
-from oprag.compare.analysis.wording import counted, difference_text, listed, name_of, named, unit_of, value_text
+from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.report.charts.axes import Axis
-from oprag.compare.report.charts.forest import Mark, forest_marks
-from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
-from oprag.compare.report.page import Figure, Forest, ForestRow, Notes, Part, Section, Text, Verdicts
+from oprag.compare.report.charts.forest import forest_marks
+from oprag.compare.report.lengths import curve_groups, length_chart
+from oprag.compare.report.page import Forest, ForestRow, Notes, Part, Section, Text, Verdicts
 from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS, Difference
 
-__all__ = ["curve_groups", "curve_name", "forest_of", "length_chart", "section"]
+__all__ = ["forest_of", "section"]
 
 _MOST_SETS = 4
 _MOST_ROWS = 24
-_MOST_LINES = 12
-_OF_ORDERS = ("order", "source_ranking")
 
 
 def section(results: Results, metric: str | None) -> Section:
@@ -49,7 +44,7 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     sets = by_data([one for one in results.settings if metric in one.scores])
     if len(sets) > _MOST_SETS:
         yield Text(f"{len(sets) - _MOST_SETS:,} more data sets are in the sections below.", quiet=True)
-    groups = curve_groups(length_curves(results.settings, metric, results.family(metric)))
+    groups = curve_groups(results, metric)
     for data in list(sets)[:_MOST_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
         effects = order_effects(
@@ -63,8 +58,8 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
         if any(effect.difference.differing for effect in effects):
             yield _forest(effects, metric, where)
         if there := [some for some in groups if some[0].values["data"] == data]:
-            name = named(there[0][0].values, varying_axes([some[0] for some in there])[0])
-            yield length_chart(there[0], metric, f"{where}{name and f', {name}'}")
+            differ = varying_axes([some[0] for some in there])[0]
+            yield length_chart(there[0], metric, named(there[0][0].values, ["data", *differ] if where else differ))
 
 
 def _about(results: Results, metric: str | None) -> str:
@@ -130,8 +125,7 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
 
 def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:
     """A forest plot of differences from source order: the name of each, and whether it is pooled."""
-    marks = [Mark(one.mean, one.low, one.high, shown=one.shown, pooled=pooled) for _, one, pooled in rows]
-    pictures, axis = forest_marks(marks)
+    pictures, axis = forest_marks([row[1:] for row in rows])
     return Forest(
         caption,
         [
@@ -141,58 +135,3 @@ def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> For
         axis,
         ("other is better", "source is better"),
     )
-
-
-def curve_groups(curves: Sequence[Curve]) -> list[list[Curve]]:
-    """Curves that are alike but for the order, each group for a chart, the one with the most points first."""
-    groups: dict[str, list[Curve]] = {}
-    for curve in curves:
-        alike = {name: str(value) for name, value in curve.values.items() if name not in _OF_ORDERS}
-        groups.setdefault(f"{curve.axis} {sorted(alike.items())}", []).append(curve)
-    return sorted(groups.values(), key=lambda some: -sum(len(curve.points) for curve in some))
-
-
-def curve_name(curve: Curve, curves: Sequence[Curve]) -> str:
-    """The name of a curve within its group: its order, as a rule."""
-    differ = varying_axes(curves)[0]
-    return name_of(curve.values, [*dict.fromkeys(["order", *(name for name in differ if name in _OF_ORDERS)])])
-
-
-def length_chart(curves: Sequence[Curve], metric: str, where: str = "", notes: Sequence[str] = ()) -> Figure:
-    """Score over the length of the context, a line for each order, and sentences on what the lines show."""
-    axis = curves[0].axis
-    in_tokens = all(point.context_tokens is not None for curve in curves for point in curve.points)
-    lines = [
-        Line(
-            curve_name(curve, curves),
-            [
-                LinePoint(
-                    float(place),
-                    point.summary.mean or 0.0,
-                    point.summary.low,
-                    point.summary.high,
-                    mark=point is curve.sweet_spot,
-                )
-                for point in curve.points
-                if (place := point.context_tokens if in_tokens else point.value) is not None
-            ],
-        )
-        for curve in curves[:_MOST_LINES]
-    ]
-    places = [point.x for line in lines for point in line.points]
-    x = Axis(
-        f"tokens of the context, mean, at {axis} {listed([value_text(one) for one in _values(curves)])}"
-        if in_tokens
-        else axis,
-        "",
-        logarithmic=min(places) > 0 and max(places) >= 8 * min(places),
-    )
-    y = Axis(metric, unit_of(metric))
-    title = f"{metric} over the length of the context{where}"
-    told = " ".join(notes) or "The section on the length of the context says what each line shows."
-    chart = line_chart(lines, title=title, description=told, x=x, y=y)
-    return Figure(chart, title, x.label, y.label, line_legend(lines, "sweet spot"), notes)
-
-
-def _values(curves: Sequence[Curve]) -> list[object]:
-    return list(dict.fromkeys(point.value for curve in curves for point in curve.points))

@@ -104,7 +104,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the words that belong to it: labels of its axes, samples of looks with their names, sentences."""
+    """A chart with the words that belong to it: labels of its axes, samples of looks with their names."""
 
     kind: ClassVar[str] = "figure"
     svg: str = field(repr=False)
@@ -112,7 +112,6 @@ class Figure:
     x: str
     y: str
     legend: Sequence[tuple[str, str]] = field(default=(), repr=False)
-    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

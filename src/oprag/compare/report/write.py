@@ -8,7 +8,7 @@ from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
 from oprag.compare.metrics.registry import check_better
-from oprag.compare.report import costs, differences, methods, overview, pivots, questions, run, settings
+from oprag.compare.report import costs, differences, lengths, methods, overview, pivots, questions, run, settings
 from oprag.compare.report.contexts import Texts, texts_of
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
@@ -96,7 +96,7 @@ def _sections(
         settings.section,
         differences.slices,
         differences.section,
-        costs.lengths,
+        lengths.section,
         costs.section,
         pivots.thresholds,
         pivots.section,

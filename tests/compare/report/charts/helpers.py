@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from math import log10
 
 NS = {"svg": "http://www.w3.org/2000/svg"}
-SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 Element = ET.Element
 Axis = list[tuple[float, float]]
@@ -21,8 +20,7 @@ def parsed(svg: str) -> Element:
 
 def number_of(text: str) -> float:
     """The number that a label says."""
-    text = text.replace("−", "-").replace(",", "")
-    return float(text[:-1]) * SUFFIXES[text[-1]] if text[-1] in SUFFIXES else float(text)
+    return float(text.replace(",", ""))
 
 
 def by_class(root: Element, name: str) -> list[Element]:

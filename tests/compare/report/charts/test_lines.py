@@ -3,14 +3,14 @@ import re
 import pytest
 
 from oprag.compare.report.charts.axes import Axis
-from oprag.compare.report.charts.lines import Line, LinePoint, line_chart, line_legend
+from oprag.compare.report.charts.series import Point, Series, legend, line_chart
 from tests.compare.report.charts.helpers import NS, axes, by_class, marked, parsed, points, texts, value_at
 
 TOKENS = Axis("context length", "tokens", logarithmic=True)
 SCORE = Axis("F1")
 BUDGETS = [1000, 2000, 4000, 8000, 16_000, 32_000, 48_000]
-SOURCE = Line("source", [LinePoint(b, 0.2 + n / 50, 0.15, 0.45) for n, b in enumerate(BUDGETS)])
-RANK = Line("rank", [LinePoint(b, 0.3 - n / 50, 0.1 + n / 1000, 0.35) for n, b in enumerate(BUDGETS)])
+SOURCE = Series("source", [Point(b, 0.2 + n / 50, "", 0.15, 0.45) for n, b in enumerate(BUDGETS)])
+RANK = Series("rank", [Point(b, 0.3 - n / 50, "", 0.1 + n / 1000, 0.35) for n, b in enumerate(BUDGETS)])
 
 
 def drawn(*lines, title="Score", description="Two orders.", x=TOKENS, y=SCORE):
@@ -43,8 +43,8 @@ def test_points_of_several_lines_are_beside_each_other():
 
 
 def test_a_line_is_joined_by_x():
-    values = [LinePoint(4, 0.4), LinePoint(1, 0.1), LinePoint(2, 0.2), LinePoint(5, 0.5)]
-    root = parsed(drawn(Line("one", values), x=Axis("k", "chunks")))
+    values = [Point(4, 0.4), Point(1, 0.1), Point(2, 0.2), Point(5, 0.5)]
+    root = parsed(drawn(Series("one", values), x=Axis("k", "chunks")))
     (line,) = by_class(root, "oprag-line")
     across, upwards = axes(root)
     assert [round(value_at(across, x)) for x, _ in points(line)] == [1, 2, 4, 5]
@@ -53,7 +53,7 @@ def test_a_line_is_joined_by_x():
 
 
 def test_lines_differ_in_colour_dash_and_shape_and_only_a_few_have_whiskers():
-    lines = [Line(f"line {n}", [LinePoint(1, n, n - 1, n + 1), LinePoint(2, n, n - 1, n + 1)]) for n in range(5)]
+    lines = [Series(f"line {n}", [Point(1, n, "", n - 1, n + 1), Point(2, n, "", n - 1, n + 1)]) for n in range(5)]
     root = parsed(drawn(*lines))
     shown = by_class(root, "oprag-line")
     assert len({line.get("stroke") for line in shown}) == len({line.get("stroke-dasharray") for line in shown}) == 5
@@ -64,26 +64,26 @@ def test_lines_differ_in_colour_dash_and_shape_and_only_a_few_have_whiskers():
 
 
 def test_marked_points_have_a_ring_and_the_legend_says_what_it_is():
-    line = Line("one", [LinePoint(1000, 0.1), LinePoint(2000, 0.3, mark=True)])
+    line = Series("one", [Point(1000, 0.1), Point(2000, 0.3, mark=True)])
     root = parsed(drawn(line))
     (ring,) = root.findall(".//svg:circle", NS)
     place = next(place for tip, place in marked(root).items() if "2,000 tokens" in tip)
     assert (float(ring.get("cx", 0)), float(ring.get("cy", 0))) == place
-    assert [name for _, name in line_legend([line], "best of all")] == ["one", "best of all"]
-    assert [name for _, name in line_legend([SOURCE], "best of all")] == ["source"]
+    assert [name for _, name in legend([line])] == ["one", "sweet spot"]
+    assert [name for _, name in legend([SOURCE])] == ["source"]
 
 
 def test_two_hundred_lines_keep_sixteen_looks():
-    many = [Line(f"line {n}", [LinePoint(k, n + k) for k in range(20)]) for n in range(200)]
+    many = [Series(f"line {n}", [Point(k, n + k) for k in range(20)]) for n in range(200)]
     root = parsed(drawn(*many, x=Axis("k")))
     looks = {(line.get("stroke"), line.get("stroke-dasharray")) for line in by_class(root, "oprag-line")}
     assert len(looks) == 17
-    assert line_legend(many, "")[-1][1] == "184 more"
+    assert legend(many)[-1][1] == "184 more"
 
 
 def test_the_drawing_has_numbers_alone_and_the_words_are_alternative_text():
     root = parsed(drawn(SOURCE, RANK))
-    assert all(re.fullmatch(r"[\d.,−k]+", text) for text in texts(root))
+    assert all(re.fullmatch(r"[\d.,]+", text) for text in texts(root))
     assert root.findtext("svg:title", "", NS) == "Score"
     assert root.findtext("svg:desc", "", NS) == (
         "Two orders. 2 lines: source; rank. context length (tokens), logarithmic: 1,000 to 48,000. F1: 0.18 to 0.32."
@@ -92,5 +92,5 @@ def test_the_drawing_has_numbers_alone_and_the_words_are_alternative_text():
 
 def test_names_are_escaped():
     text = "</title><script>alert(1)</script>\x00"
-    root = parsed(drawn(Line(text, [LinePoint(1, 2), LinePoint(2, 3)]), title=text, description=text))
+    root = parsed(drawn(Series(text, [Point(1, 2), Point(2, 3)]), title=text, description=text))
     assert {element.tag.rpartition("}")[2] for element in root.iter()} == {"svg", "title", "desc", "g", "path", "text"}

@@ -72,7 +72,7 @@ def test_colours_are_told_apart_with_any_sight(theme, sight):
         assert apart >= 20, (one, other)
 
 
-def test_no_colour_is_needed_to_tell_two_looks_apart():
+def test_looks_are_told_apart():
     looks = [look(number) for number in range(MOST_NAMED)]
-    assert len({(shown.dash, shown.shape) for shown in looks}) == MOST_NAMED  # lines
-    assert len({(shown.shape, shown.hollow) for shown in looks}) == MOST_NAMED  # dots
+    assert len({(shown.dash, shown.shape) for shown in looks}) == MOST_NAMED  # lines, without any colour
+    assert len({(shown.colour, shown.shape) for shown in looks}) == MOST_NAMED  # dots

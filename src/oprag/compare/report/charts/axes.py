@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, floor, log10
 
-from oprag.compare.report.charts.svg import WIDTH, label, paint, pixels
+from oprag.compare.report.charts.svg import WIDTH, label, paint, picture, pixels
 
 __all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
 _MOST_NUMBERS = 6
 _LETTER = 6.8  # pixels of a digit of 12 pixels
-_LARGEST, _LEAST = 1e300, 1e-290
-"""The difference of two larger values may be infinite, and a step between smaller ones 0."""
 _ALIKE = 1e-9
-"""Values that differ by less of their size are alike: the difference may be one of rounding."""
-_SLACK = 1e-9
-_SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_HUGE, _TINY = 1e12, 1e-4
+"""Values that differ by less, absolutely or of their size, are alike: the difference may be one of rounding."""
 
 
 @dataclass(frozen=True)
@@ -51,105 +45,66 @@ class Axis:
 class Scale:
     """Where values are on a drawing: `low` at `start`, `high` at `end`, in pixels."""
 
-    axis: Axis
     low: float
     high: float
     start: float
     end: float
-    numbers: Sequence[tuple[float, str]] = ()
+    numbers: Sequence[tuple[float, str]]
+    logarithmic: bool
 
     def place(self, value: float) -> float:
-        """Where a value is; what is outside is at the border."""
+        """Where a value is."""
         low, high = self.low, self.high
-        value = min(max(value, low), high)
-        if self.axis.logarithmic:
+        if self.logarithmic:
             low, high, value = log10(low), log10(high), log10(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
 
-def scale_of(axis: Axis, values: Sequence[float], start: float, end: float, *, around: bool = False) -> Scale:
+def scale_of(values: Iterable[float], start: float, end: float, *, logarithmic: bool = False) -> Scale:
     """A scale for values, of which there is at least one, with at most six numbers.
 
-    Args:
-        axis: The axis.
-        values: The values; above 0 on a logarithmic axis.
-        start: Where the lowest is, in pixels.
-        end: Where the highest is.
-        around: Whether the scale goes on to the next number at both ends.
+    A linear scale goes on to the next number at both ends.
     """
-    low, high = (min(max(end, -_LARGEST), _LARGEST) for end in (min(values), max(values)))
-    if high - low <= _ALIKE * max(abs(low), abs(high), _LEAST):
-        wider = abs(low) / 2 if abs(low) > _LEAST else 0.5
-        low, high = (low / 2, high * 2) if axis.logarithmic else (low - wider, high + wider)
-    if axis.logarithmic:
+    ends = [*values]
+    low, high = min(ends), max(ends)
+    if high - low <= _ALIKE * max(1.0, -low, high):
+        wider = abs(low) / 2 if abs(low) > _ALIKE else 0.5
+        low, high = (low / 2, high * 2) if logarithmic else (low - wider, high + wider)
+    if logarithmic:
         numbers = _powers(low, high)
     else:
-        step, exponent = _step(high - low)
-        first, last = (floor, ceil) if around else (ceil, floor)
-        slack = _SLACK if not around else -_SLACK
-        places = range(first(low / step - slack), last(high / step + slack) + 1)
-        texts = _texts([place * step for place in places], exponent)
-        numbers = [(place * step, text) for place, text in zip(places, texts, strict=True)]
-        if around:
-            low, high = numbers[0][0], numbers[-1][0]
-    return Scale(axis=axis, low=low, high=high, start=start, end=end, numbers=numbers)
+        numbers = _steps(low, high)
+        low, high = numbers[0][0], numbers[-1][0]
+    return Scale(low=low, high=high, start=start, end=end, numbers=numbers, logarithmic=logarithmic)
 
 
-def _step(extent: float) -> tuple[float, int]:
-    """The smallest 1, 2 or 5 times a power of ten that needs at most six numbers, and the power."""
-    power = floor(log10(extent)) - 1
-    for exponent, factor in product(range(power, power + 3), (1, 2, 5)):
-        step = factor * 10.0**exponent
-        if extent / step <= _MOST_NUMBERS - 2:
-            return step, exponent
-    raise AssertionError(extent)  # pragma: no cover - a hundredth of the extent is below a sixth of it
+def _steps(low: float, high: float) -> list[tuple[float, str]]:
+    """Numbers from one at or below `low` to one at or above `high`, in steps of 1, 2 or 5 times a power of ten."""
+    power = floor(log10(high - low))
+    step, exponent = next(
+        (step, exponent)
+        for exponent, factor in product(range(power - 1, power + 2), (1, 2, 5))
+        if (high - low) / (step := factor * 10.0**exponent) <= _MOST_NUMBERS - 2
+    )
+    places = range(floor(low / step + _ALIKE), ceil(high / step - _ALIKE) + 1)
+    return [(place * step, f"{place * step:,.{max(0, -exponent)}f}") for place in places]
 
 
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
     """Numbers on a logarithmic scale: 1 2 5 10 20 50 if they are few enough, else powers of ten or some of them."""
-    first, last = floor(log10(low)), ceil(log10(high))
-    for factors, every in (((1, 2, 5), 1), ((1,), 1), ((1,), 1 + (last - first) // _MOST_NUMBERS)):
-        found = [
-            factor * 10.0**exponent
-            for exponent in range(first, last + 1)
-            for factor in factors
-            if exponent % every == 0 and low * (1 - _SLACK) <= factor * 10.0**exponent <= high * (1 + _SLACK)
-        ]
+    found: list[float] = []
+    for factors in ((1, 2, 5), (1,)):
+        powers = product(range(floor(log10(low)), ceil(log10(high)) + 1), factors)
+        found = [value for exponent, factor in powers if low <= (value := factor * 10.0**exponent) <= high]
         if len(found) <= _MOST_NUMBERS:
             break
-    return [(value, _short(value)) for value in (found if len(found) > 1 else (low, high))]
+    found = found[:: ceil(len(found) / _MOST_NUMBERS) or 1]
+    return [(value, figure(value)) for value in (found if len(found) > 1 else (low, high))]
 
 
 def figure(value: float) -> str:
     """A number in a sentence: four digits that count, whole from a thousand on."""
-    size = abs(value)
-    if size >= _HUGE or 0 < size < _TINY or size < 1000:
-        return _signed(f"{value:.4g}")
-    return _signed(f"{value:,.0f}")
-
-
-def _short(value: float) -> str:
-    size = abs(value)
-    if size >= _HUGE or 0 < size < _TINY:
-        return _signed(f"{value:.2g}")
-    unit, suffix = next((pair for pair in _SUFFIXES if size >= pair[0]), (1.0, ""))
-    return _signed(f"{value / unit:.3g}{suffix}")
-
-
-def _texts(values: Sequence[float], exponent: int) -> list[str]:
-    """The numbers of a linear scale, all with the same decimals and the same unit."""
-    largest = max(map(abs, values), default=0.0)
-    if largest >= _HUGE or 0 < largest < _TINY:
-        digits = max(0, floor(log10(largest)) - exponent)
-        return [_signed(f"{value:.{digits}e}") if value else "0" for value in values]
-    unit, suffix = next((pair for pair in _SUFFIXES if largest >= 10_000 and largest >= pair[0]), (1.0, ""))
-    decimals = max(0, round(log10(unit)) - exponent)
-    return [_signed(f"{value / unit:,.{decimals}f}{suffix}") if value else "0" for value in values]
-
-
-def _signed(text: str) -> str:
-    """A number with the sign that is as wide as a digit, and a power of ten without zeros before it."""
-    return re.sub(r"e([+-])0*(?=\d)", lambda match: f"e{'-' if match[1] == '-' else ''}", text).replace("-", "−")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,18 +115,25 @@ class Plot:
     y: Scale
 
     @classmethod
-    def of(cls, axes: tuple[Axis, Axis], across: Sequence[float], upwards: Sequence[float], height: float) -> Plot:
+    def of(cls, x: Axis, across: Iterable[float], upwards: Iterable[float]) -> Plot:
         """The area for values, with room at the left and below for the numbers."""
-        y = scale_of(axes[1], upwards, height, 8, around=True)
-        left = 6 + _LETTER * max(len(text) for _, text in y.numbers)
-        return cls(x=scale_of(axes[0], across, left + 10, WIDTH - 12), y=y)
+        y = scale_of(upwards, 210, 8)
+        left = 16 + _LETTER * max(len(text) for _, text in y.numbers)
+        return cls(x=scale_of(across, left, WIDTH - 12, logarithmic=x.logarithmic), y=y)
 
-    @property
-    def height(self) -> float:
-        """The height of a drawing of it."""
-        return self.y.start + 20
+    def picture(self, body: Iterable[str], *, title: str, description: str) -> str:
+        """The chart: what is drawn in the area, as wide as a phone, with text as large as people can read there."""
+        return picture(
+            [*self._axes(), *body],
+            title=title,
+            description=description,
+            width=WIDTH,
+            height=self.y.start + 20,
+            kind="oprag-chart",
+            attributes='font-family="system-ui,sans-serif" font-size="12"',
+        )
 
-    def drawn(self) -> Iterator[str]:
+    def _axes(self) -> Iterator[str]:
         """The lines and numbers of both axes, stronger at 0."""
         left, right, bottom = self.x.start - 10, WIDTH - 2, self.y.start
         upright = "".join(f"M{pixels(self.x.place(value))} 8V{pixels(bottom)}" for value, _ in self.x.numbers)

@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from oprag.compare.report.charts.axes import Axis, scale_of
-from oprag.compare.report.charts.svg import label, marker, paint, pixels
+from oprag.compare.report.charts.axes import scale_of
+from oprag.compare.report.charts.svg import CIRCLE, DIAMOND, label, paint, pixels
+from oprag.compare.stats.difference import Difference
 
-__all__ = ["Mark", "forest_marks"]
+__all__ = ["forest_marks"]
 
 _WIDTH, _HEIGHT, _INSET = 240, 24, 16
-_CIRCLE, _DIAMOND = 0, 3
 
 
-class Mark(NamedTuple):
-    """A mean and the ends of its interval, if there are any: filled where it is shown, a diamond where it is pooled."""
+def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], str]:
+    """A picture of each difference and its interval, and one of the axis below them, which contains 0.
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    shown: bool = False
-    pooled: bool = False
-
-
-def forest_marks(marks: Sequence[Mark]) -> tuple[list[str], str]:
-    """A picture of each mark, and one of the axis below them, which contains 0."""
-    values = [end for mark in marks for end in (mark.mean, mark.low, mark.high) if end is not None]
-    scale = scale_of(Axis("difference"), [0.0, *values], _INSET, _WIDTH - _INSET, around=True)
-    zero = f'<path d="M{pixels(scale.place(0))} 0V{_HEIGHT}" stroke="{paint("quiet")}"/>'
+    A mark is filled where the difference is shown, and a diamond where it is pooled.
+    """
+    values = [end for one, _ in rows for end in (one.mean, one.low, one.high) if end is not None]
+    scale = scale_of([0.0, *values], _INSET, _WIDTH - _INSET)
     grid = "".join(f"M{pixels(scale.place(value))} 0V{_HEIGHT}" for value, _ in scale.numbers)
-    behind = f'<path d="{grid}" stroke="{paint("grid")}"/>{zero}'
+    behind = f'<path d="{grid}" stroke="{paint("grid")}"/>'
+    behind += f'<path d="M{pixels(scale.place(0))} 0V{_HEIGHT}" stroke="{paint("quiet")}"/>'
     found: list[str] = []
-    for mark in marks:
-        colour = paint("1" if mark.shown else "quiet")
+    for one, pooled in rows:
+        colour = paint("1" if one.shown else "quiet")
         line = ""
-        if mark.low is not None and mark.high is not None:
-            ends = f"M{pixels(scale.place(mark.low))} 12H{pixels(scale.place(mark.high))}"
-            line = f'<path d="{ends}" stroke="{colour}" stroke-width="{3 if mark.pooled else 1.6}"/>'
-        if mark.mean is not None:
-            fill = colour if mark.shown else paint("page")
-            shape = marker(_DIAMOND if mark.pooled else _CIRCLE, scale.place(mark.mean), 12)
+        if one.low is not None and one.high is not None:
+            ends = f"M{pixels(scale.place(one.low))} 12H{pixels(scale.place(one.high))}"
+            line = f'<path d="{ends}" stroke="{colour}" stroke-width="{3 if pooled else 1.6}"/>'
+        if one.mean is not None:
+            fill = colour if one.shown else paint("page")
+            shape = f"M{pixels(scale.place(one.mean))} 12{DIAMOND if pooled else CIRCLE}"
             line += f'<path d="{shape}" fill="{fill}" stroke="{colour}" stroke-width="1.6"/>'
-        found.append(_drawn([behind, line]))
-    numbers = [label(scale.place(value), 15, text, anchor="middle") for value, text in scale.numbers]
-    return found, _drawn(numbers)
+        found.append(_drawn(behind + line))
+    numbers = (label(scale.place(value), 15, text, anchor="middle") for value, text in scale.numbers)
+    return found, _drawn("".join(numbers))
 
 
-def _drawn(body: Iterable[str]) -> str:
+def _drawn(body: str) -> str:
     # The figures are in the row: there is nothing else to tell.
     return (
         f'<svg class="oprag-row" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" font-size="12"'
-        f' aria-hidden="true">{"".join(body)}</svg>'
+        f' aria-hidden="true">{body}</svg>'
     )

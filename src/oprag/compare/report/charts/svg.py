@@ -14,15 +14,15 @@ from oprag.text_table import escaped
 
 __all__ = [
     "CHART_STYLE",
+    "CIRCLE",
     "COLOURS",
+    "DIAMOND",
     "MOST_NAMED",
     "OTHERS",
     "WIDTH",
     "Look",
-    "chart",
     "label",
     "look",
-    "marker",
     "paint",
     "picture",
     "pixels",
@@ -67,30 +67,27 @@ MOST_NAMED = 16
 
 
 class Look(NamedTuple):
-    """How a line or a group of dots looks.
+    """How the points and the line of a series look.
 
     Attributes:
         colour: For `fill` and `stroke`.
         dash: For `stroke-dasharray`; "" for a solid line.
-        shape: The number of the shape of its points.
-        hollow: Whether its points have a border alone.
+        shape: The path of a point, from its place on.
     """
 
     colour: str
     dash: str
-    shape: int
-    hollow: bool = False
+    shape: str
 
-    def point(self, border: str = "") -> str:
-        """The attributes of its points as XML, with those of the border of a point that is not hollow."""
-        if self.hollow:
-            return f'fill="{paint("page")}" stroke="{self.colour}" stroke-width="1.8"'
-        return f'fill="{self.colour}"{border and f" {border}"}'
+    def marker(self, x: float, y: float) -> str:
+        """The path of a point, as `d`."""
+        return f"M{pixels(x)} {pixels(y)}{self.shape}"
 
-    def line(self, width: float) -> str:
+    @property
+    def line(self) -> str:
         """The attributes of its line, as XML."""
         dash = f' stroke-dasharray="{self.dash}"' if self.dash else ""
-        return f'fill="none" stroke="{self.colour}" stroke-width="{pixels(width)}"{dash}'
+        return f'fill="none" stroke="{self.colour}" stroke-width="2"{dash}'
 
 
 def paint(name: str) -> str:
@@ -98,25 +95,18 @@ def paint(name: str) -> str:
     return f"var(--oprag-{name},{COLOURS[name][0]})"
 
 
-OTHERS = Look(paint("quiet"), "", 0)
+CIRCLE, DIAMOND = _SHAPES[0], _SHAPES[3]
+OTHERS = Look(paint("quiet"), "", CIRCLE)
 """The look of all after those that can be told apart."""
 
 
 def look(number: int) -> Look:
-    """The look of a line or group, counted from 0."""
+    """The look of a series, counted from 0."""
     if number >= MOST_NAMED:
         return OTHERS
     return Look(
-        colour=paint(str(number % _HUES + 1)),
-        dash=_DASHES[number % len(_DASHES)],
-        shape=number % len(_SHAPES),
-        hollow=number >= len(_SHAPES),
+        paint(str(number % _HUES + 1)), dash=_DASHES[number % len(_DASHES)], shape=_SHAPES[number % len(_SHAPES)]
     )
-
-
-def marker(shape: int, x: float, y: float) -> str:
-    """The path of a point, as `d`."""
-    return f"M{pixels(x)} {pixels(y)}{_SHAPES[shape]}"
 
 
 def ring(x: float, y: float, inside: str = "") -> str:
@@ -128,9 +118,11 @@ def ring(x: float, y: float, inside: str = "") -> str:
 def sample(shown: Look | None, *, line: bool) -> str:
     """A picture of how something looks, for a legend; None for the ring around a point."""
     width = 30 if line else 16
-    drawn = ring(width / 2, 9) if shown is None else f'<path d="{marker(shown.shape, width / 2, 9)}" {shown.point()}/>'
-    if line and shown is not None:
-        drawn = f'<path d="M0 9H{width}" {shown.line(2)}/>{drawn}'
+    if shown is None:
+        drawn = ring(width / 2, 9)
+    else:
+        drawn = f'<path d="M0 9H{width}" {shown.line}/>' if line else ""
+        drawn += f'<path d="{shown.marker(width / 2, 9)}" fill="{shown.colour}"/>'
     return (
         f'<svg class="oprag-key" viewBox="0 0 {width} 18" width="{width}" height="18" aria-hidden="true">{drawn}</svg>'
     )
@@ -142,10 +134,9 @@ def pixels(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def label(x: float, y: float, text: str, *, anchor: str = "start") -> str:
+def label(x: float, y: float, text: str, *, anchor: str) -> str:
     """A number at an axis."""
-    at = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text x="{pixels(x)}" y="{pixels(y)}"{at} fill="{paint("quiet")}">{escaped(text)}</text>'
+    return f'<text x="{pixels(x)}" y="{pixels(y)}" text-anchor="{anchor}" fill="{paint("quiet")}">{text}</text>'
 
 
 def tooltip(*lines: str) -> str:
@@ -170,20 +161,6 @@ def picture(
         f'<title id="{kind}-{mark}-t">{escaped(title)}</title>\n'
         f'<desc id="{kind}-{mark}-d">{escaped(description)}</desc>\n'
         f"{body}\n</svg>\n"
-    )
-
-
-def chart(body: Iterable[str], *, title: str, description: str, height: float) -> str:
-    """A picture as wide as a phone, with text as large as people can read there."""
-    attributes = 'font-family="system-ui,sans-serif" font-size="12"'
-    return picture(
-        body,
-        title=title,
-        description=description,
-        width=WIDTH,
-        height=height,
-        kind="oprag-chart",
-        attributes=attributes,
     )
 
 
