@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from oprag.cli.console import tell
-from oprag.cli.progress import LateProgress
 from oprag.cli.run import Trust, metric_names, trust_or_ask
 from oprag.files.writing import check_target
 
@@ -48,6 +47,5 @@ def report(
 
         given = Experiment.from_file(experiment, trust=trust_or_ask(trust))
         name = name or given.name
-    with LateProgress("writing the report", "steps") as progress:
-        write_report(path, target, experiment=name, metric=metric, documents=given, watch=progress.update)
+    write_report(path, target, experiment=name, metric=metric, documents=given)
     tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -6,7 +6,6 @@ from oprag.compare.analysis.settings import (
     Setting,
     grid_values,
     group_cells,
-    matches,
     nearest,
     place_in_grid,
     varying_axes,
@@ -99,18 +98,6 @@ def test_an_axis_differs_where_those_that_have_it_have_several_values():
 def test_one_is_not_true():
     differ, _ = varying_axes(group_cells([cell(stitch=True), cell(stitch=1)]))
     assert differ == ["stitch"]
-
-
-def test_matches_are_alike_but_for_what_may_differ():
-    def setting(**values):
-        return Setting(values, ())
-
-    base = [setting(k=1, method="a", t=None), setting(k=2, method="a", t=None)]
-    some = [setting(k=2, method="a", t=0.5), setting(k=1, method="a", t=0.7), setting(k=3, method="a", t=0.5)]
-    assert [(one.values["t"], other.values["k"]) for one, other in matches(some, base, ("t",))] == [(0.5, 2), (0.7, 1)]
-    # What has no effect in one of them cannot differ.
-    assert len(list(matches(some, [setting(method="a")], ("t",)))) == 3
-    assert list(matches([setting(k=True)], [setting(k=1)], ())) == []
 
 
 def test_the_nearest_shares_the_most_values_but_for_those_that_must_be_the_same():

@@ -9,7 +9,6 @@ pytest.importorskip("jinja2")
 
 from oprag.compare.analysis.wording import (
     amount,
-    change,
     difference_text,
     listed,
     money_text,
@@ -83,7 +82,6 @@ def test_values_and_numbers_are_short():
     ]
     assert named({"k": 4, "order": "rank", "method": "stuff"}, ["order", "k", "method", "seed"]) == "stuff, rank, k=4"
     assert [amount(value) for value in (None, 0, 0.1234, 12.34, 1234.5)] == ["–", "0", "0.123", "12.3", "1,234"]
-    assert [change(*pair) for pair in ((100, 90), (0, 1), (None, 1), (-1, -2))] == ["-10.0 %", "–", "–", "-100.0 %"]
 
 
 def test_differences_money_and_lists_are_short():

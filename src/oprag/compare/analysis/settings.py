@@ -22,7 +22,6 @@ __all__ = [
     "grid_values",
     "group_cells",
     "hashable",
-    "matches",
     "nearest",
     "place_in_grid",
     "place_on",
@@ -201,31 +200,6 @@ def _is_part(values: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _content(values: Mapping[str, Any]) -> Hashable:
     return frozenset((name, type(value), value) for name, value in values.items())
-
-
-def matches(
-    settings: Sequence[Described], others: Sequence[Described], but_for: Collection[str]
-) -> Iterator[tuple[Described, Described]]:
-    """Each setting with the first of the others that has the same values, where both have one.
-
-    Args:
-        settings: The settings.
-        others: What they are compared with.
-        but_for: The axes in which they may differ.
-    """
-    known: dict[frozenset[str], dict[Hashable, Described]] = {}
-    for setting in settings:
-        for other in others:
-            shared = frozenset(setting.values).intersection(other.values).difference(but_for)
-            if shared not in known:
-                by_values = known[shared] = {}
-                for one in others:
-                    if shared <= one.values.keys():
-                        by_values.setdefault(place_on(one, shared), one)
-            found = known[shared].get(place_on(setting, shared))
-            if found is not None:
-                yield setting, found
-                break
 
 
 def nearest(

@@ -14,7 +14,6 @@ __all__ = [
     "aligned",
     "amount",
     "assignments",
-    "change",
     "counted",
     "difference_text",
     "interval",
@@ -118,11 +117,6 @@ def amount(value: float | None) -> str:
 def share(value: float | None) -> str:
     """A share, in percent."""
     return "–" if value is None else f"{100 * value:z.1f} %"
-
-
-def change(old: float | None, new: float | None) -> str:
-    """By how much something has become more or less, in percent of what it was."""
-    return "–" if not old or new is None else f"{100 * (new - old) / abs(old):+z.1f} %"
 
 
 def printable(value: Any) -> str:

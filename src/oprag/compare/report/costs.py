@@ -1,25 +1,19 @@
-"""Score against cost: tokens, money and time, and what thresholds save."""
+"""Score against cost: tokens, money and time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
-from typing import Any
-
-import numpy as np
 
 from oprag.compare.analysis.best import pareto_front
-from oprag.compare.analysis.settings import by_data, matches, varying_axes
+from oprag.compare.analysis.settings import by_data, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import (
     amount,
-    change,
     interval,
     money_text,
     name_of,
     named,
-    score,
     unit_of,
     value_text,
 )
@@ -28,11 +22,10 @@ from oprag.compare.report.charts.series import Point, Series, legend, scatter_ch
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results
 
-__all__ = ["COSTS", "compression", "section"]
+__all__ = ["COSTS", "section"]
 
 _MOST_SETS = 6
-_MOST_ROWS, _MOST_PAIRS = 60, 200
-_THRESHOLDS = ("similarity_threshold", "redundancy_threshold")
+_MOST_ROWS = 60
 COSTS = {
     "tokens": "tokens of an answer, in and out",
     "context_tokens": "tokens of the context",
@@ -114,51 +107,3 @@ def _named_together(settings: Sequence[SettingSummary], axes: Sequence[str]) -> 
     shared = named(settings[0].values, [name for name in axes if name not in differ])
     told = f"any {', '.join(differ)}" if differ else ""
     return f"{', '.join(part for part in (shared, told) if part)} ({len(settings):,} settings)"
-
-
-def compression(results: Results, metric: str | None) -> Section | None:
-    """Each setting with thresholds beside the same one without, where there are both."""
-    if not any(axis in results.axes for axis in _THRESHOLDS):
-        return None
-    have = [one for one in results.settings if all(axis in one.values for axis in _THRESHOLDS)]
-    without = [one for one in have if all(one.values[axis] is None for axis in _THRESHOLDS)]
-    with_some = [one for one in have if any(one.values[axis] is not None for axis in _THRESHOLDS)]
-    pairs = list(matches(with_some, without, (*_THRESHOLDS, "min_chunks")))
-    if not pairs:
-        return None
-    others = [axis for axis in results.axes if axis not in (*_THRESHOLDS, "min_chunks")]
-    shown: dict[str, Callable[[float | None], str]] = {results.usual_cost(metric): amount}
-    if any(one.cost("seconds") is not None for pair in pairs for one in pair):
-        shown["seconds"] = amount
-    if metric is not None:
-        shown[metric] = score
-    *_, last = shown
-    rows: list[list[str]] = []
-    for setting, base in pairs[:_MOST_PAIRS]:
-        means = {name: _means(base, setting, name) for name in shown}
-        _, _, count = means[last]
-        row = [named(setting.values, others), _threshold(setting.values), f"{count:,}"]
-        for name, (old, new, both) in means.items():
-            of_others = f" (n = {both:,})" if both not in (0, count) else ""
-            row += [shown[name](old), shown[name](new), change(old, new) + of_others]
-        rows.append(row)
-    texts = (text for name in shown for text in (f"{name} without", "with", "change"))
-    head = ["setting", "thresholds", "questions", *texts]
-    table = Table("Means of an answer without and with thresholds", head, rows, names=2, more=len(pairs) - len(rows))
-    note = Text(
-        "Means are over the questions that have a value in both settings; changes are in percent of the figure without "
-        "thresholds. Whether a change of score is shown is among the differences.",
-        quiet=True,
-    )
-    return Section("compression", "With and without thresholds", [table, note])
-
-
-def _means(base: SettingSummary, setting: SettingSummary, name: str) -> tuple[float | None, float | None, int]:
-    """The means of two settings over the questions that have a value in both, and how many these are."""
-    both = np.array([base.by_question(name), setting.by_question(name)])
-    old, new = both[:, ~np.isnan(both).any(axis=0)].tolist()
-    return (fmean(old), fmean(new), len(old)) if old else (None, None, 0)
-
-
-def _threshold(values: Mapping[str, Any]) -> str:
-    return named({axis: values[axis] for axis in _THRESHOLDS if values[axis] is not None}, _THRESHOLDS)

@@ -1,4 +1,4 @@
-"""How it was run: the experiment, when, on what, what it spent, and what is missing."""
+"""How it was run: the experiment, when, on what, what it spent, and what failed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.analysis.summary import faults
 from oprag.compare.analysis.wording import amount, counted, money_text, value_text
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
+from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
 
 __all__ = ["section"]
@@ -40,7 +39,8 @@ def _parts(results: Results, reader: ResultsReader) -> Iterator[Part]:
             [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
             words=(1,),
         )
-    yield from _missing(results, reader)
+    yield from _failures(reader)
+    yield from _notes(results)
     yield from _spending(reader)
     yield from _runs(reader)
 
@@ -85,29 +85,13 @@ def _listed(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]
 
 
-def _missing(results: Results, reader: ResultsReader) -> Iterator[Part]:
-    failed = sum(row.failed for row in results.settings)
-    left = sum(row.left for row in results.settings)
-    if not failed and not left:
-        faulty = faults(results.settings)
-        but = f"; but {faulty}" if faulty else ""
-        yield Text(f"Nothing is missing: every question has an answer in every cell{but}.")
-        yield from _notes(results)
-        return
-    yield Heading("What is missing")
-    told: list[str] = []
-    if failed:
-        told.append(
-            f"{counted(failed, 'answer')} failed. They have no score and no part in any mean: means of settings with "
-            "failures are over other questions than those without. The paired differences are not."
-        )
-    if left:
-        told.append(f"{counted(left, 'answer')} were not tried yet; `oprag compare` goes on with them.")
-    yield Points(told)
-    if failed:
-        rows = [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]
+def _failures(reader: ResultsReader) -> Iterator[Part]:
+    if rows := [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]:
         yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
-    yield from _notes(results)
+        yield Text(
+            "Means of settings with failures are over other questions than those without; paired differences are not.",
+            quiet=True,
+        )
 
 
 def _notes(results: Results) -> Iterator[Part]:

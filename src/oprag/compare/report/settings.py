@@ -16,6 +16,7 @@ from oprag.compare.analysis.wording import (
     listed,
     money_text,
     name_of,
+    share,
     spread,
     value_text,
 )
@@ -107,6 +108,10 @@ def _taken(results: Results) -> Part:
     for name, title in _TAKEN.items():
         if any(one.per_answer.get(name) for one in settings):
             columns[title] = [amount(one.per_answer.get(name)) for one in settings]
+    if any(one.routes for one in settings):
+        columns["answered at the first step"] = [
+            share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None) for one in settings
+        ]
     more = max(0, len(results) - _MOST)
     return Table("What an answer took, in the mean", ("setting", *columns), _rows(results, columns), more=more)
 
@@ -162,7 +167,7 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
         yield Text(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.", quiet=True)
 
 
-def measured(results: Results) -> Section | None:
+def measured(results: Results, _: str | None) -> Section | None:
     """The table of phases, where something was measured."""
     there = [one for one in results.settings if one.phases]
     rows = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
 from oprag.compare.metrics.registry import check_better
-from oprag.compare.report import costs, differences, lengths, methods, overview, pivots, questions, run, settings
+from oprag.compare.report import costs, differences, lengths, long_context, overview, pivots, questions, run, settings
 from oprag.compare.report.contexts import Texts, texts_of
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
@@ -32,7 +32,6 @@ def write_report(
     experiment: str | None = None,
     metric: str | None = None,
     documents: Experiment | Mapping[str, DataSet] | None = None,
-    watch: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
 
@@ -47,7 +46,6 @@ def write_report(
             and more of which is better.
         documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
             without them chunks are shown by their places. With the experiment prompts are shown as well.
-        watch: Called with the number of steps that are done, and that of all steps.
 
     Returns:
         The path of the HTML file.
@@ -65,7 +63,7 @@ def write_report(
     texts = texts_of(documents, [question.key for question in results.matrix.questions])
     check_target(output, *files_of(texts.data), kind=REPORT)
     metric = _metric_of(results, metric)
-    sections = list(_sections(results, metric, texts, watch or (lambda _, __: None)))
+    sections = _sections(results, metric, texts)
     try:
         with replacing(output) as file:
             file.write(page(f"Results of {results.experiment}", sections).encode())
@@ -87,9 +85,7 @@ def _metric_of(results: Results, wanted: str | None) -> str | None:
     return wanted
 
 
-def _sections(
-    results: Results, metric: str | None, texts: Texts, watch: Callable[[int, int], None]
-) -> Iterator[Section]:
+def _sections(results: Results, metric: str | None, texts: Texts) -> list[Section]:
     """The sections, in the sequence of the page; the questions get the room that the others leave."""
     parts = (
         overview.section,
@@ -98,25 +94,12 @@ def _sections(
         differences.section,
         lengths.section,
         costs.section,
-        pivots.thresholds,
         pivots.section,
-        costs.compression,
-        methods.whole_documents,
-        methods.self_route,
+        long_context.section,
+        settings.measured,
     )
-    steps = len(parts) + 1
-    found: list[Section] = []
-    for done, part in enumerate(parts):
-        watch(done, steps)
-        if (made := part(results, metric)) is not None:
-            found.append(made)
-    if (made := settings.measured(results)) is not None:
-        found.append(made)
+    found = [made for part in parts if (made := part(results, metric)) is not None]
     last = run.section(results)
-    watch(len(parts), steps)
     size = len(page("", [*found, last]).encode())
-    yield from found
-    if (made := questions.section(results, metric, texts, max(0, _LARGEST - size))) is not None:
-        yield made
-    yield last
-    watch(steps, steps)
+    asked = questions.section(results, metric, texts, max(0, _LARGEST - size))
+    return [*found, *([] if asked is None else [asked]), last]

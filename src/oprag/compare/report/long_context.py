@@ -1,4 +1,4 @@
-"""Methods that read whole documents: against retrieval, question by question, and Self-Route's two steps."""
+"""Retrieval against whole documents, question by question."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from oprag.compare.analysis.settings import nearest, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import amount, interval, name_of, named, share
+from oprag.compare.analysis.wording import name_of, named
 from oprag.compare.report.page import HEIGHTS, Part, Section, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.stats.resampling import FloatArray
 
-__all__ = ["self_route", "whole_documents"]
+__all__ = ["section"]
 
-_MOST, _MOST_ROUTED = 60, 100
+_MOST = 60
 _NEAREST = (
     " Whole documents were read in several settings; each of retrieval is compared with the one that shares the most "
     "values with it."
@@ -23,7 +23,7 @@ _NEAREST = (
 _BINS = 11  # an odd number, so that one of them is around 0
 
 
-def whole_documents(results: Results, metric: str | None) -> Section | None:
+def section(results: Results, metric: str | None) -> Section | None:
     """The differences between `stuff` and `long_context`, where there are settings of both."""
     retrieval, whole = (
         [one for one in results.settings if one.values["method"] == name] for name in ("stuff", "long_context")
@@ -92,37 +92,3 @@ def _counts(apart: FloatArray) -> tuple[str, str, str, str, str]:
 def _bins(apart: FloatArray, reach: float) -> list[int]:
     places = np.rint((apart / reach + 1) / 2 * (_BINS - 1)).astype(int)
     return np.bincount(places, minlength=_BINS).tolist()  # type: ignore[no-any-return]
-
-
-def self_route(results: Results, metric: str | None) -> Section | None:
-    """How often the first step of `self_route` was enough, and what it read, where there are settings of it."""
-    settings = [one for one in results.settings if one.values["method"] == "self_route"]
-    if not settings:
-        return None
-    intro = Text(
-        "Self-Route (Li et al. 2024, arXiv 2407.16833) answers from the retrieved chunks, or says that they do not "
-        "have the answer; only then it reads the whole documents. The share of long-context tokens is what it "
-        "read in both steps, as a share of what reading the whole documents takes."
-    )
-    rows = [
-        (
-            name,
-            interval(one.scores.get(metric or "")),
-            share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None),
-            f"{sum(one.routes.values()):,}",
-            share(one.scores["long_context_share"].mean if "long_context_share" in one.scores else None),
-            amount(one.cost("tokens")),
-        )
-        for one, name in zip(settings[:_MOST_ROUTED], _names(settings), strict=False)
-    ]
-    head = (
-        "setting",
-        metric or "score",
-        "answered at the first step",
-        "routed answers",
-        "share of long-context tokens",
-        "tokens of an answer",
-    )
-    more = len(settings) - len(rows)
-    table = Table("What Self-Route scored, and what it read", head, rows, more=more)
-    return Section("self-route", "Self-Route", [intro, table])
