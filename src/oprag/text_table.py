@@ -6,19 +6,26 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["escaped", "one_line", "printable", "shortened", "table"]
+__all__ = ["escaped", "html_table", "one_line", "printable", "shortened", "table"]
 
 # What XML cannot contain, and characters that change the direction of the text after them.
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
     """The lines of a table with aligned columns; each row stays on one line."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     ]
+
+
+def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for notebooks."""
+    titles = "".join(f"<th>{escaped(title)}</th>" for title in head)
+    lines = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escaped(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -31,7 +30,7 @@ from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_orde
 from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import SettingSummary, faults
 from oprag.compare.analysis.verdicts import Verdict, verdicts
-from oprag.compare.analysis.wording import aligned, assignments, printable
+from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
@@ -42,6 +41,7 @@ from oprag.errors import OptionError
 from oprag.files.writing import FileKind, check_target
 from oprag.masking import describe
 from oprag.options import check_choice, check_count, check_names
+from oprag.text_table import html_table, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,8 +118,6 @@ class Results(Sequence[Mapping[str, Any]]):
         confidence: Confidence level of the intervals.
         resamples: Number of samples for intervals and p-values.
         run: The report of the run.
-        settings: The summaries of the settings, if they are known.
-        axis_names: Axes that are columns in any case.
 
     Attributes:
         matrix: The scores and costs of each question in each cell.
@@ -138,8 +136,6 @@ class Results(Sequence[Mapping[str, Any]]):
         confidence: float = 0.95,
         resamples: int = RESAMPLES,
         run: RunReport | None = None,
-        settings: Iterable[SettingSummary] | None = None,
-        axis_names: Sequence[str] = (),
     ) -> None:
         _check_resampling(confidence, resamples)
         self.matrix = matrix
@@ -147,8 +143,6 @@ class Results(Sequence[Mapping[str, Any]]):
         self.confidence = confidence
         self.resamples = resamples
         self.run = run
-        self._settings = settings
-        self._axis_names = axis_names
         self._families: dict[str, ComparisonFamily] = {}
 
     @classmethod
@@ -178,15 +172,13 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def settings(self) -> tuple[SettingSummary, ...]:
         """A summary of each setting."""
-        if self._settings is not None:
-            return tuple(self._settings)
         numbers = range(len(self.matrix.settings))
         return tuple(SettingSummary(self.matrix, number, self.confidence, self.resamples) for number in numbers)
 
     @cached_property
     def axis_columns(self) -> tuple[str, ...]:
         """The axes that are columns."""
-        return tuple(dict.fromkeys([*axis_columns(self.settings), *self._axis_names]))
+        return tuple(axis_columns(self.settings))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -308,15 +300,11 @@ class Results(Sequence[Mapping[str, Any]]):
         if questions is not None:
             # The known summaries are over all questions.
             kept = [replace(one, known={}) for one in kept]
-        return Results(
-            matrix,
-            self.path,
-            confidence=self.confidence,
-            resamples=self.resamples,
-            run=self.run,
-            settings=(replace(one, matrix=matrix, number=number) for number, one in enumerate(kept)),
-            axis_names=self.axis_columns,
-        )
+        found = Results(matrix, self.path, confidence=self.confidence, resamples=self.resamples, run=self.run)
+        found.settings = tuple(replace(one, matrix=matrix, number=number) for number, one in enumerate(kept))
+        # What varied before is still told.
+        found.axis_columns = tuple(dict.fromkeys([*found.axis_columns, *self.axis_columns]))
+        return found
 
     def best(self, metric: str | None = None) -> Best:
         """The setting that scores highest, and whether every other one is shown to be worse.
@@ -604,18 +592,10 @@ class Results(Sequence[Mapping[str, Any]]):
         write_parquet(self._target(path, PARQUET), columns, rows, numbers=self._numbers(columns))
 
     def __repr__(self) -> str:
-        head, lines = self._table()
-        return f"{self._caption()}\n{aligned(head, lines)}{self._more()}" if lines else self._caption()
+        return "\n".join([self._caption(), *table(*self._table(), indent="")])
 
     def _repr_html_(self) -> str:
-        head, lines = self._table()
-        titles = "".join(f"<th scope='col'>{escape(title)}</th>" for title in head)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
-        return (
-            f"<table><caption>{escape(self._caption())}</caption>"
-            f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-            + (f"<p>{self._more().strip()}</p>" if self._more() else "")
-        )
+        return html_table(self._caption(), *self._table())
 
     def _caption(self) -> str:
         answered, failed, left = (
@@ -628,10 +608,8 @@ class Results(Sequence[Mapping[str, Any]]):
             parts.append(f"{left:,} not tried")
         if told := faults(self.settings):
             parts.append(told)
-        return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}"
-
-    def _more(self) -> str:
-        return f"\n{len(self) - _MOST_SHOWN:,} more" if len(self) > _MOST_SHOWN else ""
+        more = f"; the first {_MOST_SHOWN}:" if len(self) > _MOST_SHOWN else ""
+        return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}{more}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The axes in which settings differ, means with intervals, and tokens."""

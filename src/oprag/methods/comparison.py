@@ -9,7 +9,7 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.methods.answer import Answer
-from oprag.text_table import escaped, one_line, printable, shortened, table
+from oprag.text_table import html_table, one_line, printable, shortened, table
 
 __all__ = ["Comparison", "check_methods"]
 
@@ -70,10 +70,7 @@ class Comparison(Sequence[Answer]):
         return str(self)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        rows = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>" for cells in self._cells())
-        caption = f"<caption>{escaped(shortened(self.question, _QUESTION_IN_HTML))}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return html_table(shortened(self.question, _QUESTION_IN_HTML), _COLUMNS, self._cells())
 
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():

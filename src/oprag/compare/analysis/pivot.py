@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oprag.compare.analysis.matrix import ANSWERED, NOT_ASKED, ResultMatrix, mean_over
-from oprag.compare.analysis.wording import aligned, printable
+from oprag.compare.analysis.wording import printable
 from oprag.compare.export import data_frame
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.options import check_choice
+from oprag.text_table import html_table, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,23 +90,16 @@ class Pivot:
         )
 
     def __str__(self) -> str:
-        head = [f"{self.rows} \\ {self.columns}", *(printable(value) for value in self.column_values)]
-        lines = [[printable(row), *texts] for row, texts in zip(self.row_values, self.texts(), strict=True)]
-        return f"{self._title()}\n{aligned(head, lines)}"
+        return "\n".join([self._title(), *table(self._head(), self._lines(), indent="")])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{escape(printable(value))}</th>" for value in self.column_values)
-        lines = "".join(
-            f"<tr><th scope='row'>{escape(printable(row))}</th>"
-            + "".join(f"<td>{escape(text)}</td>" for text in texts)
-            + "</tr>"
-            for row, texts in zip(self.row_values, self.texts(), strict=True)
-        )
-        corner = escape(f"{self.rows} \\ {self.columns}")
-        return (
-            f"<table><caption>{escape(self._title())}</caption><thead><tr><th>{corner}</th>{head}</tr></thead>"
-            f"<tbody>{lines}</tbody></table>"
-        )
+        return html_table(self._title(), self._head(), self._lines())
+
+    def _head(self) -> list[str]:
+        return [f"{self.rows} \\ {self.columns}", *(printable(value) for value in self.column_values)]
+
+    def _lines(self) -> list[list[str]]:
+        return [[printable(row), *texts] for row, texts in zip(self.row_values, self.texts(), strict=True)]
 
     def _title(self) -> str:
         several = ""

@@ -11,7 +11,6 @@ from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.summary import Summary
 
 __all__ = [
-    "aligned",
     "amount",
     "assignments",
     "counted",
@@ -128,21 +127,3 @@ def printable(value: Any) -> str:
 def assignments(values: Mapping[str, Any], axes: Collection[str]) -> str:
     """A setting to be copied, such as "order=source, k=8": its values as they are written in a file."""
     return ", ".join(f"{name}={printable(values[name])}" for name in axes if name in values)
-
-
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns with two spaces between them, as wide as their widest cell.
-
-    Args:
-        head: The titles.
-        rows: The cells of each row.
-
-    Example:
-        >>> print(aligned(["k", "score"], [["8", "0.325"], ["128", "0.824"]]))
-        k    score
-        8    0.325
-        128  0.824
-    """
-    lines = [head, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
