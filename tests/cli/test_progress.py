@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 
 import pytest
 from rich.console import Console
@@ -25,7 +26,7 @@ def shown(monkeypatch):
     out = io.StringIO()
 
     def console(*, terminal):
-        made = Console(file=out, force_terminal=terminal, width=80)
+        made = Console(file=out, force_terminal=terminal, width=80, get_time=time.monotonic)
         monkeypatch.setattr(progress_module, "error_console", lambda: made)
         return out
 
@@ -33,26 +34,26 @@ def shown(monkeypatch):
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
-    out = shown(terminal=False)
     clock = [0.0]
     monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
+    out = shown(terminal=False)
     with RunProgress(priced=True) as progress:
         for second in range(31):
             clock[0] = float(second)
             progress.update(now(second, failed=second // 15))
     assert out.getvalue().splitlines() == [
-        "10/100 answers, 1/10 cells, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:30 left",
-        "20/100 answers, 2/10 cells, 1 failed, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:20 left",
-        "30/100 answers, 3/10 cells, 2 failed, 1.50 spent, 12 calls, 123.5K tokens, about 0:01:10 left",
+        "10/100 answers, 1/10 cells, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:30 left",
+        "20/100 answers, 2/10 cells, 1 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:20 left",
+        "30/100 answers, 3/10 cells, 2 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:10 left",
     ]
 
 
 def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, monkeypatch):
-    out = shown(terminal=False)
     clock = [0.0]
     monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
+    out = shown(terminal=False)
     with RunProgress(priced=False) as progress:
-        for second, done in ((0, 80), (20, 85)):
+        for second, done in ((0, 80), (4, 81), (20, 85)):
             clock[0] = float(second)
             progress.update(now(done))
     assert out.getvalue().endswith("about 0:01:00 left\n")
@@ -77,12 +78,14 @@ def test_a_run_that_has_nothing_to_do_shows_nothing(shown):
 
 
 def test_the_progress_bar_waits_a_second(monkeypatch):
-    clock = iter([0.0, 0.5, 1.5, 1.6])
-    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: next(clock))
+    clock = [0.0]
+    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
     with LateProgress("embedding", "chunks") as progress:
         started = []
         monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))
+        clock[0] = 0.5
         progress.update(1, 3)
         assert not started
+        clock[0] = 1.5
         progress.update(2, 3)
         assert started

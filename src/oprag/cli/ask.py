@@ -16,8 +16,8 @@ from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
 from oprag.cli.options import (
     METHOD,
     MODEL,
-    OUTPUT,
     AsJson,
+    Explain,
     Files,
     Indexing,
     ProfilePath,
@@ -84,9 +84,7 @@ def ask(
         typer.Option(help="An answer to choose from; give it once for each of them.", rich_help_panel=METHOD),
     ] = None,
     as_json: AsJson = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print as well how the answer came to be.", rich_help_panel=OUTPUT)
-    ] = False,
+    explain: Explain = False,
 ) -> None:
     """Answer a QUESTION about FILES, from their passages in the order of the document."""
     check_question(question)

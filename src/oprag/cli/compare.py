@@ -14,6 +14,9 @@ from oprag.cli.console import echo_json, tell
 from oprag.cli.options import LIMITS, OUTPUT, AsJson
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import (
+    LimitCalls,
+    LimitTokens,
+    MaxConcurrency,
     RetryFailed,
     Trust,
     Yes,
@@ -64,27 +67,11 @@ def compare(
     trust: Trust = False,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
-    max_concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Maximum number of concurrent calls of models, in place of the file's.", rich_help_panel=LIMITS
-        ),
-    ] = None,
-    limit_calls: Annotated[
-        int | None,
-        typer.Option(min=0, help="Maximum number of calls of models, in place of the file's.", rich_help_panel=LIMITS),
-    ] = None,
-    limit_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Maximum number of tokens that models read and write, in place of the file's.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = None,
+    max_concurrency: MaxConcurrency = None,
+    limit_calls: LimitCalls = None,
+    limit_tokens: LimitTokens = None,
     limit_money: Annotated[
-        float | None,
-        typer.Option(min=0, help="Maximum cost of the models, in place of the file's.", rich_help_panel=LIMITS),
+        float | None, typer.Option(min=0, help="Maximum cost of the models.", rich_help_panel=LIMITS)
     ] = None,
     measure: Annotated[
         bool,
@@ -137,7 +124,8 @@ def compare(
 ) -> None:
     """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
 
-    Ends with 0 when every question in every setting has an answer; else the same command goes on.
+    Ends with 0 when every question in every setting has an answer; else the same command goes on. Limits that are given
+    here replace those of FILE.
     """
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}

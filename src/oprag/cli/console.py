@@ -14,21 +14,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from oprag.errors import (
-    BudgetError,
-    DataError,
-    ExperimentError,
-    InputFileError,
-    MissingExtraError,
-    MissingPositionError,
-    MissingSourceError,
-    OpragError,
-    OpragWarning,
-    OptionError,
-    PromptError,
-    QueryError,
-    SourceTooLongError,
-)
+from oprag import errors
+from oprag.errors import OpragError, OpragWarning
 from oprag.masking import OBEYED, clean
 
 __all__ = [
@@ -46,17 +33,17 @@ UNFINISHED, REFUSED = 1, 2
 INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
 
 _REFUSALS = (
-    BudgetError,
-    DataError,
-    ExperimentError,
-    InputFileError,
-    MissingExtraError,
-    MissingPositionError,
-    MissingSourceError,
-    OptionError,
-    PromptError,
-    QueryError,
-    SourceTooLongError,
+    errors.BudgetError,
+    errors.DataError,
+    errors.ExperimentError,
+    errors.InputFileError,
+    errors.MissingExtraError,
+    errors.MissingPositionError,
+    errors.MissingSourceError,
+    errors.OptionError,
+    errors.PromptError,
+    errors.QueryError,
+    errors.SourceTooLongError,
 )
 
 

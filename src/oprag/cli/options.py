@@ -63,7 +63,11 @@ Question = Annotated[str, typer.Argument(help="The question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.", rich_help_panel=OUTPUT)]
 Explain = Annotated[
     bool,
-    typer.Option("--explain", help="Print as well what was kept, what was dropped and why.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--explain",
+        help="Print as well how it came to be: what was kept, what was dropped and why.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 ProfilePath = Annotated[
     str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")

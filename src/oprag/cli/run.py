@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, tell
+from oprag.cli.options import LIMITS
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
+    "LimitCalls",
+    "LimitTokens",
+    "MaxConcurrency",
     "RetryFailed",
     "Trust",
     "Yes",
@@ -45,6 +49,16 @@ Trust = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+MaxConcurrency = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
+]
+LimitCalls = Annotated[
+    int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
+]
+LimitTokens = Annotated[
+    int | None,
+    typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
+]
 
 
 def metric_names() -> list[str]:

@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import UNFINISHED, echo_json, tell
-from oprag.cli.options import LIMITS, MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
+from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import RetryFailed, Yes, carry_out, chatter_apart, leave, metric_names, tell_what_next
+from oprag.cli.run import (
+    LimitCalls,
+    LimitTokens,
+    MaxConcurrency,
+    RetryFailed,
+    Yes,
+    carry_out,
+    chatter_apart,
+    leave,
+    metric_names,
+    tell_what_next,
+)
 from oprag.errors import ExperimentError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -97,16 +108,9 @@ def sweep(
     ] = FILE_NAME,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
-    max_concurrency: Annotated[
-        int, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
-    ] = 8,
-    limit_calls: Annotated[
-        int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
-    ] = None,
-    limit_tokens: Annotated[
-        int | None,
-        typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
-    ] = None,
+    max_concurrency: MaxConcurrency = 8,
+    limit_calls: LimitCalls = None,
+    limit_tokens: LimitTokens = None,
     everything: Annotated[
         bool,
         typer.Option(
