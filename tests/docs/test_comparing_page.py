@@ -1,7 +1,8 @@
-"""What docs/comparing.md and the example of an experiment show is run as it stands."""
+"""What the pages about comparing show is run as it is: comparing.md, experiment_file.md and results_file.md."""
 
 import json
 import re
+import runpy
 import shutil
 import sqlite3
 import tomllib
@@ -21,11 +22,17 @@ from tests.compare.folders import write_data
 from tests.compare.helpers import RecordingModel, experiment, rows
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
-ORDERS, COVERAGE, ANSWERS, EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
-SCRIPT, METRICS_SCRIPT, RESULTS_SCRIPT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-QUERIES = re.findall(r'"(SELECT .*?)"', PAGE)
+COMPARING, FILE, RESULTS_FILE = (
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    for name in ("comparing", "experiment_file", "results_file")
+)
+SHOWN_FILES = re.findall(r"```toml\n(.*?)```", COMPARING, re.DOTALL)
+EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", FILE, re.DOTALL)
+ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", COMPARING, re.DOTALL)
+(RESULTS_SCRIPT,) = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)
+(METRICS_SCRIPT,) = re.findall(r"```python\n(.*?)```", FILE, re.DOTALL)
+QUERIES = re.findall(r'"(SELECT .*?)"', RESULTS_FILE)
+FIRST = ROOT / "examples" / "compare_reference"
 EXAMPLE = ROOT / "examples" / "compare_orders.toml"
 
 
@@ -45,12 +52,14 @@ class Seeded:
 def folder(tmp_path_factory):
     """Where the first experiments were run, with what they printed."""
     folder = tmp_path_factory.mktemp("first")
+    for path in FIRST.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(ModelSpec, "_loaded_likelihood", lambda _: Seeded())
-        exec(compile(SCRIPT, "comparing.md", "exec"), {})
-        for name, text, options in (("orders", ORDERS, []), ("coverage", COVERAGE, ["--compare-axis", "k"])):
-            Path(f"{name}.toml").write_text(text, encoding="utf-8")
+        runpy.run_path("make_data.py")
+        for name, options in (("orders", []), ("coverage", ["--compare-axis", "k"])):
             result = CliRunner().invoke(app, ["compare", f"{name}.toml", *options])
             assert result.exit_code == 0, result.output
             Path(f"{name}.txt").write_text(result.stdout, encoding="utf-8")
@@ -68,6 +77,11 @@ def test_the_first_tables_are_those_that_are_shown(folder, name, shown):
     assert same((folder / f"{name}.txt").read_text(encoding="utf-8")) == same(shown)
 
 
+def test_the_experiment_files_are_those_that_are_shown():
+    files = [(FIRST / f"{name}.toml").read_text(encoding="utf-8") for name in ("orders", "coverage", "answers")]
+    assert files == SHOWN_FILES
+
+
 def test_the_results_in_python_are_those_that_are_shown(folder, monkeypatch, capsys):
     for module in ("pandas", "pyarrow", "matplotlib"):
         pytest.importorskip(module)
@@ -82,7 +96,7 @@ def test_the_results_in_python_are_those_that_are_shown(folder, monkeypatch, cap
 def test_the_metrics_of_ones_own_score(tmp_path, monkeypatch):
     (tmp_path / "my_metrics.py").write_text(METRICS_SCRIPT, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    names = tomllib.loads(re.findall(r"`(metrics = \[.*my_metrics.*\])`", PAGE)[0])["metrics"]
+    names = tomllib.loads(re.findall(r"`(metrics = \[.*my_metrics.*\])`", FILE)[0])["metrics"]
     question = Question(id="one", text="When?", documents=("text",), answers=("in 1969, on the 20th", "never"))
     data = DataSet(name="moon", documents={"text": "It was on the 20th of July 1969."}, questions=[question])
     model = RecordingModel(lambda text: "It was in 1969.")
@@ -121,14 +135,12 @@ def test_the_file_with_every_key_is_read(tmp_path):
     assert line.partition("besides ")[2].split(", ") == list(STORE_NAMES)
 
 
-def test_the_experiment_with_a_model_is_read(tmp_path):
-    write_data(tmp_path)
-    (tmp_path / "answers.toml").write_text(ANSWERS, encoding="utf-8")
-    assert len(Experiment.from_file(tmp_path / "answers.toml").grid_cells.cells) == 5
+def test_the_experiment_with_a_model_is_read(folder):
+    assert len(Experiment.from_file(folder / "answers.toml").grid_cells.cells) == 5
 
 
 def test_every_table_of_a_results_file_is_named():
-    named = set(re.findall(r"`(\w+)`", PAGE.split("## What is in the results file")[1]))
+    named = set(re.findall(r"`(\w+)`", RESULTS_FILE))
     there = set(re.findall(r"CREATE (?:TABLE|VIEW) (?:IF NOT EXISTS )?(\w+)", RESULTS.schema))
     assert there - {"embedders"} <= named
 

@@ -35,7 +35,16 @@ ELSEWHERE = [
     ROOT / "README.md",
     *(
         DOCS / f"{name}.md"
-        for name in ("comparing", "data_formats", "methods", "profiles", "stores", "sweeping", "thresholds")
+        for name in (
+            "comparing",
+            "data_formats",
+            "experiment_file",
+            "methods",
+            "profiles",
+            "stores",
+            "sweeping",
+            "thresholds",
+        )
     ),
 ]
 """What these show is tested by test_readme, test_formats_page, and the tests that are called as their pages are."""
@@ -141,7 +150,7 @@ def test_every_other_package_is_in_the_reference(page):
     ("path", "link", "on_site"),
     [
         ("docs/methods.md", "swapping.md", "swapping.md"),
-        ("docs/methods.md", "comparing.md#axes", "comparing.md#axes"),
+        ("docs/methods.md", "experiment_file.md#axes", "experiment_file.md#axes"),
         ("docs/api/oprag.md", "../positions.md", "../positions.md"),
         ("docs/swapping.md", "../examples/swap_agent_tool.py", "source/examples/swap_agent_tool.py.md"),
         ("docs/api/oprag.md", "../../examples/swap_agent_tool.py", "../source/examples/swap_agent_tool.py.md"),
