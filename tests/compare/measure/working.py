@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from oprag.compare.measure import process
 from oprag.compare.measure.usage import Usage, measure_usage
 
 MB = 1_000_000
@@ -118,6 +119,7 @@ def crash_after_returning(value: int) -> int:
 
 
 def hang_after_returning(value: int) -> int:
+    process.GRACE = 0.5
     threading.Thread(target=time.sleep, args=(120,)).start()
     return value
 

@@ -14,7 +14,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple, TypeVar
 
 from oprag.errors import MeasuringError
 
@@ -28,43 +29,38 @@ START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from oprag.compare.measure.process import child_main; child_main()"
 )
-SIZE_BYTES = 8
 SHOWN = 4_000  # last bytes of what a process printed
-GRACE = 5.0  # seconds to end after the value has come
+GRACE = 5.0  # seconds to end after the function has returned
 
 
-class _Returned(NamedTuple):
-    """The function returned."""
+class _Reply(NamedTuple):
+    """What the function returned, or what it raised."""
 
-    value: Any
-
-
-class _Raised(NamedTuple):
-    """The function raised; the pickled error is empty where it cannot be pickled."""
-
-    summary: str
-    trace: str
-    error: bytes
+    value: Any = None
+    summary: str = ""  # of the error
+    trace: str = ""
+    error: bytes = b""  # pickled, if it can be
 
 
 def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) -> Value:
     """Call a function in a new Python process, and return what it returns.
 
-    The function, which must be importable, its argument and its value are pickled. Nothing is written to disk, and
-    `__main__` is not run again. The output of the function is not shown; its end is in the message if the process dies.
+    The function, which must be importable, its argument and its value are pickled; `__main__` is not run again. The
+    output of the function is not shown; its end is in the message if the process dies.
 
     The process is killed with its descendants when this call is interrupted (Ctrl-C), and ends when this process does,
     however that ends. Processes that the function left running are killed when its process ends normally.
     """
     name = function.__qualname__
-    process = _FreshProcess()
-    try:
-        reply = process.ask(pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL))
-    finally:
-        process.end()
-    if reply is None:
-        raise MeasuringError(process.obituary(name), name)
-    if isinstance(reply, _Raised):
+    # Files, since a process that the function left running could hold a pipe open.
+    with TemporaryFile() as returned, TemporaryFile() as printed:
+        status = _run_process(pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL), returned, printed)
+        returned.seek(0)
+        try:
+            reply: _Reply = pickle.load(returned)  # noqa: S301 - of our own process
+        except (EOFError, pickle.UnpicklingError):
+            raise MeasuringError(_how_it_died(name, status, printed), name) from None
+    if reply.summary:
         raise MeasuringError(
             f"{name} failed in a process of its own: {reply.summary}\n\n{reply.trace}".rstrip(), name
         ) from _unpickled(reply.error)
@@ -72,64 +68,38 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
     return value
 
 
-class _FreshProcess:
-    """A process that runs one function, and how it ended."""
-
-    def __init__(self) -> None:
-        self._printed = b""
-        self._process = subprocess.Popen(  # noqa: S603 - this very interpreter
-            [sys.executable, "-c", START, json.dumps(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self._reader = threading.Thread(target=self._read_printed, daemon=True)
-        self._reader.start()
-
-    def ask(self, work: bytes) -> _Returned | _Raised | None:
-        """The reply of the process; None if it died before."""
-        orders: Any = self._process.stdin
-        results: Any = self._process.stdout
-        # A process that is dead is noticed below, when nothing can be read.
+def _run_process(work: bytes, returned: IO[bytes], printed: IO[bytes]) -> int:
+    """Run a process to its end, and return its status."""
+    process = subprocess.Popen(  # noqa: S603 - this very interpreter
+        [sys.executable, "-c", START, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=returned, stderr=printed
+    )
+    orders: Any = process.stdin
+    try:
+        # One that is dead already has returned nothing.
         with contextlib.suppress(OSError):
-            orders.write(len(work).to_bytes(SIZE_BYTES, "big") + work)
+            orders.write(work)
             orders.flush()
-        size = results.read(SIZE_BYTES)
-        reply = results.read(int.from_bytes(size, "big"))
-        complete = len(size) == SIZE_BYTES and len(reply) == int.from_bytes(size, "big")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE)
-        return pickle.loads(reply) if complete else None  # noqa: S301 - of our own process
-
-    def end(self) -> None:
-        """Kill it with its descendants if it still runs, and close its pipes."""
-        if self._process.poll() is None:
-            _end_descendants(self._process.pid)
-            self._process.kill()
-        self._process.wait()
-        # A process that it left running may hold the pipe open.
-        self._reader.join(1)
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            _end_descendants(process.pid)
+            process.kill()
+            process.wait()
+        # Not before, since the process ends when this is closed.
         with contextlib.suppress(OSError):
-            self._process.stdin.close()  # type: ignore[union-attr]
-        self._process.stdout.close()  # type: ignore[union-attr]
+            orders.close()
 
-    def obituary(self, name: str) -> str:
-        """How it died, in words."""
-        status = self._process.returncode
-        if status == -getattr(signal, "SIGKILL", 9):
-            how = "was killed (SIGKILL), which is what the system does when memory runs out"
-        elif status < 0:
-            how = f"was killed by signal {-status} ({signal.strsignal(-status)})"
-        else:
-            how = f"ended with status {status} before it returned"
-        printed = self._printed.decode("utf-8", "replace").strip()
-        return f"the process of {name} {how}" + (f"\n\nIt had printed:\n{printed}" if printed else "")
 
-    def _read_printed(self) -> None:
-        pipe: Any = self._process.stderr
-        with pipe:
-            while piece := pipe.read1(SHOWN):
-                self._printed = (self._printed + piece)[-SHOWN:]
+def _how_it_died(name: str, status: int, printed: IO[bytes]) -> str:
+    if status == -getattr(signal, "SIGKILL", 9):
+        how = "was killed (SIGKILL), which is what the system does when memory runs out"
+    elif status < 0:
+        how = f"was killed by signal {-status} ({signal.strsignal(-status)})"
+    else:
+        how = f"ended with status {status} before it returned"
+    printed.seek(max(0, printed.seek(0, os.SEEK_END) - SHOWN))
+    output = printed.read().decode("utf-8", "replace").strip()
+    return f"the process of {name} {how}" + (f"\n\nIt had printed:\n{output}" if output else "")
 
 
 def _unpickled(error: bytes) -> BaseException | None:
@@ -144,32 +114,31 @@ def _unpickled(error: bytes) -> BaseException | None:
 def child_main() -> None:
     """The other side of `in_fresh_process`: run one function, from standard input to standard output.
 
-    A pickle follows its length in bytes, both ways. From here on, what is printed goes to standard error, and standard
-    input is empty.
+    From here on, what is printed goes to standard error, and standard input is empty.
     """
     orders, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    if hasattr(os, "register_at_fork"):
-        # A forked process that holds them open would hide the death of this one.
-        os.register_at_fork(after_in_child=orders.close)
-        os.register_at_fork(after_in_child=results.close)
     # End at once, even within compiled code, and print nothing.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.enable()
     # Registered first, so it runs last.
     atexit.register(_end_descendants)
-    work = orders.read(int.from_bytes(orders.read(SIZE_BYTES), "big"))
-    threading.Thread(target=_end_with_parent, args=(orders.fileno(),), daemon=True).start()
-    reply = pickle.dumps(_run(work), pickle.HIGHEST_PROTOCOL)
+    reply = pickle.dumps(_called(orders), pickle.HIGHEST_PROTOCOL)
     with results:
-        results.write(len(reply).to_bytes(SIZE_BYTES, "big") + reply)
+        results.write(reply)
+    # Threads that the function left running would keep the process.
+    leaving = threading.Timer(GRACE, _end, [0])
+    leaving.daemon = True
+    leaving.start()
 
 
-def _run(work: bytes) -> _Returned | _Raised:
+def _called(orders: IO[bytes]) -> _Reply:
+    """Call the function that comes in."""
     try:
-        function, argument = pickle.loads(work)  # noqa: S301 - from in_fresh_process
-        return _Returned(function(argument))
+        function, argument = pickle.load(orders)  # noqa: S301 - from in_fresh_process
+        threading.Thread(target=_end_with_parent, args=(orders,), daemon=True).start()
+        return _Reply(function(argument))
     except BaseException as error:  # noqa: BLE001 - any error is sent to the parent
         pickled = b""
         with contextlib.suppress(Exception):
@@ -177,15 +146,19 @@ def _run(work: bytes) -> _Returned | _Raised:
         # Without the frame of this module.
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         summary = "".join(traceback.format_exception_only(error)).strip()
-        return _Raised(summary, "".join(traceback.format_exception(error)), pickled)
+        return _Reply(None, summary, "".join(traceback.format_exception(error)), pickled)
 
 
-def _end_with_parent(orders: int) -> None:
+def _end_with_parent(orders: IO[bytes]) -> None:
     """End when the other side closes the pipe, which the system does when that process dies."""
-    while os.read(orders, 1):
+    while os.read(orders.fileno(), 1):
         pass
+    _end(1)
+
+
+def _end(status: int) -> None:
     _end_descendants()
-    os._exit(1)
+    os._exit(status)
 
 
 def _end_descendants(pid: int | None = None) -> None:
