@@ -40,7 +40,6 @@ def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
     question = np.array(minilm.embed_questions([QUESTION])[0])
     assert (vectors @ question).argmax() == 2
     assert not minilm.spends
-    assert minilm.label.startswith(f"huggingface:{folder.name}")
 
 
 def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
@@ -54,7 +53,6 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
     windows = split_tokens(text, minilm.tokenizer, size=128)
     assert "".join(window.text for window in windows) == text
     assert windows[0].tokens == 128
-    assert minilm.note == ""
 
 
 def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):

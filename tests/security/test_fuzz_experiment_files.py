@@ -39,7 +39,6 @@ base_url = "https://api.openai.com/v1"
 retries = 4
 [models.small]
 use = "local"
-window = 4096
 [embedders.first]
 use = "local"
 question_prefix = "Find: "

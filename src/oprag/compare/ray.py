@@ -99,7 +99,10 @@ class _OnRay(ResolvedExperiment):
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        return {name: _RemoteModel(self, name, model) for name, model in self._local.models.items()}
+        # Each call waits for its reply in a thread of the `ModelCaller`.
+        return {
+            name: Model(model.identity, partial(self._complete, name)) for name, model in self._local.models.items()
+        }
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
@@ -114,21 +117,12 @@ class _OnRay(ResolvedExperiment):
         local = super().splitting(cell, embedder)
         return _RemoteSplitting(local.split, local.tokenizer, local.name, self, cell.embedder)
 
+    def _complete(self, name: str, prompt: Prompt) -> Completion:
+        return self.pool.complete(name, prompt)
+
     def _remote(self, name: str | None, local: ExperimentEmbedder) -> ExperimentEmbedder:
         """The embedder with this process's tokenizer; the workers add its prefixes."""
         return replace(local, _embedder=_RemoteEmbedder(self, name), _prefixes=("", ""))
-
-
-class _RemoteModel:
-    """A model on the workers; each call waits for its reply in a thread of the `ModelCaller`."""
-
-    def __init__(self, resolved: _OnRay, key: str, local: Model) -> None:
-        self._resolved = resolved
-        self._key = key
-        self.name, self.identity, self.window = local.name, local.identity, local.window
-
-    def complete(self, prompt: Prompt) -> Completion:
-        return self._resolved.pool.complete(self._key, prompt)
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
 from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel, likelihood_prompt
-from oprag.compare.providers.model import Model, ModelSpec
+from oprag.compare.providers.model import ModelSpec
 from oprag.compare.results import Results
 from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run
@@ -219,9 +219,7 @@ def test_figures_are_kept_under_the_name_of_the_model(tmp_path):
 def test_a_model_that_judges(tmp_path):
     reader = Reader()
     model = ModelSpec(reader).open()
-    assert isinstance(model, Model)
-    assert (model.identity, model.window) == ("reader", 100_000)
-    assert ModelSpec(reader, window=50).open().window == 50
+    assert model.identity == "reader"
     prompt = Prompt((Message("user", "It rained. What fell?"), Message("assistant", "It")), LIKELIHOOD)
     completion = model.complete(prompt)
     assert float(completion.text) == reader.answer_likelihood("It rained. What fell?", "It")
@@ -252,13 +250,14 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     started = []
 
     class Server:
-        window = 512
-
         def __init__(self, path, window, threads):
-            started.append(path)
+            started.append((path, window))
 
         def tokenize(self, text, *, first, parse_special_tokens):
             return [0] * first + [1] * len(text)
+
+        def complete(self, tokens, **_):
+            return {"completion_probabilities": [{"id": 1, "logprob": -0.5, "top_logprobs": []}]}
 
     monkeypatch.setitem(sys.modules, "xllamacpp", ModuleType("xllamacpp"))
     monkeypatch.setattr("oprag.compare.providers.gguf_likelihood.GgufServer", Server)
@@ -269,12 +268,15 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     with pytest.raises(ExperimentError, match="cannot be loaded as a GGUF model"):
         ModelSpec(f"gguf:{path}").open()
     path.write_bytes(b"GGUF and weights")
-    model = ModelSpec(f"gguf:{path}").open()
+    model = ModelSpec(f"gguf:{path}", window=20).open()
     assert model.identity.startswith("gguf:model.gguf@")
     assert not started
+    prompt = Prompt((Message("user", "It rained."), Message("assistant", "so")), LIKELIHOOD)
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: model.window, range(8))) == [512] * 8
-    assert started == [path]
+        assert [one.text for one in pool.map(lambda _: model.complete(prompt), range(8))] == ["-0.5"] * 8
+    assert started == [(path, 20)]
+    longer = Prompt((Message("user", "It rained and rained."), Message("assistant", "so")), LIKELIHOOD)
+    assert "the window is 20" in str(model.complete(longer).error)
 
 
 def test_a_text_to_be_continued():

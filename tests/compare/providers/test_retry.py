@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.retry import RETRIES, Retrying
+from oprag.compare.providers.retry import RETRIES, with_retries
 from oprag.methods.model_calls import Completion, Message, Prompt
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
 
@@ -84,13 +84,13 @@ def called(model, retries=RETRIES):
         except Exception as error:  # noqa: BLE001
             return Completion(error=error)
 
-    return Retrying(retries, waits).call(ask), waits
+    return with_retries(ask, retries, waits), waits
 
 
 def waited(error):
     """The seconds that are waited for a second call after this error; None where there is no second call."""
     waits = Waits()
-    Retrying(1, waits).call(lambda: Completion(error=error))
+    with_retries(lambda: Completion(error=error), 1, waits)
     return waits[0] if waits else None
 
 

@@ -18,10 +18,7 @@ def test_hashes_of_earlier_versions_hold():
     assert (
         EmbedderSpec("openai:emb", "mine", question_prefix="Q: ", **SETTINGS).spec_hash == "embedder 0b648287080992c9"
     )
-    assert (
-        ModelSpec("openai:gpt-x", max_tokens=9, temperature=0, retries=3, window=9).spec_hash
-        == "model f143a89e2c7b0672"
-    )
+    assert ModelSpec("openai:gpt-x", max_tokens=9, temperature=0, retries=3).spec_hash == "model f143a89e2c7b0672"
     assert ModelSpec("local").spec_hash == EmbedderSpec().spec_hash == ModelSpec(len, "mine").spec_hash == ""
 
 

@@ -39,7 +39,6 @@ path = "data"
 use = "tests.compare.answering:quick"
 seconds = 0.0
 retries = 4
-window = 4096
 
 [models]
 plain = "tests.compare.answering:quick"
@@ -125,7 +124,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             "other": read_data(tmp_path / "data", name="other"),
         },
         models={
-            "quick": {"use": "tests.compare.answering:quick", "seconds": 0.0, "retries": 4, "window": 4096},
+            "quick": {"use": "tests.compare.answering:quick", "seconds": 0.0, "retries": 4},
             "plain": "tests.compare.answering:quick",
         },
         embedders={

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["model_identity", "model_name_of", "named_part", "parts_of", "plain_settings"]
+__all__ = ["model_identity", "parts_of", "plain_settings"]
 
 # What changes no reply, or comes from tables that change with each version of a package.
 _BESIDE = {
@@ -28,31 +28,26 @@ def model_identity(model: Any) -> str | None:
     None where a model does not say which one it is, or a setting is an object that does not say what it is. Settings
     that are None are left out, so that a new version of a package, which knows more of them, is not another model.
     """
-    part = named_part(model)
+    part = next((part for part in parts_of(model) if _model_name(part) is not None), None)
     if part is None:
         return None
     try:
         told = _described(model)
     except TypeError:
         return None
-    return f"{_path(type(part))}({model_name_of(part)}) {digest_of([told, sorted(_addresses(model))])}"
+    return f"{_path(type(part))}({_model_name(part)}) {digest_of([told, sorted(_addresses(model))])}"
 
 
-def plain_settings(settings: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """The settings of the model with this label that may change what it gives, and are not secrets."""
+def plain_settings(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The settings of a model that may change its replies or vectors, without secrets."""
     try:
         told = as_json(settings, _described)
     except TypeError as error:
-        raise ExperimentError(f"a setting of {label!r} does not say what it is, a {error}; give it in words") from error
+        raise ExperimentError(f"a setting of {model!r} must be a plain value, got a {error}") from error
     return {name: part for name, part in told.items() if part is not None}
 
 
-def named_part(model: Any) -> Any:
-    """The first part of a model that says which model it is, None where none does."""
-    return next((part for part in parts_of(model) if model_name_of(part) is not None), None)
-
-
-def model_name_of(part: Any) -> str | None:
+def _model_name(part: Any) -> str | None:
     """The name of the model, as a part of it gives it."""
     for name in MODEL_NAMES:
         value = getattr(part, name, None)

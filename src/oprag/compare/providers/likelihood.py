@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -19,9 +18,9 @@ from oprag.methods.prompts import TextTemplate
 
 __all__ = [
     "LIKELIHOOD",
-    "LikelihoodAnswers",
     "LikelihoodModel",
     "common_prefix_length",
+    "likelihood_completion",
     "likelihood_prompt",
     "split_answer",
 ]
@@ -44,11 +43,6 @@ class LikelihoodModel(Protocol):
     @property
     def name(self) -> str:
         """What tells this model and its settings from others: where it is equal, figures may be used again."""
-        ...
-
-    @property
-    def window(self) -> int:
-        """Maximum number of tokens of prompt and answer together."""
         ...
 
     def count_tokens(self, text: str) -> int:
@@ -136,34 +130,19 @@ def _begun(first: list[int], tokens: list[int]) -> list[int]:
     return tokens if tokens[: len(first)] == first else first + tokens
 
 
-@dataclass(frozen=True, eq=False)
-class LikelihoodAnswers:
-    """A likelihood model as a model of an experiment: its reply is a figure."""
-
-    name: str
-    identity: str
-    _window: int | None = field(repr=False)
-    _model: LikelihoodModel = field(repr=False)
-
-    @property
-    def window(self) -> int:
-        """How many tokens it can read."""
-        # Asked for, it may load the model.
-        return self._window or self._model.window
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""
-        if prompt.step != LIKELIHOOD:
-            error = ModelError(f"the model {self.name!r} says how likely answers are, and writes none", prompt)
-            return Completion(error=error)
-        before, answer = (message.content for message in prompt.messages)
-        started = time.perf_counter()
-        try:
-            figure = _checked(self._model.answer_likelihood(before, answer))
-            tokens = self._model.count_tokens(before) + self._model.count_tokens(answer)
-        except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
-            return Completion(error=error, seconds=time.perf_counter() - started)
-        return Completion(repr(figure), usage=Usage(tokens, 0), seconds=time.perf_counter() - started)
+def likelihood_completion(model: LikelihoodModel, prompt: Prompt) -> Completion:
+    """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""
+    if prompt.step != LIKELIHOOD:
+        error = ModelError(f"the model {model.name!r} says how likely answers are, and writes none", prompt)
+        return Completion(error=error)
+    before, answer = (message.content for message in prompt.messages)
+    started = time.perf_counter()
+    try:
+        figure = _checked(model.answer_likelihood(before, answer))
+        tokens = model.count_tokens(before) + model.count_tokens(answer)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
+        return Completion(error=error, seconds=time.perf_counter() - started)
+    return Completion(repr(figure), usage=Usage(tokens, 0), seconds=time.perf_counter() - started)
 
 
 def _checked(figure: Any) -> float:

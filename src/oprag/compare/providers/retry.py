@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from oprag.methods.model_calls import Completion
 
-__all__ = ["RETRIES", "Retrying"]
+__all__ = ["RETRIES", "with_retries"]
 
 RETRIES = 2
 """Default number of retries of a failed call."""
@@ -33,22 +32,17 @@ _NAMES = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Retrying:
-    """Makes a call again while its failure may pass."""
+def with_retries(ask: Callable[[], Completion], retries: int, wait: Callable[[float], bool]) -> Completion:
+    """The first completion that has no error, or the last one; calls again while the failure may pass.
 
-    retries: int
-    # True ends the retries: the `wait` of an event that is set to stop a run.
-    wait: Callable[[float], bool]
-
-    def call(self, ask: Callable[[], Completion]) -> Completion:
-        """The first completion that has no error, or the last one."""
-        for done in range(self.retries):
-            completion = ask()
-            seconds = None if completion.error is None else _pause(completion.error, done)
-            if seconds is None or self.wait(seconds):
-                return completion
-        return ask()
+    `wait` waits for some seconds; its True ends the retries, as that of an event that is set to stop a run.
+    """
+    for done in range(retries):
+        completion = ask()
+        seconds = None if completion.error is None else _pause(completion.error, done)
+        if seconds is None or wait(seconds):
+            return completion
+    return ask()
 
 
 def _pause(error: Exception, done: int) -> float | None:
