@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.sharing import METHODS
-from oprag.compare.running.plan import make_plan
+from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 

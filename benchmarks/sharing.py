@@ -14,11 +14,11 @@ from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.plan import make_plan
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
-from oprag.compare.running.plan import make_plan
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.data import DataSet, Evidence, Question
-from oprag.compare.running.plan import make_plan
+from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
 from oprag.methods import method_names

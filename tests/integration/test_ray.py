@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
+from oprag.compare.plan import make_plan
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.ray import run_on_ray
-from oprag.compare.running.plan import make_plan
 from oprag.compare.running.report import Progress
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from oprag import OpragError
-from oprag.compare.running.plan import make_plan
+from oprag.compare.plan import make_plan
 from oprag.compare.spec.experiment import Experiment
 from tests.compare.folders import write_data
 from tests.security.fuzzing import cases, check_message, damaged

@@ -35,8 +35,8 @@ from oprag.masking import describe
 
 if TYPE_CHECKING:
     from oprag.compare.analysis.differences import SettingDifference
+    from oprag.compare.plan import Plan
     from oprag.compare.results import Results
-    from oprag.compare.running.plan import Plan
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
 

@@ -17,7 +17,7 @@ from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
-    from oprag.compare.running.plan import Plan
+    from oprag.compare.plan import Plan
     from oprag.compare.running.report import RunReport
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
@@ -107,7 +107,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 
 def _plan(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
-    from oprag.compare.running.plan import make_plan
+    from oprag.compare.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
         return make_plan(experiment, path, watch=progress.update, **how)

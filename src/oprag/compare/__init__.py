@@ -52,7 +52,7 @@ _PLACES = {
     "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.providers.model",
-    "Plan": "oprag.compare.running.plan",
+    "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.running.report",
     "Question": "oprag.compare.data",
@@ -65,7 +65,7 @@ _PLACES = {
     "Sweep": "oprag.compare.sweep.result",
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "compare": "oprag.compare.results",
-    "make_plan": "oprag.compare.running.plan",
+    "make_plan": "oprag.compare.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
     "prompts_of": "oprag.compare.running.prompts",
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from oprag.compare.metrics.custom import metric
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer
+    from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood
     from oprag.compare.providers.likelihood import LikelihoodModel
@@ -95,7 +96,6 @@ if TYPE_CHECKING:
     from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
-    from oprag.compare.running.plan import Plan, make_plan
     from oprag.compare.running.prompts import prompts_of
     from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run

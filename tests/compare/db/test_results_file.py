@@ -27,7 +27,7 @@ from oprag.compare.db.records import (
 )
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.schema import CELL_COLUMNS
-from oprag.compare.running.plan import make_plan
+from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Question, whole_text
+from oprag.compare.plan import make_plan
 from oprag.compare.providers.likelihood import LIKELIHOOD, LikelihoodModel, likelihood_prompt
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.results import Results
-from oprag.compare.running.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, LikelihoodError, ModelError, OptionError
 from oprag.methods.model_calls import Message, Prompt

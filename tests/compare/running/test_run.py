@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from oprag.compare.metrics.registry import METRICS
+from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.plan import make_plan
 from oprag.compare.running.report import Progress
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run

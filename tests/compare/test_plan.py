@@ -6,9 +6,9 @@ import pytest
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.measure import measure_cells
+from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.plan import make_plan
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from tests.compare import answering
