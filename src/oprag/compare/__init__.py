@@ -68,7 +68,7 @@ _PLACES = {
     "make_plan": "oprag.compare.plan",
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
-    "prompts_of": "oprag.compare.running.prompts",
+    "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data",
     "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
-    from oprag.compare.running.prompts import prompts_of
+    from oprag.compare.running.replay import prompts_of
     from oprag.compare.running.report import Progress, RunReport
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment

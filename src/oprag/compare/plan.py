@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.power import power_of
 from oprag.compare.data.data_set import fields_text
+from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, MeasuredSoFar, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.dry_run import DryRun, PlannedCalls, PlannedItem, together
+from oprag.compare.running.dry_run import PlannedCalls, PlannedItem, dry_run, together
 from oprag.compare.running.report import RunState
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.spec.experiment import Experiment
@@ -172,13 +173,16 @@ def make_plan(
         elif file is not None:
             found = file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
-        dry = DryRun(resolved, file, costly, keep=keep, again=measure)
-        planned = dry.run(state.waiting, watch)
-        asked = dry.asked
+        # The retrievals of a stand-in are not those of the run.
+        cache = file if keep and file is not None and not costly else MemoryCache(file)
+        planned, asked, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
         if measure:
+            # Judges are asked once about each answer, which is made from the stored replies, as in a run.
+            done = Done(set(), {}, 0) if file is None else file.done(experiment.name)
+            answers = RunState([*resolved.items()], done, retry_failed=True).waiting if resolved.judges else []
+            judged = dry_run(resolved, MemoryCache(file), answers, costly=costly).judged
             asked = _measured_calls(planned, measured, warmup, repeats)
-            if resolved.judges:
-                asked = together(asked, _judged(resolved, file, costly))
+        asked = together(asked, judged)
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -219,16 +223,6 @@ def make_plan(
         measured=(warmup, repeats) if measure else None,
         power=power,
     )
-
-
-def _judged(
-    resolved: ResolvedExperiment, file: ResultsFile | None, costly: Sequence[str]
-) -> Mapping[str, PlannedCalls]:
-    """The calls of judges about measured answers, which are made once, from the stored replies, as in a run."""
-    found = Done(set(), {}, 0) if file is None else file.done(resolved.experiment.name)
-    dry = DryRun(resolved, file, costly, keep=False, again=False)
-    dry.run(RunState([*resolved.items()], found, retry_failed=True).waiting, None)
-    return dry.judged
 
 
 def _measured_calls(

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -168,9 +167,7 @@ class _Worker:
     def complete(self, refs: Sequence[Any], model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
         """A reply, and the class and message of its error, which itself often cannot be sent."""
         resolved = self._opened(refs)
-        started = time.perf_counter()
         completion = ask(resolved.models[model], prompt, resolved.experiment.token_counter)
-        completion = replace(completion, seconds=completion.seconds or time.perf_counter() - started)
         error = completion.error
         if error is None or isinstance(error, OpragError):
             return completion, None

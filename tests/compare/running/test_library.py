@@ -279,7 +279,7 @@ def test_records_of_contexts_say_what_was_kept():
     with pytest.raises(StopIteration) as stopped:
         work.body.send((context,))
     assert request == Retrieve((item.question.text,))
-    (record,) = Recorder(resolved, library, MemoryCache()).records([work.outcome(stopped.value.value)])
+    (record,) = Recorder(resolved, library, MemoryCache()).records([work.ended(stopped.value.value)])
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept

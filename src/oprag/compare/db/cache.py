@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from oprag.compare.db.records import FailedCall, IndexRecord, Reply, Retrieval, StoredVector
@@ -30,35 +29,21 @@ class WorkCache(Protocol):
 
 
 class MemoryCache:
-    """A `WorkCache` in memory, on top of another one.
+    """A `WorkCache` in memory, on top of another one, which is not written to."""
 
-    Args:
-        below: Has the records that are not in memory.
-        write_through: Whether to store everything but replies below.
-    """
-
-    def __init__(self, below: WorkCache | None = None, *, write_through: bool = False) -> None:
-        self._below = below
-        self._write_through = write_through
+    def __init__(self, below: WorkCache | None = None) -> None:
+        self._below = below or NoCache()
         self._records: dict[tuple[type, Any], Any] = {}
-        self._lock = Lock()
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
         """The record of each key; None for a missing one."""
-        with self._lock:
-            found: list[Record | None] = [self._records.get((kind, key)) for key in keys]
-        missing = [key for key, record in zip(keys, found, strict=True) if record is None]
-        if self._below is None or not missing:
-            return found
-        below = iter(self._below.get(kind, missing))
-        return [next(below) if record is None else record for record in found]
+        missing = [key for key in keys if (kind, key) not in self._records]
+        below = dict(zip(missing, self._below.get(kind, missing), strict=True))
+        return [self._records.get((kind, key), below.get(key)) for key in keys]
 
     def put(self, records: Sequence[Record]) -> list[Record]:
         """Store records; return the stored ones."""
-        if self._below is not None and self._write_through and not isinstance(records[0], Reply | FailedCall):
-            return self._below.put(records)
-        with self._lock:
-            return [self._records.setdefault((type(record), record.key), record) for record in records]
+        return [self._records.setdefault((type(record), record.key), record) for record in records]
 
 
 class NoCache:

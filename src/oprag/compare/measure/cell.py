@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.measure.usage import Usage, measure_usage
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.model_caller import Call, ask, reply_of
+from oprag.compare.running.model_caller import ask, reply_of
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
@@ -201,9 +200,7 @@ class _MeasuredCell:
 
     def _ask(self, prompt: Prompt) -> Completion:
         assert self._model is not None  # noqa: S101 - a cell without a model asks nothing
-        started = time.perf_counter()
-        completion = ask(self._model, prompt, self._tariff.count_tokens)
-        return completion if completion.seconds else replace(completion, seconds=time.perf_counter() - started)
+        return ask(self._model, prompt, self._tariff.count_tokens)
 
     def _reserve(self, request: Request) -> list[Spent]:
         """Reserve all calls of a request: some of them alone would be spent in vain."""
@@ -229,9 +226,8 @@ class _MeasuredCell:
             self.failures = 0 if completion.error is None else self.failures + 1
             self._last_error = completion.error or self._last_error
             if completion.error is None and self._model is not None:
-                identity = self._model.identity
-                call = Call(prompt_key(identity, prompt, item.cell.repeat), item.cell.model or "", prompt)
-                self._replies.append(reply_of(call, identity, completion, completion.seconds, self._tariff))
+                key = prompt_key(self._model.identity, prompt, item.cell.repeat)
+                self._replies.append(reply_of(key, self._model, prompt.step, completion, self._tariff))
 
 
 def _failed(completion: Completion) -> bool:

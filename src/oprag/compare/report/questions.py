@@ -14,7 +14,7 @@ from oprag.compare.db.records import AnswerText, QuestionRecord
 from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
-from oprag.compare.running.prompts import PromptReader, ShownPrompt
+from oprag.compare.running.replay import PromptReader, ShownPrompt
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.text_table import shortened
 

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.cache import MemoryCache, Record, WorkCache
+from oprag.compare.db.cache import Record, WorkCache
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import JUDGED, Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
@@ -25,13 +24,14 @@ from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import Call, Made
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
+from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
-from oprag.tokens import TokenCounter, count
+from oprag.tokens import count
 
-__all__ = ["DryRun", "PlannedCalls", "PlannedItem", "together"]
+__all__ = ["PlannedCalls", "PlannedItem", "dry_run", "together"]
 
 _REPLY = 100
 """Tokens of the reply of a model that has no limit."""
@@ -66,58 +66,49 @@ class PlannedItem(NamedTuple):
     failure: str | None
 
 
-class DryRun:
-    """Counts the calls that items would make."""
+class DryRun(NamedTuple):
+    """The calls of items: of each if none were shared, and of each model, those of judges apart."""
 
-    def __init__(
-        self,
-        resolved: ResolvedExperiment,
-        cache: WorkCache | None,
-        costly: Sequence[str],  # embedders that the packaged one replaces; its retrievals are not stored
-        *,
-        keep: bool,  # whether to store splits, vectors and retrievals in the cache
-        again: bool,  # whether to make calls whose reply is stored or shared
-    ) -> None:
-        self._resolved = resolved
-        embedders = dict(resolved.embedders)
-        if costly:
-            embedders |= dict.fromkeys(costly, EmbedderSpec(LOCAL).open())
-        write_through = keep and cache is not None and not costly
-        counter = resolved.experiment.token_counter
-        self._cache = _Placeholders(cache, counter, write_through=write_through, no_replies=again)
-        self._library = _DryLibrary(resolved, self._cache, embedders=embedders)
-        self._caller = _Nobody(resolved.experiment.models, self._cache)
+    items: Sequence[PlannedItem]
+    asked: Mapping[str, PlannedCalls]
+    judged: Mapping[str, PlannedCalls]
 
-    @property
-    def asked(self) -> Mapping[str, PlannedCalls]:
-        """The calls, by model."""
-        return together(self._caller.asked, self.judged)
 
-    @property
-    def judged(self) -> Mapping[str, PlannedCalls]:
-        """The calls of judges, by model."""
-        return self._caller.judged
+def dry_run(
+    resolved: ResolvedExperiment,
+    cache: WorkCache,
+    items: Sequence[WorkItem],
+    *,
+    costly: Sequence[str] = (),
+    again: bool = False,
+    watch: Callable[[int, int], None] | None = None,
+) -> DryRun:
+    """Count the calls that items would make.
 
-    def run(self, items: Sequence[WorkItem], watch: Callable[[int, int], None] | None) -> list[PlannedItem]:
-        """Plan each item, in their sequence."""
-        engine = _DryEngine(self._resolved, self._library, self._caller, self._cache, Ledger(Limits(), Spent()))
-        found: dict[tuple[str, str], PlannedItem] = {}
-        try:
-            for number, outcome in enumerate(engine.run(items), 1):
-                asked, judged = self._asked(outcome.calls), self._asked(outcome.metric_calls)
-                failure = None if outcome.error is None else named_error(outcome.error)
-                found[outcome.item.place] = PlannedItem(outcome.item, asked, judged, failure)
-                if watch is not None:
-                    watch(number, len(items))
-        finally:
-            self._library.close()
-        return [found[item.place] for item in items if item.place in found]
-
-    def _asked(self, calls: Sequence[tuple[str, str]]) -> PlannedCalls:
-        asked = PlannedCalls()
-        for _, key in calls:
-            asked = asked.plus(PlannedCalls(1, self._cache.usage(key)))
-        return asked
+    Args:
+        resolved: The experiment.
+        cache: Known replies; splits, vectors and retrievals are stored in it.
+        items: The items.
+        costly: Embedders that the packaged one replaces.
+        again: Whether to make calls whose reply is known or shared as well.
+        watch: Called with the number of items that are planned, and of all.
+    """
+    embedders = resolved.embedders | (dict.fromkeys(costly, EmbedderSpec(LOCAL).open()) if costly else {})
+    placeholders = _Placeholders(cache, resolved.experiment, no_replies=again)
+    library = _DryLibrary(resolved, placeholders, embedders=embedders)
+    engine = _DryEngine(resolved, library, placeholders, placeholders, Ledger(Limits(), Spent()))
+    found: dict[tuple[str, str], PlannedItem] = {}
+    try:
+        for number, outcome in enumerate(engine.run(items), 1):
+            asked, judged = placeholders.calls(outcome.calls), placeholders.calls(outcome.metric_calls)
+            failure = None if outcome.error is None else named_error(outcome.error)
+            found[outcome.item.place] = PlannedItem(outcome.item, asked, judged, failure)
+            if watch is not None:
+                watch(number, len(items))
+    finally:
+        library.close()
+    planned = [found[item.place] for item in items if item.place in found]
+    return DryRun(planned, placeholders.asked, placeholders.judged)
 
 
 def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
@@ -152,7 +143,7 @@ class _DryEngine(Engine):
 
     def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         replies = super()._taken(work)
-        cell = work.item.cell
+        cell = work.outcome.item.cell
         options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
         found = key_of("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
         return tuple(
@@ -161,64 +152,58 @@ class _DryEngine(Engine):
         )
 
 
-class _Placeholders(MemoryCache):
-    """Knows which replies there would be, and makes each when it is read, so that it holds no texts."""
+class _Placeholders:
+    """A `Caller` that answers each call with a placeholder, and the `WorkCache` that knows these replies.
 
-    def __init__(
-        self, below: WorkCache | None, count_tokens: TokenCounter, *, write_through: bool, no_replies: bool
-    ) -> None:
-        super().__init__(below, write_through=write_through)
+    A placeholder is made when it is read, so that no texts are held.
+    """
+
+    def __init__(self, below: WorkCache, experiment: Experiment, *, no_replies: bool) -> None:
+        self._below = below
         self._no_replies = no_replies
-        self._count = count_tokens
-        self._begun: dict[str, tuple[str, int, int]] = {}
-
-    def begin(self, call: Call, longest: int | None) -> Usage:
-        """Note a call, and return its tokens."""
-        likely = call.prompt.step == LIKELIHOOD
-        output = 0 if likely else _REPLY if longest is None else longest
-        self._begun[call.key] = call.prompt.step, count(call.prompt.text, self._count), output
-        return self.usage(call.key)
-
-    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key, or a placeholder of a reply."""
-        if kind is not Reply:
-            return super().get(kind, keys)
-        found: list[Any] = [None] * len(keys) if self._no_replies else super().get(kind, keys)
-        return [self.placeholder(key) if key in self._begun else one for key, one in zip(keys, found, strict=True)]
-
-    def placeholder(self, key: str) -> Any:
-        """The placeholder of the reply to a call that was begun."""
-        step, _, output = self._begun[key]
-        return Reply(key, "", step, _placeholder(key, step, output), self.usage(key), None, 0.0)
-
-    def usage(self, key: str) -> Usage:
-        """The tokens of a call that was begun; 0 for a stored reply."""
-        _, read, written = self._begun.get(key, ("", 0, 0))
-        return Usage(read, written, 0, estimated=True)
-
-
-class _Nobody:
-    """Answers each call with a placeholder; a `Caller`."""
-
-    def __init__(self, models: Mapping[str, ModelSpec], cache: _Placeholders) -> None:
-        self._models = models
-        self._cache = cache
+        self._models = experiment.models
+        self._count = experiment.token_counter
+        self._begun: dict[str, tuple[str, Usage]] = {}  # the step and the tokens
         self._made: deque[Made] = deque()
         self.asked: dict[str, PlannedCalls] = {}
         self.judged: dict[str, PlannedCalls] = {}
+
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
+        if kind is not Reply:
+            return self._below.get(kind, keys)
+        found: list[Any] = [None] * len(keys) if self._no_replies else self._below.get(kind, keys)
+        placeholders: list[Any] = [self._reply(key) if key in self._begun else None for key in keys]
+        return [new or old for new, old in zip(placeholders, found, strict=True)]
+
+    def put(self, records: Sequence[Record]) -> list[Record]:
+        return self._below.put(records)
 
     @property
     def running(self) -> int:
         return len(self._made)
 
     def begin(self, call: Call) -> None:
-        usage = self._cache.begin(call, self._models[call.model].max_reply_tokens)
-        asked = self.judged if call.prompt.step.startswith(JUDGED) else self.asked
+        step, longest = call.prompt.step, self._models[call.model].max_reply_tokens
+        output = 0 if step == LIKELIHOOD else _REPLY if longest is None else longest
+        usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
+        self._begun[call.key] = step, usage
+        asked = self.judged if step.startswith(JUDGED) else self.asked
         asked[call.model] = asked.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
-        self._made.append(Made(call, self._cache.placeholder(call.key).completion, Spent()))
+        self._made.append(Made(call, self._reply(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:
         return [self._made.popleft()]
+
+    def calls(self, made: Sequence[tuple[str, str]]) -> PlannedCalls:
+        """The tokens of calls; 0 for a stored reply."""
+        total = PlannedCalls()
+        for _, key in made:
+            total = total.plus(PlannedCalls(1, self._begun[key][1] if key in self._begun else Usage()))
+        return total
+
+    def _reply(self, key: str) -> Reply:
+        step, usage = self._begun[key]
+        return Reply(key, "", step, _placeholder(key, step, usage.output_tokens), usage, None, 0.0)
 
 
 def _placeholder(key: str, step: str, tokens: int) -> str:

@@ -6,7 +6,7 @@ without a thread each, and all that wait for the same reply get it from one call
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from oprag.compare.db.cache import WorkCache
@@ -21,17 +21,15 @@ from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, W
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
-from oprag.methods.model_calls import Completion
+from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Engine"]
 
 # Items that wait for replies at the same time; each holds little more than a context.
 _MOST_WAITING = 4_000
-_REPLIES = 4_000  # kept in memory; other cells want the same ones soon
 # Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
 _MOST_CHARACTERS = 200_000_000
 _LONGEST = 500  # characters of an error, in the reason of a stop
-_ONE_CALL = Spent(1)
 
 
 class Engine:
@@ -56,8 +54,6 @@ class Engine:
         self._unfound = 0
         self._ready: deque[tuple[WorkInProgress, object]] = deque()
         self._calls: deque[Call] = deque()
-        self._reserved: dict[str, Spent] = {}
-        self._replies: OrderedDict[str, Completion] = OrderedDict()
         self._waiting: dict[str, list[WorkInProgress]] = {}
         self._works = 0
         self._characters = 0
@@ -89,9 +85,11 @@ class Engine:
                     yield outcome
             self._begin_calls()
             if self._wants_more and (item := next(waiting, None)) is not None:
-                outcome = self._begun(item)
-                if outcome is not None:
-                    yield outcome
+                try:
+                    self._ready.append((WorkInProgress.begun(item, self._judges), None))
+                    self._works += 1
+                except OpragError as error:
+                    yield Outcome(item, error=error)
             elif self._caller.running:
                 for made in self._caller.take():
                     self._take(made)
@@ -111,16 +109,6 @@ class Engine:
             and self._characters < _MOST_CHARACTERS
         )
 
-    def _begun(self, item: WorkItem) -> Outcome | None:
-        """Begin an item; return its outcome if that fails."""
-        try:
-            work = WorkInProgress.begun(item, self._judges)
-        except OpragError as error:
-            return Outcome(item, None, error, (), ())
-        self._works += 1
-        self._ready.append((work, None))
-        return None
-
     def _advance(self, work: WorkInProgress, reply: object) -> Outcome | None:
         """Send a method what it asked for, until it waits for a model or is done; return its outcome if it is done."""
         try:
@@ -129,7 +117,7 @@ class Engine:
                     request = work.body.send(reply)
                 except StopIteration as stop:
                     answer: Answer = stop.value
-                    return work.outcome(answer)
+                    return work.ended(answer)
                 if isinstance(request, Generate | AskModel):
                     if not self._asked(work, request):
                         return None
@@ -142,7 +130,7 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to this item, and is written down
             if not isinstance(error, OpragError) or isinstance(error, EmbeddingError):
                 self._note_unfound(error)
-            return work.outcome(None, error)
+            return work.ended(None, error)
 
     def _note_unfound(self, error: Exception) -> None:
         """Count failures that are not the fault of the item, such as an embedder that cannot be reached."""
@@ -152,19 +140,19 @@ class Engine:
 
     def _fetched(self, work: WorkInProgress, request: Request) -> object:
         """The contexts, vectors or texts that a method asks for."""
-        item = work.item
+        item, embedded = work.outcome.item, work.outcome.embedded
         if isinstance(request, Retrieve):
-            work.embedded += self._library.embeds(item.cell, request.questions)
+            embedded += self._library.embeds(item.cell, request.questions)
             return tuple(self._library.contexts(item.cell, item.question, request.questions))
         if isinstance(request, Embed):
-            work.embedded += [*request.questions, *request.texts]
+            embedded += [*request.questions, *request.texts]
             return self._library.vectors(item.cell, request.questions, request.texts)
         assert not isinstance(request, Generate)  # noqa: S101 - told apart before
         return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
 
     def _asked(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
-        cell = work.item.cell
+        cell = work.outcome.item.cell
         work.judging = isinstance(request, AskModel)
         model = request.model if isinstance(request, AskModel) else cell.model or ""
         identity = self._models[model].identity
@@ -179,7 +167,7 @@ class Engine:
             work.replies[key] = known
             if known is None:
                 if key not in self._waiting:
-                    self._queue(work, Call(key, model, prompt))
+                    self._queue(work, Call(key, model, prompt, self._at_most(model, prompt)))
                 self._waiting[key].append(work)
         if all(work.replies.values()):
             return True
@@ -192,26 +180,15 @@ class Engine:
         self._calls.append(call)
 
     def _known(self, key: str) -> Completion | None:
-        """A stored reply; the latest ones are in memory."""
-        reply = self._replies.get(key)
-        if reply is None:
-            (stored,) = self._cache.get(Reply, [key])
-            reply = stored and stored.completion
-        if reply is not None:
-            self._remember(key, reply)
-        return reply
-
-    def _remember(self, key: str, reply: Completion) -> None:
-        self._replies[key] = reply
-        while len(self._replies) > _REPLIES:
-            self._replies.popitem(last=False)
+        (stored,) = self._cache.get(Reply, [key])
+        return stored and stored.completion
 
     def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         """The replies in the sequence of the prompts; they are recorded as calls of the item."""
         self._characters -= work.characters
         work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.wanted)
-        calls = work.metric_calls if work.judging else work.calls
+        calls = work.outcome.metric_calls if work.judging else work.outcome.calls
         calls += [
             called
             for called, reply in zip(work.wanted, replies, strict=True)
@@ -223,33 +200,27 @@ class Engine:
         most = self._experiment.max_concurrency
         while self._calls and self.stopped is None and self._caller.running < most:
             call = self._calls[0]
-            if call.key not in self._reserved:
-                self._reserved[call.key] = self._at_most(call)
-            at_most = self._reserved[call.key]
-            if (reason := self._ledger.refusal(at_most)) is not None:
+            if (reason := self._ledger.refusal(call.at_most)) is not None:
                 # Calls in flight may take less than was reserved for them; only what is spent is final.
                 if not self._caller.running:
                     self.stop(reason)
                 return
             self._calls.popleft()
-            self._ledger.reserve(at_most)
+            self._ledger.reserve(call.at_most)
             self._caller.begin(call)
 
-    def _at_most(self, call: Call) -> Spent:
+    def _at_most(self, model: str, prompt: Prompt) -> Spent:
         # Counting the tokens of a prompt takes time, so only where there is a limit that they may exceed.
-        if not self._ledger.limited:
-            return _ONE_CALL
-        return Tariff.of(self._experiment, call.model).at_most(call.prompt)
+        return Tariff.of(self._experiment, model).at_most(prompt) if self._ledger.limited else Spent(1)
 
     def _take(self, made: Made) -> None:
         """Pass a reply on to all items that wait for it."""
         call, completion, spent = made
-        self._ledger.settle(self._reserved.pop(call.key), spent)
+        self._ledger.settle(call.at_most, spent)
         if isinstance(completion.error, MissingExtraError):
             raise completion.error
         if completion.error is None:
             self._failures = 0
-            self._remember(call.key, completion)
         else:
             self._failures += 1
         if self._failures >= self._experiment.give_up_after:

@@ -29,6 +29,7 @@ class Call(NamedTuple):
     key: str  # of its reply
     model: str  # its name in the experiment
     prompt: Prompt
+    at_most: Spent  # what it may take
 
 
 class Made(NamedTuple):
@@ -61,22 +62,23 @@ _NEVER = 10**15
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
-    """Ask a model; the reply is checked, and its tokens are estimated if the model does not report them."""
+    """Ask a model; the reply is checked, and its tokens and its time are counted if the model does not report them."""
+    started = time.perf_counter()
     try:
         completion = _checked(model.complete(prompt))
     except Exception as error:  # noqa: BLE001 - a user's own model may raise anything
-        return Completion(error=error)
-    if completion.error is not None or completion.usage is not None:
-        return completion
-    usage = Usage(count(prompt.text, count_tokens), count(completion.text, count_tokens), 0, estimated=True)
-    return replace(completion, usage=usage)
+        completion = Completion(error=error)
+    usage = completion.usage
+    if usage is None and completion.error is None:
+        usage = Usage(count(prompt.text, count_tokens), count(completion.text, count_tokens), 0, estimated=True)
+    return replace(completion, usage=usage, seconds=completion.seconds or time.perf_counter() - started)
 
 
-def reply_of(call: Call, identity: str, completion: Completion, seconds: float, tariff: Tariff) -> Reply:
-    """The record of a reply of a model with this identity."""
+def reply_of(key: str, model: Model, step: str, completion: Completion, tariff: Tariff) -> Reply:
+    """The record of a reply of a model."""
     usage = completion.usage or Usage()
-    about = (call.key, identity, call.prompt.step)
-    return Reply(*about, completion.text, usage, completion.finish_reason, seconds, tariff.cost(usage))
+    about = (key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
+    return Reply(*about, tariff.cost(usage))
 
 
 class ModelCaller:
@@ -104,7 +106,7 @@ class ModelCaller:
 
     def begin(self, call: Call) -> None:
         """Begin a call, whose reply will be stored."""
-        self._threads.submit(lambda: self._ended(call))
+        self._threads.submit(lambda: (call, ask(self._models[call.model], call.prompt, self._count)))
 
     def take(self) -> list[Made]:
         """Wait for a call to end; return all calls that have ended."""
@@ -116,35 +118,25 @@ class ModelCaller:
         """Let the threads end."""
         self._threads.close()
 
-    def _ended(self, call: Call) -> _Ended:
-        started = time.perf_counter()
-        completion = ask(self._models[call.model], call.prompt, self._count)
-        return _Ended(call, completion, completion.seconds or time.perf_counter() - started)
-
     def _kept(self, ended: Sequence[_Ended]) -> list[Made]:
         """Store the replies of several calls at once."""
         replies: list[Reply] = []
-        for call, completion, seconds in ended:
-            identity = self._models[call.model].identity
+        for call, completion in ended:
+            model, step = self._models[call.model], call.prompt.step
             if (error := completion.error) is None:
-                replies.append(reply_of(call, identity, completion, seconds, self._tariffs[call.model]))
+                replies.append(reply_of(call.key, model, step, completion, self._tariffs[call.model]))
             else:
-                about = (call.key, identity, call.prompt.step)
-                self._cache.put([FailedCall(*about, error_name(error), error_message(error), seconds)])
+                told = error_name(error), error_message(error), completion.seconds
+                self._cache.put([FailedCall(call.key, model.identity, step, *told)])
         # Use them as they will be read from the file next time, so that a run and its repetition are equal.
         kept = {reply.key: reply.completion for reply in self._cache.put(replies)}
         return [
             Made(call, kept.get(call.key, completion), self._tariffs[call.model].spent(completion))
-            for call, completion, _ in ended
+            for call, completion in ended
         ]
 
 
-class _Ended(NamedTuple):
-    """A call that has ended, and is not stored yet."""
-
-    call: Call
-    completion: Completion
-    seconds: float
+_Ended = tuple[Call, Completion]
 
 
 def _checked(given: Any) -> Completion:
