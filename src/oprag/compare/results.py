@@ -15,7 +15,6 @@ import numpy as np
 from oprag.compare.analysis.best import Best, best_of, pareto_front
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
-from oprag.compare.analysis.fields import field_names
 from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, SECONDS, BoolArray, ResultMatrix, read_matrix
 from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
 from oprag.compare.analysis.rows import (
@@ -212,7 +211,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The fields of the questions: those of the data, and `evidence_spans` and `spread` where there is evidence."""
-        return tuple(field_names(question.fields for question in self.matrix.questions))
+        return self.matrix.field_names
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -649,7 +648,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def _having(self, field: str, value: Any) -> BoolArray:
         """Whether each question has a value of a field, one of several, or one that a function accepts."""
         wanted = _as_list(value)
-        there = [question.fields.get(field) for question in self.matrix.questions]
+        there = [fields.get(field) for fields in self.matrix.fields]
         having = [
             one is not None and (bool(value(one)) if callable(value) else _is_among(one, wanted)) for one in there
         ]
@@ -722,7 +721,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
 
     def _check_measured(self, name: str) -> None:
-        if name in SECONDS and not self.matrix.phase_use:
+        if name in SECONDS and not self.matrix.measured.any():
             raise OptionError(
                 f"{name} were not measured; oprag.compare.measure_cells does, or oprag compare --measure", name
             )

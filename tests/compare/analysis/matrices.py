@@ -7,8 +7,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from oprag.compare.analysis.matrix import ResultMatrix, as_numbers, matrix_of
-from oprag.compare.db.records import Measurement
+import numpy as np
+
+from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
+from oprag.compare.db.records import CellRecord, Measurement
 from oprag.compare.results import Results
 from oprag.compare.spec.axes import axes
 
@@ -69,7 +71,7 @@ def results_of(
         path="results.db",
         name="x",
         described=described or {},
-        cells=[SimpleNamespace(key=f"cell {number}", values=cell.values) for number, cell in enumerate(cells)],
+        cells=[CellRecord(f"cell {number}", cell.values, {}) for number, cell in enumerate(cells)],
         questions=[
             SimpleNamespace(
                 key=key,
@@ -112,9 +114,10 @@ def results_of(
         ],
     )
     matrix = matrix_of(reader)
-    return (
-        matrix if clusters is None else replace(matrix, clusters=as_numbers([clusters.get(key, key) for key in keys]))
-    )
+    if clusters is None:
+        return matrix
+    names = [str(clusters.get(key, key)) for key in keys]
+    return replace(matrix, clusters=np.unique(names, return_inverse=True)[1])
 
 
 def _data_of(key: str, cells: Sequence[Any]) -> str:

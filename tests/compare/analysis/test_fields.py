@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.analysis.fields import MOST_FIELDS, field_names, question_fields
+from oprag.compare.analysis.fields import MOST_FIELDS, question_fields
 from oprag.compare.db.records import QuestionRecord
 from tests.compare.analysis.matrices import made, results_of
 
@@ -41,10 +41,11 @@ def test_only_so_many_plain_values_are_fields():
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
     many = {f"field {number}": number for number in range(60)}
     assert len(question_fields(question(many))) == MOST_FIELDS
-    assert field_names([{"a": 1}, {"b": 2, "a": 3}, many])[:3] == ["a", "b", "field 0"]
-    assert len(field_names([many, {"more": 1}])) == MOST_FIELDS
+    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3, **many}})
+    assert matrix.field_names[:3] == ("x", "y", "field 0")
+    assert len(matrix.field_names) == MOST_FIELDS
 
 
 def test_a_matrix_has_them():
     matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"type": "who", "tokens": 3}})
-    assert [one.fields for one in matrix.questions] == [{"type": "who", "question_tokens": 3}, {}]
+    assert matrix.fields == [{"type": "who", "question_tokens": 3}, {}]

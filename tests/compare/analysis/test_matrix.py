@@ -73,7 +73,7 @@ def test_settings_have_the_means_of_their_cells(path):
     matrix = read_matrix(path)
     for name, values in matrix.values.items():
         for row, setting in zip(matrix.setting_values(name), matrix.settings, strict=True):
-            there = [cell for cell in setting.cells if name not in SECONDS or (cell, "retrieval") in matrix.phase_use]
+            there = [cell for cell in setting.cells if name not in SECONDS or matrix.measured[cell]]
             assert known(row) == (mean_over([known(values[cell]) for cell in there]) if there else {}), name
 
 
@@ -90,10 +90,8 @@ def test_it_has_what_the_file_has(path):
     for one in answers:
         place = row_of[keys[one.cell]], one.question
         assert matrix.status[place] == (FAILED if one.failed else ANSWERED)
-        notes, errors, routes = (
-            known.get(place[0], {}).get(place[1]) for known in (matrix.notes, matrix.errors, matrix.routes)
-        )
-        assert (notes or (), errors, routes) == (one.notes, one.error, one.route)
+        assert matrix.notes[place] == one.notes
+        assert (matrix.errors[place], matrix.routes[place]) == (one.error, one.route)
         if not one.failed:
             assert matrix.values["embedded_tokens"][place] == one.embedded_tokens
             tokens = matrix.values["tokens"][place]
@@ -105,7 +103,7 @@ def test_it_has_what_the_file_has(path):
         ours = [question.data == cell.values["data"] for question in matrix.questions]
         assert ((matrix.status[row] != NOT_ASKED) == ours).all()
     assert {FAILED, NOT_ASKED, ANSWERED} <= set(matrix.status.ravel().tolist())
-    assert "self_route" in {matrix.cells[cell].values["method"] for cell in matrix.routes}
+    assert "self_route" in {matrix.cells[row].values["method"] for row in np.nonzero(matrix.routes)[0].tolist()}
 
 
 def test_questions_of_one_document_are_one_cluster_where_there_are_ten(path):
@@ -133,11 +131,20 @@ def test_what_was_measured_of_phases(path):
     matrix = read_matrix(path)
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
-            "SELECT key, phase, count(*), sum(cpu_percent), max(peak_memory_bytes), max(memory_growth_bytes) "
-            "FROM measurements JOIN cells ON cells.id = cell GROUP BY key, phase"
+            "SELECT cells.key, asked.key, phase, avg(cpu_percent), max(peak_memory_bytes), max(memory_growth_bytes)"
+            " FROM measurements JOIN cells ON cells.id = cell JOIN questions AS asked ON asked.id = "
+            "measurements.question GROUP BY cell, measurements.question, phase"
         ).fetchall()
-    found = {(matrix.cells[cell].key, phase, *use) for (cell, phase), use in matrix.phase_use.items()}
+    kinds = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
+    found = {
+        (cell.key, question.key, phase, *(float(matrix.values[f"{phase}_{what}"][row, column]) for what in kinds))
+        for row, cell in enumerate(matrix.cells)
+        for column, question in enumerate(matrix.questions)
+        for phase in ("retrieval", "generation")
+        if not np.isnan(matrix.values[f"{phase}_seconds"][row, column])
+    }
     assert found == set(rows)
+    assert matrix.measured.sum() == len({cell for cell, *_ in rows})
 
 
 def test_a_part_of_it_is_the_same(path):
@@ -151,17 +158,9 @@ def test_a_part_of_it_is_the_same(path):
         expected = matrix.setting_values(name)[settings][:, wanted]
         assert np.array_equal(part.setting_values(name), expected, equal_nan=True)
     assert part.status.shape == (len(part.cells), wanted.sum())
-    keys = {
-        (matrix.cells[cell].key, matrix.questions[question].key): error
-        for cell, some in matrix.errors.items()
-        for question, error in some.items()
-    }
-    for cell, some in part.errors.items():
-        for question, error in some.items():
-            assert keys[part.cells[cell].key, part.questions[question].key] == error
-    everything = matrix.select()
-    assert everything.errors == matrix.errors
-    assert everything.phase_use == matrix.phase_use
+    rows = [cell for number in settings for cell in matrix.settings[number].cells]
+    assert (part.errors == matrix.errors[sorted(rows)][:, wanted]).all()
+    assert (matrix.select().errors == matrix.errors).all()
 
 
 scores = st.lists(

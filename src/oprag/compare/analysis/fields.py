@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any
 
@@ -10,7 +10,9 @@ from oprag.compare.db.records import QuestionRecord
 from oprag.compare.metrics.custom import RESERVED
 from oprag.compare.spec.axes import axes
 
-__all__ = ["MOST_FIELDS", "field_names", "question_fields"]
+__all__ = ["MOST_FIELDS", "Fields", "question_fields"]
+
+Fields = Mapping[str, str | int | float | bool]
 
 MOST_FIELDS = 50
 """Maximum number of fields of a question; further ones are left out."""
@@ -20,7 +22,7 @@ _LONGEST = 200
 _OF_EVIDENCE = {"evidence_spans", "spread"}
 
 
-def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> dict[str, str | int | float | bool]:
+def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fields:
     """The fields of a question by their names.
 
     With evidence it has `evidence_spans`, the number of spans, and `spread`: whether they are in several documents, or
@@ -37,11 +39,6 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> di
     reserved = {*axes(), *RESERVED, *taken} - _OF_EVIDENCE
     named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
     return dict(list(named.items())[:MOST_FIELDS])
-
-
-def field_names(questions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The names of the fields of all questions, in the sequence of their first use, at most `MOST_FIELDS`."""
-    return list(dict.fromkeys(name for fields in questions for name in fields))[:MOST_FIELDS]
 
 
 def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:

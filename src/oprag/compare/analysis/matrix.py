@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
 from statistics import fmean
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.analysis.fields import question_fields
+from oprag.compare.analysis.fields import MOST_FIELDS, Fields, question_fields
 from oprag.compare.analysis.settings import (
     Setting,
     effective_values,
@@ -23,7 +23,7 @@ from oprag.compare.analysis.settings import (
     place_in_grid,
 )
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import AnswerSummary, Measurement, Phase, QuestionRecord
+from oprag.compare.db.records import AnswerSummary, CellRecord, Measurement, Phase, QuestionRecord
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.money import Price
 from oprag.compare.stats.resampling import FloatArray, IntArray
@@ -41,12 +41,7 @@ __all__ = [
     "PHASES",
     "SECONDS",
     "BoolArray",
-    "CellInfo",
-    "PhaseUse",
-    "QuestionInfo",
     "ResultMatrix",
-    "as_numbers",
-    "clusters_of",
     "matrix_of",
     "mean_over",
     "read_matrix",
@@ -54,10 +49,8 @@ __all__ = [
 
 BoolArray = NDArray[np.bool_]
 StatusArray = NDArray[np.int8]
+ObjectArray = NDArray[np.object_]
 Shape = tuple[int, int]
-Found = TypeVar("Found")
-ByCell = Mapping[int, Mapping[int, Found]]
-"""Something of some questions of some cells, by the numbers of both."""
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 """The status of a question in a cell; it is not asked if the cell is about another data set."""
@@ -70,44 +63,19 @@ SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
 """Wall times: of retrieval and generation together, and of each phase."""
 COSTS = ("tokens", *COUNTS, "money", *SECONDS)
 """The costs of an answer; "tokens" are those that models read and wrote together."""
+_ATTEMPTS: Mapping[str, Callable[[Iterable[float]], float]] = {
+    "seconds": fmean,
+    "cpu_percent": fmean,
+    "peak_memory_bytes": max,
+    "memory_growth_bytes": max,
+}
+"""What was measured of each phase, and how the attempts at a question become one value."""
+_NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _ATTEMPTS)}
 
 _DOCUMENTS = 10
 """Minimum number of documents to be clusters: an interval from fewer is far too narrow."""
 _MOST_PLACES, _MOST_PLACES_AN_ANSWER = 10**7, 100
 """A file with more places (cells × questions) than both is refused."""
-
-
-class CellInfo(NamedTuple):
-    """A cell: its content address, and its value on every axis, those of the grid first."""
-
-    key: str
-    values: Mapping[str, Any]
-
-
-class QuestionInfo(NamedTuple):
-    """A question: its content address, its name in its data set, the name of that, its text, and its fields."""
-
-    key: str
-    id: str
-    data: str
-    text: str
-    fields: Mapping[str, str | int | float | bool] = {}
-
-
-class PhaseUse(NamedTuple):
-    """The resources that a phase of the answers of a cell used.
-
-    Attributes:
-        attempts: Number of attempts at questions that were measured.
-        cpu_percent: The sum of the shares of the usable cores that they used.
-        peak_memory_bytes: Maximum resident memory.
-        memory_growth_bytes: Maximum growth of the resident memory.
-    """
-
-    attempts: int
-    cpu_percent: float
-    peak_memory_bytes: int
-    memory_growth_bytes: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,33 +85,33 @@ class ResultMatrix:
     Attributes:
         experiment: Its name.
         described: Its description in the file: grid, models, embedders, metrics and prices.
-        cells: Its cells, in the sequence of its current grid.
+        cells: Its cells, in the sequence of its current grid, with their value on every axis, those of the grid first.
         questions: Its questions, in the sequence of the file.
+        fields: The fields of each question, by name.
         clusters: The number of the cluster of each question: its document, if it has one and its data set has ten or
             more; else the question itself (one, however often it was asked in the same words about the same
             documents), and results hold for these documents alone.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED` for each question in each cell.
-        values: Each metric and each of `COSTS` that has a value anywhere; NaN where a question has none. Costs of
-            models are NaN in a cell without a model.
-        notes: The notes on answers, such as that the reply was empty, by cell and question.
-        errors: The class of the error of each question that failed, by cell and question.
-        routes: The route of each answer of a method that has several, by cell and question.
-        phase_use: Measured processor and memory, by cell and phase.
-        cores: The cores that were available to the runs that measured a cell.
+        values: Each metric and each of `COSTS` that has a value anywhere, and measured processor and memory; NaN where
+            a question has none. Costs of models are NaN in a cell without a model.
+        notes: The notes on each answer, such as that the reply was empty.
+        errors: The class of the error of each question that failed.
+        routes: The route of each answer of a method that has several.
+        cores: The cores that were available to the runs that measured each cell.
     """
 
     experiment: str
     described: Mapping[str, Any] = field(repr=False)
-    cells: Sequence[CellInfo] = field(repr=False)
-    questions: Sequence[QuestionInfo] = field(repr=False)
+    cells: Sequence[CellRecord] = field(repr=False)
+    questions: Sequence[QuestionRecord] = field(repr=False)
+    fields: Sequence[Fields] = field(repr=False)
     clusters: IntArray = field(repr=False)
     status: StatusArray = field(repr=False)
     values: Mapping[str, FloatArray] = field(repr=False)
-    notes: ByCell[tuple[str, ...]] = field(default_factory=dict, repr=False)
-    errors: ByCell[str] = field(default_factory=dict, repr=False)
-    routes: ByCell[str] = field(default_factory=dict, repr=False)
-    phase_use: Mapping[tuple[int, Phase], PhaseUse] = field(default_factory=dict, repr=False)
-    cores: Mapping[int, Collection[str]] = field(default_factory=dict, repr=False)
+    notes: ObjectArray = field(repr=False)
+    errors: ObjectArray = field(repr=False)
+    routes: ObjectArray = field(repr=False)
+    cores: Sequence[Collection[str]] = field(repr=False)
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -154,8 +122,22 @@ class ResultMatrix:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """The metrics with scores, built-in ones first."""
-        there = self.values.keys() - set(COSTS)
+        there = self.values.keys() - _NOT_METRICS
         return (*(name for name in METRICS if name in there), *sorted(there - METRICS.keys()))
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of the fields of all questions, in the sequence of their first use."""
+        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MOST_FIELDS]
+
+    @cached_property
+    def measured(self) -> BoolArray:
+        """Whether each cell was measured."""
+        found = np.zeros(len(self.cells), dtype=np.bool_)
+        for name in SECONDS:
+            if name in self.values:
+                found |= ~np.isnan(self.values[name]).all(axis=1)
+        return found
 
     def setting_values(self, name: str) -> FloatArray:
         """A metric or a cost of each question in each setting, averaged over the cells of the setting.
@@ -173,7 +155,7 @@ class ResultMatrix:
             found = np.full((len(self.settings), len(self.questions)), np.nan)
             if name in self.values:
                 for number, setting in enumerate(self.settings):
-                    cells = [cell for cell in setting.cells if name not in SECONDS or cell in self._measured]
+                    cells = [cell for cell in setting.cells if name not in SECONDS or self.measured[cell]]
                     if cells:
                         found[number] = mean_over(self.values[name][cells])
             found.flags.writeable = False
@@ -190,43 +172,21 @@ class ResultMatrix:
         wanted = range(len(self.settings)) if settings is None else settings
         cells = sorted(cell for number in wanted for cell in self.settings[number].cells)
         columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
-        of_cell = {cell: number for number, cell in enumerate(cells)}
-        of_question = {column: number for number, column in enumerate(columns)}
         part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
-
-        def kept(given: ByCell[Any]) -> ByCell[Any]:
-            return {
-                of_cell[cell]: {of_question[question]: one for question, one in some.items() if question in of_question}
-                for cell, some in given.items()
-                if cell in of_cell
-            }
-
         return ResultMatrix(
             experiment=self.experiment,
             described=self.described,
             cells=[self.cells[cell] for cell in cells],
             questions=[self.questions[column] for column in columns],
+            fields=[self.fields[column] for column in columns],
             clusters=self.clusters[list(columns)],
             status=self.status[part],
             values={name: some for name, values in self.values.items() if not np.isnan(some := values[part]).all()},
-            notes=kept(self.notes),
-            errors=kept(self.errors),
-            routes=kept(self.routes),
-            phase_use={(of_cell[cell], phase): use for (cell, phase), use in self.phase_use.items() if cell in of_cell},
-            cores={of_cell[cell]: cores for cell, cores in self.cores.items() if cell in of_cell},
+            notes=self.notes[part],
+            errors=self.errors[part],
+            routes=self.routes[part],
+            cores=[self.cores[cell] for cell in cells],
         )
-
-    @cached_property
-    def _measured(self) -> frozenset[int]:
-        return frozenset(cell for cell, _ in self.phase_use)
-
-
-def _by_cell(given: Iterable[tuple[tuple[int, int], Found | None]]) -> ByCell[Found]:
-    found: dict[int, dict[int, Found]] = {}
-    for (cell, question), one in given:
-        if one:
-            found.setdefault(cell, {})[question] = one
-    return found
 
 
 def mean_over(rows: FloatArray) -> FloatArray:
@@ -261,7 +221,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     # A file has its cells as they came.
     sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
     row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
-    cells = [CellInfo(reader.cells[number].key, on_axes[number]) for number in sequence]
+    cells = [reader.cells[number]._replace(values=on_axes[number]) for number in sequence]
     shape = len(cells), len(reader.questions)
     answers = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
     _check_size(reader, shape, len(answers))
@@ -270,30 +230,28 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     data = np.array([question.data for question in reader.questions], dtype=object)
     for row, cell in enumerate(cells):
         status[row, data == cell.values["data"]] = NOT_TRIED
+    notes, errors, routes = (np.full(shape, None, dtype=object) for _ in range(3))
     for place, answer in answers.items():
         status[place] = FAILED if answer.failed else ANSWERED
+        notes[place], errors[place], routes[place] = answer.notes, answer.error, answer.route
 
     answered = {place: answer for place, answer in answers.items() if not answer.failed}
     values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
     taken = {*COSTS, *METRICS, *values}
-    row_of_key = {cell.key: row for row, cell in enumerate(cells)}
-    seconds, phase_use = _measured(reader, row_of_key, shape)
+    cores = reader.measured_cores()
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
         cells=cells,
-        questions=[
-            QuestionInfo(one.key, one.name, one.data, one.question, question_fields(one, taken))
-            for one in reader.questions
-        ],
-        clusters=as_numbers(clusters_of(reader.questions)),
+        questions=reader.questions,
+        fields=[question_fields(one, taken) for one in reader.questions],
+        clusters=_clusters(reader.questions),
         status=status,
-        values=values | seconds,
-        notes=_by_cell((place, answer.notes) for place, answer in answers.items()),
-        errors=_by_cell((place, answer.error) for place, answer in answers.items()),
-        routes=_by_cell((place, answer.route) for place, answer in answers.items()),
-        phase_use=phase_use,
-        cores={row_of_key[key]: cores for key, cores in reader.measured_cores().items()},
+        values=values | _measured(reader, cells, shape),
+        notes=notes,
+        errors=errors,
+        routes=routes,
+        cores=[cores.get(cell.key, ()) for cell in cells],
     )
 
 
@@ -310,7 +268,7 @@ def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int =
 
 def _costs(
     described: Mapping[str, Any],
-    cells: Sequence[CellInfo],
+    cells: Sequence[CellRecord],
     answers: Mapping[tuple[int, int], AnswerSummary],
     shape: Shape,
 ) -> dict[str, FloatArray]:
@@ -345,7 +303,7 @@ def _costs(
 
 def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
     # A score that has the name of a cost is left out: costs come from the answers.
-    scores = [score for score in reader.scores() if score[2] not in COSTS]
+    scores = [score for score in reader.scores() if score[2] not in _NOT_METRICS]
     metrics = dict.fromkeys(metric for *_, metric, _ in scores)
     _check_size(reader, shape, len(scores), len(metrics))
     found = {metric: np.full(shape, np.nan) for metric in metrics}
@@ -354,50 +312,37 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
     return found
 
 
-def _measured(
-    reader: ResultsReader, row_of: Mapping[str, int], shape: Shape
-) -> tuple[dict[str, FloatArray], dict[tuple[int, Phase], PhaseUse]]:
-    """The seconds of each question, averaged over attempts, and the processor and memory of each phase."""
+def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) -> dict[str, FloatArray]:
+    """What was measured of each question, of all attempts together."""
+    row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
-    attempts: dict[str, dict[tuple[int, int], list[float]]] = {}
-    use: dict[tuple[int, Phase], list[Measurement]] = {}
+    attempts: dict[Phase, dict[tuple[int, int], list[Measurement]]] = {}
     for one in reader.measurements():
         place = row_of[one.cell], column_of[one.question]
-        attempts.setdefault(f"{one.phase}_seconds", {}).setdefault(place, []).append(one.seconds)
-        use.setdefault((place[0], one.phase), []).append(one)
-    seconds = {name: np.full(shape, np.nan) for name in attempts}
-    for name, of_places in attempts.items():
-        for place, some in of_places.items():
-            seconds[name][place] = fmean(some)
-    if parts := [seconds[name] for name in ("retrieval_seconds", "generation_seconds") if name in seconds]:
+        attempts.setdefault(one.phase, {}).setdefault(place, []).append(one)
+    found: dict[str, FloatArray] = {}
+    for phase, of_places in attempts.items():
+        for what, together in _ATTEMPTS.items():
+            values = found[f"{phase}_{what}"] = np.full(shape, np.nan)
+            for place, some in of_places.items():
+                values[place] = together(getattr(one, what) for one in some)
+    if parts := [found[name] for name in ("retrieval_seconds", "generation_seconds") if name in found]:
         both = np.array(parts)
-        seconds["seconds"] = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
-    return seconds, {
-        place: PhaseUse(
-            len(some),
-            fsum(one.cpu_percent for one in some),
-            max(one.peak_memory_bytes for one in some),
-            max(one.memory_growth_bytes for one in some),
-        )
-        for place, some in use.items()
-    }
+        found["seconds"] = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
+    return found
 
 
-def clusters_of(questions: Sequence[QuestionRecord]) -> list[Hashable]:
-    """The cluster of each question, see `ResultMatrix.clusters`."""
+def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
+    """The number of the cluster of each question, see `ResultMatrix.clusters`."""
     documents: dict[str, set[tuple[str, ...]]] = {}
     for one in questions:
         documents.setdefault(one.data, set()).add(tuple(one.documents))
-    return [
+    names: list[Hashable] = [
         (one.data, tuple(one.documents))
         if len(documents[one.data]) >= _DOCUMENTS and len(one.documents) == 1
         # Not its key: asked twice it has another id, and would count as two.
         else (one.data, tuple(one.documents), one.question)
         for one in questions
     ]
-
-
-def as_numbers(clusters: Sequence[Hashable]) -> IntArray:
-    """A number for each question, the same for questions of one cluster."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(one, len(numbers)) for one in clusters], dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], dtype=np.int64)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import fsum
 from typing import Any
 
-from oprag.compare.analysis.fields import field_names
-from oprag.compare.analysis.matrix import COUNTS, PHASES, CellInfo, ResultMatrix
+import numpy as np
+
+from oprag.compare.analysis.matrix import COUNTS, PHASES, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Measurement
+from oprag.compare.db.records import CellRecord
 from oprag.compare.spec.axes import AVERAGED, axes
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_columns", "setting_rows"]
@@ -27,7 +27,7 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
 _CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
 TEXTS = (*_QUESTION, "status", "answer", "error", "message", "route")
 """The columns that hold text; all others but axes hold numbers."""
-_MEASURED = ("seconds", "cpu_percent", "peak_memory_bytes")
+_MEASURED = tuple(f"{phase}_{what}" for phase in PHASES for what in ("seconds", "cpu_percent", "peak_memory_bytes"))
 
 
 def axis_columns(settings: Sequence[HasValues]) -> list[str]:
@@ -96,10 +96,9 @@ def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
         matrix: The results.
         names: The axes that are columns.
     """
-    taken = [f"{phase}_{what}" for phase in PHASES for what in _MEASURED] if matrix.phase_use else []
-    fields = field_names(question.fields for question in matrix.questions)
-    asked = [*names, *_averaged(matrix), *_QUESTION, *fields]
-    return [*asked, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *taken]
+    measured = _MEASURED if matrix.measured.any() else ()
+    asked = [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names]
+    return [*asked, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *measured]
 
 
 def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -116,18 +115,23 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
     columns = answer_columns(matrix, names)
     averaged = _averaged(matrix)
     effective = {cell: setting.values for setting in matrix.settings for cell in setting.cells}
-    fields = {question.key: question.fields for question in matrix.questions}
+    column_of = {question.key: column for column, question in enumerate(matrix.questions)}
     with ResultsReader(path, matrix.experiment) as reader:
         places = {cell.key: place for place, cell in enumerate(reader.cells)}
-        taken = _measured(reader) if matrix.phase_use else {}
         for number, cell in enumerate(matrix.cells):
             fixed = {name: effective[number].get(name) for name in names}
             fixed |= {name: _averaged_value(cell, name) for name in averaged}
             for question, row in sorted(_rows(reader, places[cell.key]).items()):
-                key = reader.questions[question].key
-                if key in fields:
-                    known = {**row, **fields[key], **fixed, **taken.get((cell.key, key), {})}
+                column = column_of.get(reader.questions[question].key)
+                if column is not None:
+                    known = {**row, **matrix.fields[column], **fixed, **_measured(matrix, number, column)}
                     yield {name: known.get(name) for name in columns}
+
+
+def _measured(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
+    there = {name: matrix.values[name][row, column] for name in _MEASURED if name in matrix.values}
+    known = {name: float(value) for name, value in there.items() if not np.isnan(value)}
+    return {name: int(value) if name.endswith("_bytes") else value for name, value in known.items()}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:
@@ -135,7 +139,7 @@ def _averaged(matrix: ResultMatrix) -> list[str]:
     return [name for name in AVERAGED if len({_averaged_value(cell, name) for cell in matrix.cells} - {None}) > 1]
 
 
-def _averaged_value(cell: CellInfo, name: str) -> Any:
+def _averaged_value(cell: CellRecord, name: str) -> Any:
     return None if name == "seed" and cell.values["order"] != "random" else cell.values[name]
 
 
@@ -158,21 +162,4 @@ def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
         }
     for _, place, metric, value in reader.scores([cell]):
         found[place][metric] = value
-    return found
-
-
-def _measured(reader: ResultsReader) -> dict[tuple[str, str], dict[str, float]]:
-    """Mean seconds and processor, and maximum memory, by the keys of cell and question."""
-    attempts: dict[tuple[str, str, str], list[Measurement]] = {}
-    for one in reader.measurements():
-        attempts.setdefault((one.cell, one.question, one.phase), []).append(one)
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for (cell, question, phase), some in attempts.items():
-        found.setdefault((cell, question), {}).update(
-            {
-                f"{phase}_seconds": fsum(one.seconds for one in some) / len(some),
-                f"{phase}_cpu_percent": fsum(one.cpu_percent for one in some) / len(some),
-                f"{phase}_peak_memory_bytes": max(one.peak_memory_bytes for one in some),
-            }
-        )
     return found

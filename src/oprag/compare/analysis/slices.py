@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.effects import compare_pooled, pool_pairs
-from oprag.compare.analysis.fields import field_names
 from oprag.compare.analysis.matrix import BoolArray, ResultMatrix
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_counts
@@ -93,7 +92,7 @@ def slices_of(
         OptionError: No question has the field.
     """
     try:
-        check_names({field: None}, field_names(one.fields for one in matrix.questions))
+        check_names({field: None}, matrix.field_names)
     except OptionError as error:
         raise OptionError(str(error).replace("option", "field of the questions", 1), field) from error
     groups = list(_groups(matrix, field, data))
@@ -126,7 +125,8 @@ def slices_of(
 def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tuple[Any, BoolArray]]:
     """The values of a field, and which questions have each."""
     there = [
-        one.fields[field] if field in one.fields and data in (None, one.data) else None for one in matrix.questions
+        fields.get(field) if data in (None, question.data) else None
+        for question, fields in zip(matrix.questions, matrix.fields, strict=True)
     ]
     values = dict.fromkeys((type(value), value) for value in there if value is not None)
     if len(values) <= MOST_VALUES:

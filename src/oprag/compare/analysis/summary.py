@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import fsum
 from statistics import fmean
 from typing import Any
 
@@ -31,7 +30,7 @@ class PhaseSummary:
 
     Attributes:
         seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
-        cpu_percent: The mean share of the usable cores that it used.
+        cpu_percent: The mean share of the usable cores that it used, over questions.
         peak_memory_bytes: Maximum resident memory.
         memory_growth_bytes: Maximum growth of the resident memory.
     """
@@ -112,49 +111,38 @@ class SettingSummary:
 
         Costs of models are missing if no model is asked, and money if the model has no price.
         """
-        found: dict[str, float] = {}
-        for name in (*COUNTS, "money"):
-            values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
-            if known := values[~np.isnan(values)].tolist():
-                found[name] = fsum(known) / len(known)
-        return found
+        return {name: fmean(known) for name in (*COUNTS, "money") if (known := self._all(name))}
 
     @cached_property
     def notes(self) -> Mapping[str, int]:
         """The number of answers with each note, such as that the reply was empty."""
-        found: Counter[str] = Counter()
-        for cell in self.setting.cells:
-            for question, notes in self.matrix.notes.get(cell, {}).items():
-                if self.matrix.status[cell, question] == ANSWERED:
-                    found.update({*notes})
-        return dict(found)
+        answered = self.matrix.notes[list(self.setting.cells)][self._status == ANSWERED]
+        return dict(Counter(note for notes in answered for note in set(notes)))
 
     @cached_property
     def routes(self) -> Mapping[str, int]:
         """The number of answers that took each route, of a method that has several."""
-        return dict(Counter(way for cell in self.setting.cells for way in self.matrix.routes.get(cell, {}).values()))
+        return dict(Counter(str(route) for route in self.matrix.routes[list(self.setting.cells)].flat if route))
 
     @cached_property
     def phases(self) -> Mapping[Phase, PhaseSummary]:
         """The measurements of each phase of its answers."""
         found: dict[Phase, PhaseSummary] = {}
         for phase in PHASES:
-            use = [used for cell in self.setting.cells if (used := self.matrix.phase_use.get((cell, phase)))]
             seconds = self.by_question(f"{phase}_seconds")
-            if use and not np.isnan(seconds).all():
+            if not np.isnan(seconds).all():
                 found[phase] = PhaseSummary(
                     seconds=summarise(seconds, confidence=self.confidence, resamples=self.resamples),
-                    cpu_percent=fsum(one.cpu_percent for one in use) / sum(one.attempts for one in use),
-                    peak_memory_bytes=max(one.peak_memory_bytes for one in use),
-                    memory_growth_bytes=max(one.memory_growth_bytes for one in use),
+                    cpu_percent=fmean(self._all(f"{phase}_cpu_percent")),
+                    peak_memory_bytes=int(max(self._all(f"{phase}_peak_memory_bytes"))),
+                    memory_growth_bytes=int(max(self._all(f"{phase}_memory_growth_bytes"))),
                 )
         return found
 
     @property
     def cores(self) -> tuple[str, ...]:
         """The cores that were available to each run that measured it, such as "2 of 64 (limit of the container)"."""
-        cores = self.matrix.cores
-        return tuple(sorted({told for cell in self.setting.cells for told in cores.get(cell, ())}))
+        return tuple(sorted({told for cell in self.setting.cells for told in self.matrix.cores[cell]}))
 
     @property
     def cut_short(self) -> int:
@@ -193,19 +181,18 @@ class SettingSummary:
         Args:
             name: One of `COSTS`: tokens (read and written), one kind of them, calls, money, or seconds.
         """
-        if name == "tokens":
-            read, written = (self.per_answer.get(which) for which in ("input_tokens", "output_tokens"))
-            return None if read is None or written is None else read + written
-        if name in SECONDS:
-            # Not the sum of the means of the phases: questions that ask no model have one phase alone.
-            known = self.by_question(name)[self._has(name)].tolist()
-            return fmean(known) if known else None
-        return self.per_answer.get(name)
+        known = self.by_question(name)[self._has(name)].tolist() if name in SECONDS else self._all(name)
+        return fmean(known) if known else None
 
     def _summary(self, metric: str) -> Summary:
         return summarise(
             self.by_question(metric), self.matrix.clusters, confidence=self.confidence, resamples=self.resamples
         )
+
+    def _all(self, name: str) -> list[float]:
+        """The values of all answers in all cells."""
+        values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
+        return values[~np.isnan(values)].tolist()  # type: ignore[no-any-return]
 
     def _has(self, name: str) -> Any:
         return ~np.isnan(self.by_question(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.fields import field_names
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.wording import counted, difference_text, name_of, named, value_text
@@ -28,7 +27,7 @@ def slices(results: Results, metric: str | None) -> Section | None:
     parts: list[Part] = []
     left = 0
     sets = by_data([one for one in results.settings if metric in one.scores])
-    fields = field_names(one.fields for one in results.matrix.questions)
+    fields = results.fields
     for data in list(sets)[:_MOST_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
         found = [some for name in fields if _is_large(some := _slices(results, name, metric, data))]

@@ -202,8 +202,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
 
 def _is_impossible(setting: SettingSummary) -> bool:
     """Whether questions failed since not one chunk fits the budget, and for nothing else."""
-    errors = setting.matrix.errors
-    return {error for cell in setting.setting.cells for error in errors.get(cell, {}).values()} == {_NO_ROOM}
+    return {*setting.matrix.errors[list(setting.setting.cells)].flat} - {None} == {_NO_ROOM}
 
 
 def _is_whole(contexts: _Contexts) -> bool:
