@@ -13,7 +13,7 @@ from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.page import render
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.text_table import shortened
+from oprag.text_table import one_line, shortened
 
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
 
@@ -168,7 +168,7 @@ def sides_of(
                 "place": _place(places[row], several=len(question.documents) > 1),
                 "figures": f"rank {rank}" + ("" if cosine is None else f", cosine {cosine:.2f}"),
                 "gold": _is_gold(line, places[row], question),
-                "excerpt": _excerpt(_text(question, places[row], texts), _EXCERPT),
+                "excerpt": shortened(one_line(_text(question, places[row], texts)), _EXCERPT),
             }
             for row, rank, cosine in context.kept[: limits.chunks]
             if row in places
@@ -182,7 +182,7 @@ def sides_of(
         {
             "anchor": f"q{number}-{index}-{row}",
             "place": _place(place, several=len(question.documents) > 1),
-            "text": _excerpt(text, limits.chunk, lines=True),
+            "text": shortened(text, limits.chunk),
         }
         for (index, row), place in sorted(
             shown.items(), key=lambda one: (one[1].document, one[1].page or 0, *one[1][2:])
@@ -214,12 +214,6 @@ def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
     if place.page is not None and not isinstance(document, str):
         document = document[place.page - 1] if place.page <= len(document) else ""
     return (document if isinstance(document, str) else "")[place.start : place.end]
-
-
-def _excerpt(text: str, longest: int, *, lines: bool = False) -> str:
-    if not lines:
-        text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[: max(0, longest - 1)]}…"
 
 
 def _place(place: Piece, *, several: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.slices import Slice, slices_of
-from oprag.compare.analysis.wording import counted, difference_text, name_of, named, value_text
+from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.report.overview import forest_of
 from oprag.compare.report.page import Heading, Part, Points, Section, Table, Text
 from oprag.compare.results import Results
@@ -122,15 +122,13 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
     pairs = [pair for pair in pairs if not pair.difference.tied]
     if tied:
         yield Text(f"In {counted(len(tied), 'pair')} the score is the same in every question.")
-    alone: dict[str, list[SettingDifference]] = {}
+    controls: dict[tuple[int, ...], list[SettingDifference]] = {}
     for pair in pairs:
         if pair.baseline_alone:
-            alone.setdefault(name_of(pair.setting.values, results.axes), []).append(pair)
+            controls.setdefault(pair.setting.cells, []).append(pair)
     # A control meets many baselines, which is one row.
-    folded = {name: some for name, some in alone.items() if len(some) > 1}
-    single = [
-        pair for pair in pairs if name_of(pair.setting.values, results.axes) not in folded or not pair.baseline_alone
-    ]
+    folded = {cells: some for cells, some in controls.items() if len(some) > 1}
+    single = [pair for pair in pairs if not pair.baseline_alone or pair.setting.cells not in folded]
     rows = [_row(results, axis, pair) for pair in sorted(single, key=_clearest)[:_MOST]]
     rows += [_folded(some) for some in folded.values()]
     if rows:

@@ -10,7 +10,7 @@ from oprag.compare.analysis.wording import counted, difference_text, named, valu
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.report.charts.forest import forest_marks
 from oprag.compare.report.lengths import curve_groups, length_chart
-from oprag.compare.report.page import Forest, ForestRow, Notes, Part, Section, Text, Verdicts
+from oprag.compare.report.page import Forest, ForestRow, Part, Points, Section, Text, Verdicts
 from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS, Difference
 
@@ -28,7 +28,7 @@ def section(results: Results, metric: str | None) -> Section:
 def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     yield Text(_about(results, metric), quiet=True)
     if notes := [*_notes(results, metric)]:
-        yield Notes(notes)
+        yield Points(notes, warning=True)
     if metric is None:
         yield Text("Nothing is scored.")
         return

@@ -26,7 +26,6 @@ __all__ = [
     "Forest",
     "ForestRow",
     "Heading",
-    "Notes",
     "Part",
     "Points",
     "Section",
@@ -68,10 +67,11 @@ class Heading:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of sentences."""
+    """A list of sentences; a warning where a reader must not miss them."""
 
     kind: ClassVar[str] = "points"
     texts: Sequence[str]
+    warning: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Table:
         head: The title of each column.
         rows: The cells; each row has one for each column.
         names: How many columns at the left name the row.
-        words: The numbers of the columns that hold words, but for those that name the row; others are numbers.
+        words: Whether its cells are words, but for those that name the row; else they are numbers.
         marked: The numbers of the rows that stand out.
         more: How many rows are left out.
         shades: How dark the cells of each row are, but for those that name it, from 0 to `SHADES`; None for not at all.
@@ -95,7 +95,7 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]] = field(repr=False)
     names: int = 1
-    words: Collection[int] = ()
+    words: bool = False
     marked: Collection[int] = ()
     more: int = 0
     shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
@@ -136,14 +136,6 @@ class Forest:
 
 
 @dataclass(frozen=True)
-class Notes:
-    """Sentences that a reader must not miss."""
-
-    kind: ClassVar[str] = "notes"
-    texts: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Verdicts:
     """Questions with their answers, each in a word or two and what it rests on; there is one for each data set."""
 
@@ -151,7 +143,7 @@ class Verdicts:
     questions: Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 
-Part = Text | Heading | Points | Table | Figure | Forest | Notes | Verdicts
+Part = Text | Heading | Points | Table | Figure | Forest | Verdicts
 
 
 @dataclass(frozen=True)

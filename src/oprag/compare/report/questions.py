@@ -16,7 +16,7 @@ from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
 from oprag.compare.running.replay import PromptReader, ShownPrompt
 from oprag.errors import ExperimentError, MissingExtraError
-from oprag.text_table import shortened
+from oprag.text_table import one_line, shortened
 
 __all__ = ["section"]
 
@@ -94,7 +94,7 @@ class _DrillDown:
         self.questions = reader.questions
         self._judged: dict[tuple[int, int], list[tuple[str, str]]] = {}
         for cell, question, name, reply in reader.judgements(_LONGEST_JUDGEMENT):
-            self._judged.setdefault((cell, question), []).append((name, " ".join(reply.split())))
+            self._judged.setdefault((cell, question), []).append((name, one_line(reply)))
         judged = sum(len(name) + len(reply) + 40 for some in self._judged.values() for name, reply in some)
         self._limits = _limits(max(0, size - judged), len(self.questions), answers, with_prompts=prompts is not None)
         self.lacking = ""
@@ -176,7 +176,7 @@ class _DrillDown:
         sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
         prompts = [(cell.name, [*self._calls(cell, question)]) for cell, _, _ in pair]
         shown = {
-            "text": _cut(question.question),
+            "text": shortened(question.question, _LONGEST),
             "summary": _summary(question, scores, self._metric),
             "about": _about(question),
             "cut": self._limits.answer if any(answer.more for answer in answers.values()) else 0,
@@ -264,8 +264,4 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
         more = [f"and {len(places) - _EVIDENCE:,} more"] if len(places) > _EVIDENCE else []
         about.append(("Gold evidence", "\n".join([*places[:_EVIDENCE], *more])))
     about += [(shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_ABOUT]]
-    return [(name, _cut(text)) for name, text in about]
-
-
-def _cut(text: Any) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return [(name, shortened(text, _LONGEST)) for name, text in about]

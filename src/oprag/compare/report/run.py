@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.wording import amount, counted, money_text, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
+from oprag.compare.spec.axes import axes
 
 __all__ = ["section"]
 
@@ -29,15 +29,15 @@ def _parts(results: Results, reader: ResultsReader) -> Iterator[Part]:
         "The experiment",
         ("What", "Value"),
         [(name, value) for name, value in _about(results, reader) if value],
-        words=(1,),
+        words=True,
     )
     grids = results.matrix.described.get("grid", ())
     for number, grid in enumerate(grids, 1):
         yield Table(
             "The grid" if len(grids) == 1 else f"Grid {number} of {len(grids)}",
             ("Axis", "Values"),
-            [(axis, ", ".join(map(value_text, _listed(values)))) for axis, values in grid.items()],
-            words=(1,),
+            [(axis, ", ".join(map(value_text, values))) for axis, values in grid.items()],
+            words=True,
         )
     yield from _failures(reader)
     yield from _notes(results)
@@ -59,35 +59,24 @@ def _about(results: Results, reader: ResultsReader) -> Iterator[tuple[str, str]]
     yield "Metrics", ", ".join(described.get("metrics", ()))
     yield "Answers are embedded by", described.get("score_embedder") or ""
     yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
-    same = {
-        name: value
+    same = [
+        f"{name} {value_text(value)}"
         for name, value in varying_axes(results.settings)[1].items()
-        if name not in ("data", "embedder", "model")
-    }
-    yield "The same in all settings", ", ".join(f"{name} {value_text(same[name])}" for name in _told(same))
+        if name not in ("data", "embedder", "model") and (name == "method" or value != axes()[name].default)
+    ]
+    yield "The same in all settings", ", ".join(same)
     spent = reader.spent()
     cost = f", {money_text(spent.money)} in the currency of the prices" if spent.money else ""
     yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
-
-
-def _told(same: dict[str, Any]) -> list[str]:
-    """The axes that are worth a word: those that are not as they are by default."""
-    from oprag.compare.spec.axes import axes
-
-    return [name for name, value in same.items() if name == "method" or value != axes()[name].default]
 
 
 def _identified(name: str, identity: str) -> str:
     return name if name == identity else f"{name} ({identity})"
 
 
-def _listed(values: Any) -> list[Any]:
-    return values if isinstance(values, list) else [values]
-
-
 def _failures(reader: ResultsReader) -> Iterator[Part]:
     if rows := [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]:
-        yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=(1,))
+        yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=True)
         yield Text(
             "Means of settings with failures are over other questions than those without; paired differences are not.",
             quiet=True,
@@ -124,7 +113,7 @@ def _runs(reader: ResultsReader) -> Iterator[Part]:
         "Runs, the latest first; times are UTC",
         ("Began", "Ended", "Outcome", "Versions"),
         shown,
-        words=(1, 2, 3),
+        words=True,
         more=len(rows) - len(shown),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.analysis.best import best_of
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.summary import MANY, SettingSummary, measured_how
+from oprag.compare.analysis.summary import MANY, measured_how
 from oprag.compare.analysis.wording import (
     amount,
     difference_text,
@@ -22,12 +22,12 @@ from oprag.compare.analysis.wording import (
 )
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import FEW_UNITS
 
 __all__ = ["measured", "section"]
 
 _MOST, _MOST_PHASES, _MOST_SETS = 400, 200, 4
 _METRICS = 5  # columns of a table: so many are no wider than a page
+_NOTES = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
 _TAKEN = {
     "calls": "calls",
     "input_tokens": "tokens in",
@@ -47,7 +47,7 @@ def section(results: Results, metric: str | None) -> Section | None:
 def _main(results: Results, metric: str | None) -> Iterator[Part]:
     if metric is None:
         return
-    settings = results.settings[:_MOST]
+    settings = results.settings
     axis, baselines = _baselines(results, metric)
     cost = results.usual_cost(metric)
     columns: dict[str, list[str]] = {metric: _scores(results, metric)}
@@ -56,21 +56,18 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     columns[cost.replace("_", " ")] = [amount(one.cost(cost)) for one in settings]
     if any(one.cost("money") is not None for one in settings):
         columns["money"] = [money_text(one.cost("money")) for one in settings]
-    for name in ("failed", "left", "cut_short", "empty"):
-        if any(getattr(one, name) for one in settings):
-            title = "not tried" if name == "left" else name.replace("_", " ")
-            columns[title] = [_marked(getattr(one, name), one) for one in settings]
+    for name, title in _NOTES.items():
+        if any(counts := [getattr(one, name) for one in settings]):
+            columns[title] = [
+                f"{count:,}{' !' if count > MANY * one.answered else ''}"
+                for one, count in zip(settings, counts, strict=True)
+            ]
     caption = f"{metric} with its 95 % interval"
     if baselines:
         first = next(iter(baselines.values())).baseline_value
         caption += f"; the difference is from the same setting with {axis} {value_text(first)}, * where it is shown"
-    yield Table(
-        f"{caption}; tokens{' and money' if 'money' in columns else ''} are means of an answer",
-        ("setting", *columns),
-        _rows(results, columns),
-        more=len(results) - len(settings),
-        marked=_highest(results, metric),
-    )
+    caption += f"; tokens{' and money' if 'money' in columns else ''} are means of an answer"
+    yield _table(results, caption, columns, _highest(results, metric))
 
 
 def _baselines(results: Results, metric: str) -> tuple[str, Mapping[tuple[int, ...], SettingDifference]]:
@@ -96,14 +93,11 @@ def _others(results: Results, metric: str | None) -> Iterator[Part]:
     names = [name for name in results.metrics if name != metric]
     for start in range(0, len(names), _METRICS):
         some = names[start : start + _METRICS]
-        columns = {name: _scores(results, name) for name in some}
-        more = max(0, len(results) - _MOST)
-        caption = f"{listed(some)}, with 95 % intervals"
-        yield Table(caption, ("setting", *some), _rows(results, columns), more=more)
+        yield _table(results, f"{listed(some)}, with 95 % intervals", {name: _scores(results, name) for name in some})
 
 
 def _taken(results: Results) -> Part:
-    settings = results.settings[:_MOST]
+    settings = results.settings
     columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
     for name, title in _TAKEN.items():
         if any(one.per_answer.get(name) for one in settings):
@@ -112,13 +106,13 @@ def _taken(results: Results) -> Part:
         columns["answered at the first step"] = [
             share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None) for one in settings
         ]
-    more = max(0, len(results) - _MOST)
-    return Table("What an answer took, in the mean", ("setting", *columns), _rows(results, columns), more=more)
+    return _table(results, "What an answer took, in the mean", columns)
 
 
-def _rows(results: Results, columns: Mapping[str, Sequence[str]]) -> list[Sequence[str]]:
-    names = [name_of(one.values, results.axes) for one in results.settings[:_MOST]]
-    return list(zip(names, *columns.values(), strict=True))
+def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
+    names = [name_of(one.values, results.axes) for one in results.settings]
+    rows = list(zip(names, *columns.values(), strict=True))
+    return Table(caption, ("setting", *columns), rows[:_MOST], marked=marked, more=max(0, len(rows) - _MOST))
 
 
 def _scores(results: Results, metric: str) -> list[str]:
@@ -128,15 +122,11 @@ def _scores(results: Results, metric: str) -> list[str]:
     for one in results.settings:
         if (summary := one.scores.get(metric)) is not None:
             most[one.values["data"]] = max(most.get(one.values["data"], 0), summary.n)
-    for one in results.settings[:_MOST]:
+    for one in results.settings:
         summary = one.scores.get(metric)
         fewer = summary is not None and (summary.n < most[one.values["data"]] or one.lacks(metric))
         found.append(f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary))
     return found
-
-
-def _marked(count: int, setting: SettingSummary) -> str:
-    return f"{count:,}{' !' if count > MANY * setting.answered else ''}"
 
 
 def _highest(results: Results, metric: str) -> list[int]:
@@ -162,12 +152,9 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
         )
     if any(one.cells > 1 for one in results.settings):
         yield Text("The scores of a question are averaged over seeds and repeats first.", quiet=True)
-    summaries: list[Any] = [one.scores[name] for one in results.settings for name in one.scores]
-    if any(one.low is not None and one.units < FEW_UNITS for one in summaries):
-        yield Text(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.", quiet=True)
 
 
-def measured(results: Results, _: str | None) -> Section | None:
+def measured(results: Results, _: str | None = None) -> Section | None:
     """The table of phases, where something was measured."""
     there = [one for one in results.settings if one.phases]
     rows = [
