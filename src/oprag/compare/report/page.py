@@ -204,8 +204,6 @@ def _environment() -> Environment:
     environment.filters["commands"] = lambda text: Markup(  # noqa: S704 - of an escaped text
         _COMMAND.sub(r"<code>\1</code>", str(escape(clean(text))))
     )
-    # Long names of options and metrics may break after an underscore.
-    environment.filters["breakable"] = lambda text: Markup("_<wbr>").join(map(escape, clean(text).split("_")))
     return environment
 
 
