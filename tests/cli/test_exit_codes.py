@@ -54,8 +54,7 @@ MODEL_FAILS = {
 }
 # Where each command reads, so that Ctrl-C may come there.
 READS = {
-    **dict.fromkeys(("context", "map"), "oprag.cli.context.read_sources"),
-    "ask": "oprag.cli.ask.read_sources",
+    **{command: f"oprag.cli.{command}.read_sources" for command in ("context", "map", "ask")},
     "demo": "oprag.cli.demo.index_sources",
     "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",

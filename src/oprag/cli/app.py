@@ -11,8 +11,9 @@ from oprag._version import __version__
 from oprag.cli.ask import ask
 from oprag.cli.compare import compare
 from oprag.cli.console import plain_errors
-from oprag.cli.context import context, map_
+from oprag.cli.context import context
 from oprag.cli.demo import demo
+from oprag.cli.map import map_
 from oprag.cli.report import report
 from oprag.cli.sweep import sweep
 
