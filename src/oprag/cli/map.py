@@ -99,12 +99,12 @@ def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tu
     for name, length in lengths.items():
         pages = [length] if isinstance(length, int) else length
         begins = [0, *accumulate(pages)]
-        # `source_key` may have made another source of a chunk.
-        spans = [(chunk.span, state) for chunk, state in chunks if chunk.metadata["source"] == name]
-        marks = [
-            (begins[(span.page or 1) - 1] + span.start, begins[(span.page or 1) - 1] + span.end, state)
-            for span, state in spans
-        ]
+        marks = []
+        for metadata, state in ((chunk.metadata, state) for chunk, state in chunks):
+            # `source_key` may have made another source of a chunk.
+            if metadata["source"] == name:
+                begin = begins[metadata.get("page", 1) - 1]
+                marks.append((begin + metadata["start_index"], begin + metadata["end_index"], state))
         lines.append(Line(name, begins[-1], 0 if isinstance(length, int) else len(pages), marks))
     counts = Counter(state for _, state in chunks)
     return lines, {state: counts[state] for state in (KEPT, *get_args(DropReason)) if counts[state] or state == KEPT}
