@@ -64,6 +64,8 @@ MEANT: dict[str, str] = {
     "* report: Score against cost: *": "The section was called: Score against tokens and time.",
     "* report: Thresholds: *": "Scores by thresholds are a table now, and were a picture.",
     "* report: Retrieval against whole documents: *": "The bars of the differences are a column of their table.",
+    "sweep * / *: .unfilled*": "The JSON of a sweep says in remarks where candidates ran out.",
+    "sweep * / *: .repeated*": "The JSON of a sweep says in remarks which budgets repeat another.",
     "*.power*": "The JSON of a plan says how small a difference its questions can show.",
 }
 """Differences that were made on purpose: a pattern of facts, as --compare prints them, and why they differ."""

@@ -206,6 +206,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
 
 
 def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
+    differences = found.points.differences("order", [found.metric])
     if as_json:
         from oprag.cli.tables import curve_as_json, difference_as_json, setting_as_json
 
@@ -213,16 +214,11 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
             {
                 "results": str(path),
                 "metric": found.metric,
-                "settings": [setting_as_json(setting) for setting in found.settings],
+                "settings": [setting_as_json(setting) for setting in found.results.settings],
                 "curves": [curve_as_json(curve) for curve in found.curves],
                 "impossible": [setting_as_json(setting) for setting in found.impossible],
-                "unfilled": [{"setting": dict(one.setting.values), "answers": one.answers} for one in found.unfilled],
-                "repeated": [
-                    {"setting": dict(one.setting.values), "budget": one.budget, "whole": one.whole}
-                    for one in found.repeated
-                ],
                 "remarks": found.remarks,
-                "differences": [difference_as_json(pair) for pair in found.orders],
+                "differences": [difference_as_json(pair) for pair in differences],
                 "chosen": dict(found.chosen.values),
                 "why": found.why,
                 "profile": asdict(found.profile),
@@ -232,12 +228,12 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     from oprag.cli.tables import show_differences, show_settings, show_table, show_verdicts
     from oprag.compare.analysis.verdicts import ORDER
 
-    show_settings(found.points, found.metric, found.orders, most=_MOST_SHOWN)
+    show_settings(found.points, found.metric, differences, most=_MOST_SHOWN)
     # The curves answer the question about the length, and a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:
-        show_table(found.settings, most=_MOST_SHOWN)
-        show_differences(found.orders, found.settings, most=_MOST_SHOWN)
+        show_table(found.results.settings, most=_MOST_SHOWN)
+        show_differences(differences, found.results.settings, most=_MOST_SHOWN)
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
     for said in found.remarks:

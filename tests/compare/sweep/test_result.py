@@ -108,7 +108,7 @@ def test_of_two_documents_one_may_fit_whole(tmp_path):
     (curve,) = sweep.curves
     assert [point.value for point in curve.points] == [450, 500]
     assert not curve.exhausted
-    assert sweep.repeated == ()
+    assert sweep.remarks == []
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_where_a_model_answers_its_tokens_are_counted(tmp_path):
     sweep = read_sweep(tmp_path / "sweep.db", "sweep", "token_f1")
     taken = {
         row.values["token_budget"]: row.per_answer["input_tokens"] + row.per_answer["output_tokens"]
-        for row in sweep.settings
+        for row in sweep.results.settings
     }
     # Whatever is not in the context is in the whole book, which is read where the budget is small.
-    assert {row.scores["token_f1"].mean for row in sweep.settings} == {1.0}
+    assert {row.scores["token_f1"].mean for row in sweep.results.settings} == {1.0}
     assert taken[300] < taken[40]
     assert sweep.chosen.values["token_budget"] == 300
 
@@ -241,14 +241,10 @@ def test_candidates_that_run_out_are_told(tmp_path):
     )
     run(experiment, tmp_path / "sweep.db")
     sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
-    unfilled = [
-        (one.setting.values["token_budget"], one.setting.values["order"], one.answers) for one in sweep.unfilled
+    said = "({}) is not filled: the 6 best-ranked chunks all fit it in {} answers, and there are more; larger chunks, "
+    assert [remark.partition("=")[2] for remark in sweep.remarks[:2]] == [
+        f"{budget} {said.format('source, random', '5 of 5')}or a larger k, would fill it" for budget in (300, 5_000)
     ]
-    assert unfilled == [(300, "source", 5), (300, "random", 10), (5_000, "source", 5), (5_000, "random", 10)]
-    assert sweep.remarks[0] == (
-        "token_budget=300 (source, random) is not filled: the 6 best-ranked chunks all fit it in 5 of 5 answers, and "
-        "there are more; larger chunks, or a larger k, would fill it"
-    )
     for grid, number in (({"k": 2, "max_candidates": 100}, 2), ({"k": "none", "max_candidates": 3}, 3)):
         few = sweep_experiment(
             read_data(asked, documents=book), budgets=[5_000], orders=["source"], grid=WORDS | grid, name=f"{number}"

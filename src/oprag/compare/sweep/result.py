@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from oprag.compare.analysis.best import choose_economical
 from oprag.compare.analysis.curves import Curve
-from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.results import Results
@@ -18,38 +18,10 @@ from oprag.compare.sweep.profile import limit_of, profile_of, retrieval_of
 from oprag.errors import ExperimentError
 from oprag.profile import Profile
 
-__all__ = ["Repeated", "Sweep", "Unfilled", "read_sweep"]
+__all__ = ["Sweep", "read_sweep"]
 
 _NO_ROOM = "BudgetError"
 """The error of a question of which not one chunk fits the budget; trying again would change nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unfilled:
-    """A setting whose candidates ran out before its budget did, though there were more chunks.
-
-    Attributes:
-        setting: The setting.
-        answers: Number of its answers of which this is so.
-    """
-
-    setting: SettingSummary
-    answers: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Repeated:
-    """A setting all of whose contexts are those of a smaller budget, so that it says nothing new.
-
-    Attributes:
-        setting: The setting.
-        budget: The smallest budget with the same contexts.
-        whole: Whether each of them is all chunks of its documents.
-    """
-
-    setting: SettingSummary
-    budget: int
-    whole: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,26 +30,22 @@ class Sweep:
 
     Attributes:
         metric: The metric that was scored.
-        settings: Scores and costs of each setting.
+        results: The results of all settings.
         points: The results of the settings that are points of a curve.
         curves: The curve over budgets of each order, with its sweet spot if it has one.
-        orders: Differences of the other orders from the first one, under each budget.
         impossible: Settings that are on no curve, since questions failed whose chunks do not fit the budget.
-        unfilled: Settings whose candidates ran out before their budget did.
-        repeated: Settings that are on no curve, since their contexts are those of a smaller budget.
+        remarks: A sentence for each budget that has no room for a chunk, was not filled, or holds nothing new.
         chosen: The setting that is worth deploying.
         why: The reason, in words.
         profile: The chosen setting as a profile.
     """
 
     metric: str
-    settings: Sequence[SettingSummary]
+    results: Results
     points: Results
     curves: Sequence[Curve]
-    orders: Sequence[SettingDifference]
     impossible: Sequence[SettingSummary]
-    unfilled: Sequence[Unfilled]
-    repeated: Sequence[Repeated]
+    remarks: Sequence[str]
     chosen: SettingSummary
     why: str
     profile: Profile
@@ -86,11 +54,6 @@ class Sweep:
     def conclusions(self) -> dict[tuple[str, ...], str]:
         """The sentence on the best budget, by the orders that it is true of."""
         return _conclusions(self.curves)
-
-    @property
-    def remarks(self) -> list[str]:
-        """A sentence for each budget that has no room for a chunk, was not filled, or holds nothing new."""
-        return [*_no_points(self.impossible), *_not_filled(self.unfilled), *_nothing_new(self.repeated)]
 
     @staticmethod
     def settled(report: RunReport) -> RunReport:
@@ -129,9 +92,8 @@ def read_sweep(
     impossible = [one for one in results.settings if _is_impossible(one)]
     tried = [one for one in results.settings if not _is_impossible(one)]
     contexts = _read_contexts(tried, path)
-    repeated = tuple(_repeated(tried, contexts))
-    again = {one.setting.number for one in repeated}
-    points = [number for number, one in enumerate(tried) if one.number not in again]
+    repeated = dict(_repeated(tried, contexts))
+    points = [number for number in range(len(tried)) if number not in repeated]
     if not any(metric in tried[number].scores for number in points):
         if impossible and not tried:
             raise ExperimentError(_no_room(path, experiment), metric)
@@ -154,13 +116,11 @@ def read_sweep(
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
     return Sweep(
         metric=metric,
-        settings=results.settings,
+        results=results,
         points=on_curves,
         curves=curves,
-        orders=on_curves.differences("order", [metric]),
         impossible=impossible,
-        unfilled=tuple(_unfilled(tried, contexts)),
-        repeated=repeated,
+        remarks=[*_no_points(impossible), *_not_filled(tried, contexts), *_nothing_new(tried, repeated)],
         chosen=chosen,
         why=why,
         profile=profile_of(chosen, max(depths, default=1), about),
@@ -210,21 +170,23 @@ def _is_whole(contexts: _Contexts) -> bool:
     return bool(contexts) and all(one.kept == one.chunks for one in contexts.values())
 
 
-def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[Repeated]:
+class _Smaller(NamedTuple):
+    """A smaller budget with the same contexts, and whether each of them is all chunks of its documents."""
+
+    budget: int
+    whole: bool
+
+
+def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[tuple[int, _Smaller]]:
+    """The number of each setting that says nothing new, and the smaller budget that says it."""
     known: dict[Hashable, int] = {}
-    for setting, ours in sorted(zip(settings, contexts, strict=True), key=lambda one: one[0].values["token_budget"]):
+    for number, setting in sorted(enumerate(settings), key=lambda one: one[1].values["token_budget"]):
         others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
-        same = others, frozenset((place, one.key) for place, one in ours.items())
-        if ours and setting.failed == 0 and same in known:
-            yield Repeated(setting=setting, budget=known[same], whole=_is_whole(ours))
+        same = others, frozenset((place, one.key) for place, one in contexts[number].items())
+        if contexts[number] and setting.failed == 0 and same in known:
+            yield number, _Smaller(known[same], _is_whole(contexts[number]))
         else:
             known[same] = setting.values["token_budget"]
-
-
-def _unfilled(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[Unfilled]:
-    for setting, ours in zip(settings, contexts, strict=True):
-        if count := sum(map(_ran_out, ours.values())):
-            yield Unfilled(setting=setting, answers=count)
 
 
 def _ran_out(context: _Context) -> bool:
@@ -259,9 +221,9 @@ def _no_points(impossible: Sequence[SettingSummary]) -> Iterator[str]:
         )
 
 
-def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
-    answers = {one.setting.number: one.answers for one in unfilled}
-    for budget, ours in _by_budget([one.setting for one in unfilled]).items():
+def _not_filled(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[str]:
+    answers = {one.number: sum(map(_ran_out, ours.values())) for one, ours in zip(settings, contexts, strict=True)}
+    for budget, ours in _by_budget([one for one in settings if answers[one.number]]).items():
         most = max(ours, key=lambda one: answers[one.number] / one.answered)
         yield (
             f"token_budget={budget} ({_orders(ours)}) is not filled: the {limit_of(most):,} best-ranked chunks all fit "
@@ -270,19 +232,19 @@ def _not_filled(unfilled: Sequence[Unfilled]) -> Iterator[str]:
         )
 
 
-def _nothing_new(repeated: Sequence[Repeated]) -> Iterator[str]:
-    by_order: dict[tuple[int, bool, str], list[int]] = {}
-    for one in repeated:
-        place = one.budget, one.whole, str(one.setting.values["order"])
-        by_order.setdefault(place, []).append(one.setting.values["token_budget"])
-    alike: dict[tuple[int, bool, tuple[int, ...]], list[str]] = {}
-    for (budget, whole, order), budgets in by_order.items():
-        alike.setdefault((budget, whole, tuple(budgets)), []).append(order)
-    for (budget, whole, same), orders in alike.items():
-        why = ", which holds all chunks" if whole else ""
+def _nothing_new(settings: Sequence[SettingSummary], repeated: Mapping[int, _Smaller]) -> Iterator[str]:
+    budgets: defaultdict[tuple[_Smaller, str], list[str]] = defaultdict(list)
+    for number, smaller in repeated.items():
+        values = settings[number].values
+        budgets[smaller, values["order"]].append(str(values["token_budget"]))
+    orders: defaultdict[tuple[_Smaller, str], list[str]] = defaultdict(list)
+    for (smaller, order), some in budgets.items():
+        orders[smaller, ", ".join(some)].append(order)
+    for (smaller, same), some in orders.items():
+        why = ", which holds all chunks" if smaller.whole else ""
         yield (
-            f"token_budget={', '.join(map(str, same))} ({', '.join(orders)}): the contexts are those of "
-            f"token_budget={budget}{why}, so this is no other point of the curve"
+            f"token_budget={same} ({', '.join(some)}): the contexts are those of "
+            f"token_budget={smaller.budget}{why}, so this is no other point of the curve"
         )
 
 
