@@ -25,8 +25,8 @@ def python_blocks(path: Path) -> list[str]:
 
 
 def text_blocks(path: Path) -> list[str]:
-    """What a document says is printed."""
-    return re.findall(r"```text\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    """What a document says is printed; long lines are wrapped there, and continue with two spaces."""
+    return [text.replace("\n  ", " ") for text in re.findall(r"```text\n(.*?)```", path.read_text("utf-8"), re.DOTALL)]
 
 
 def readers_names() -> dict[str, Any]:

@@ -20,15 +20,15 @@ from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stores.named import STORE_NAMES
 from tests.compare.folders import write_data
 from tests.compare.helpers import RecordingModel, experiment, rows
+from tests.reader import ROOT, text_blocks
 
-ROOT = Path(__file__).parents[2]
 COMPARING, FILE, RESULTS_FILE = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     for name in ("comparing", "experiment_file", "results_file")
 )
 SHOWN_FILES = re.findall(r"```toml\n(.*?)```", COMPARING, re.DOTALL)
 EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", FILE, re.DOTALL)
-ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = re.findall(r"```text\n(.*?)```", COMPARING, re.DOTALL)
+ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = text_blocks(ROOT / "docs" / "comparing.md")
 (RESULTS_SCRIPT,) = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)
 (METRICS_SCRIPT,) = re.findall(r"```python\n(.*?)```", FILE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', RESULTS_FILE)
@@ -131,8 +131,8 @@ def test_the_file_with_every_key_is_read(tmp_path):
     experiment = Experiment.from_file(tmp_path / "all.toml", trust=True)
     # The control has no order and no context; random has three seeds.
     assert len(experiment.grid_cells.cells) == 2 * (3 * 2 * (2 + 3) + 1)
-    line = next(line for line in EVERYTHING.splitlines() if line.startswith("[stores"))
-    assert line.partition("besides ")[2].split(", ") == list(STORE_NAMES)
+    line = EVERYTHING.partition("besides ")[2].partition("\n")[0]
+    assert line.split(", ") == list(STORE_NAMES)
 
 
 def test_the_experiment_with_a_model_is_read(folder):

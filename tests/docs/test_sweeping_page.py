@@ -3,7 +3,6 @@
 import hashlib
 import re
 import shlex
-from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
@@ -11,11 +10,12 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.profile import read_profile
+from tests.reader import ROOT, text_blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sweeping.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "sweeping.md").read_text(encoding="utf-8")
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (COMMAND,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-(SHOWN,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+(SHOWN,) = text_blocks(ROOT / "docs" / "sweeping.md")
 SHOWN_OF = "71f2ff5d99bdc1f9c48c5c2353ad138201c5ca1c377e0226857ef8fa89b8bcee"
 """The digest of the language reference of the version of Python that the page names."""
 
