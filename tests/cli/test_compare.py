@@ -171,8 +171,7 @@ def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
         in done(path, "--plan").stdout
     )
     shown = done(path, "--all").stdout
-    assert shown.count("(n=3) ") == 4
-    assert "(n=…) is a mean over so many questions" in shown
+    assert shown.count("(n = 3)") == 4
     page = tmp_path / "harbour.html"
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     assert page.read_text(encoding="utf-8").count("(n = 3)") == 4
@@ -191,8 +190,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     # No document asks a question.
     path = write_experiment(tmp_path, grid, shortened(cut="crane lift?", empty="bread rise?"))
     result = done(path, "--all")
-    counted = [line.split() for line in result.stdout.splitlines() if re.match(r" (source|rank) +[14] +4 +0 ", line)]
-    assert [line[2:6] for line in counted] == [["4", "0", "1!", "1!"]] * 4
+    assert len(re.findall(r"^(?:source|rank), k=[14] .* 1 ! +1 !$", result.stdout, re.MULTILINE)) == 4
     assert "! more than 10% of the answers" in result.stdout
     assert "4 answers: a reply was cut short at the model's limit of output tokens" in result.stderr
     assert "4 answers: the model's reply was empty" in result.stderr
@@ -211,7 +209,6 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
     assert "4 of 16 answers are cut short at the limit of the model, scored as they are." in page
     assert "4 of 16 answers are empty, scored as they are." in page
-    assert "every question has an answer in every cell; but of 16 answers 4 cut short and 4 empty" in page
     assert page.count("1 !") == 8
     assert "Notes on answers" in page
 
@@ -224,17 +221,16 @@ def test_one_of_many_answers_marks_nothing(tmp_path):
     first = json.dumps({**json.loads(first), "question": "How much does a crane lift in the book of cranes?"})
     questions.write_text("\n".join([first, *others]), encoding="utf-8")
     shown = done(path, "--all").stdout
-    assert re.search(r"^ +12 +0 +1 ", shown, re.MULTILINE)
-    assert "1!" not in shown
-    assert "! more than" not in shown
+    assert re.search(r" short\n.* 1$", shown, re.MULTILINE)
+    assert "!" not in shown
 
 
 def test_empty_replies_are_no_finding_about_the_order(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
     shown = done(path, "--all").stdout
-    for metric in ("token_f1", "rouge_l"):
-        assert f"{metric}: no difference between the values of order. Of 8 answers 8 empty: that may be why." in shown
-    assert re.search(r"^evidence_coverage: no difference between the values of order.$", shown, re.MULTILINE)
+    assert len(re.findall(r"^(?:source|rank) .* 4 !$", shown, re.MULTILINE)) == 2
+    assert "! more than 10% of the answers are cut short or empty: the score says more about that." in shown
+    assert "In 1 pair the score is the same in every question." in shown
 
 
 def test_whole_replies_are_not_spoken_of(tmp_path):
@@ -243,26 +239,24 @@ def test_whole_replies_are_not_spoken_of(tmp_path):
         assert word not in result.output
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = (tmp_path / "harbour.html").read_text(encoding="utf-8")
-    assert "Nothing is missing: every question has an answer in every cell." in page
     assert "Notes on answers" not in page
 
 
 # Results
 
 
-def test_a_run_prints_a_table_that_fits_eighty_columns(tmp_path):
+def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     path = write_experiment(tmp_path, ORDERS, model())
     result = done(path, "--all")
     lines = result.stdout.splitlines()
-    tables = [line for line in lines if re.match(r" \S+ +\S+ +\d|.*(source|rank|random) +\d", line)]
-    assert len(tables) >= 2 * 6  # scores, and what they took
-    printed = [line for line in lines if line.startswith(" ")]
-    assert max(len(line) for line in printed if "n = " not in line) <= 80
-    (same,) = [line for line in lines if line.startswith("In all rows: ")]
-    assert "method=stuff" in same
-    for metric in ("token", "evidence", "inverted"):
+    tables = [line for line in lines if re.match(r"(setting|source|rank|random)\b.* {2}", line)]
+    assert len(tables) >= 2 + 5 * 7  # scores and costs
+    assert max(map(len, tables)) <= 80
+    assert "── All settings" in lines
+    assert "── All differences, axis by axis" in lines
+    for metric in ("token_f1", "evidence_coverage", "inverted_pairs"):
         assert metric in result.stdout
-    assert "order against source" in result.stdout
     assert (tmp_path / "harbour.db").is_file()
     assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
 
@@ -336,7 +330,7 @@ def test_the_numbers_are_those_of_json(tmp_path):
     for row in data["settings"]:
         assert f"{row['scores']['evidence_coverage']['mean']:.3f}" in shown
     for pair in data["differences"]:
-        if pair["metric"] == "inverted_pairs":
+        if pair["metric"] == "token_f1" and pair["difference"]["differing"]:
             assert f"{pair['difference']['mean']:+z.3f} [" in shown
 
 
@@ -381,9 +375,8 @@ def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, wi
     monkeypatch.setenv("COLUMNS", width)
     path = write_experiment(tmp_path, ORDERS, model())
     shown = done(path, "--all").stdout
-    rows = [line for line in shown.splitlines() if re.match(r" (source|rank|random) ", line)]
-    assert all(re.match(r" (source|rank|random) +[24] +\S", row) for row in rows)
-    assert max(map(len, rows)) <= int(width)
+    rows = [line for line in shown.splitlines() if re.match(r"(source|rank|random), k=[24] ", line)]
+    assert max(map(len, rows[6:])) <= int(width)
     # Scores and counts, in as many tables as it takes.
     assert len(rows) >= 6 * (4 if width == "40" else 2)
 
@@ -394,36 +387,12 @@ def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
     shown = done(path, "--all", code=1).stdout
     data = json.loads(done(path, "--json", code=1).stdout)
     for row in data["settings"]:
-        score = row["scores"]["token_f1"]
-        assert score["n"] == row["answered"] < row["asked"] == 4
-        assert f"(n={score['n']}) {score['mean']:.3f}" in shown
-    assert "is a mean over so many questions" in shown
+        assert row["scores"]["token_f1"]["n"] == row["answered"] < row["asked"] == 4
+        assert f"{row['answered']} of 4" in shown
+    assert "Some means are over fewer questions, down to 2;" in shown
     whole = done(write_experiment(tmp_path, 'method = "stuff"\nk = [1, 4]', model()), "--all").stdout
-    assert "(n=" not in whole
+    assert "token_f1 of 4 questions" in whole
     assert "An interval from fewer than 10 questions" in whole
-
-
-@pytest.mark.parametrize(
-    ("methods", "line"),
-    [
-        ('["stuff", "closed_book"]', "  closed_book against k={}: "),
-        ('["closed_book", "stuff"]', "  stuff (k={}): "),
-    ],
-)
-def test_a_control_is_held_against_each_context_by_name(tmp_path, methods, line):
-    path = write_experiment(tmp_path, f"method = {methods}\nk = [1, 4]", model())
-    shown = done(path, "--compare-axis", "method", "--all").stdout
-    for k in (1, 4):
-        assert line.format(k) in shown
-
-
-def test_pairs_without_a_difference_are_counted(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\norder = ["source", "rank"]\nk = [1, 2, 4]')
-    shown = done(path, "--all").stdout
-    told = re.findall(r"rank \(k=\d\): (\S+)", shown.partition("inverted_pairs: order")[2])
-    assert told
-    assert "+0.000" not in told
-    assert "evidence_coverage: no difference between the values of order." in shown
 
 
 def test_the_plan_asks_nobody(tmp_path):
@@ -463,8 +432,8 @@ def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
 
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    assert "k against 2" in done(path, "--compare-axis", "k", "--all").stdout
-    assert "evidence_coverage: no difference between the values of order." in done(path, "--all").stdout
+    assert "differences from k=2" in done(path, "--compare-axis", "k").stdout
+    assert "differences from order=source" in done(path).stdout
 
 
 def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
@@ -487,8 +456,10 @@ def test_a_concurrency_in_place_of_the_files(tmp_path):
 
 def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
     path = write_experiment(tmp_path, NO_MODEL)
-    text = path.read_text(encoding="utf-8").replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
-    path.write_text(text, encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    table = text[text.index("[data.book]") :].partition("\n\n")[0]
+    named = table.replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
+    path.write_text(f"{text}\n\n{named}\nquestions = 2\n", encoding="utf-8")
     result = done(path, "--all")
     assert "\x1b[31m" not in result.stdout
     assert "[red]" in result.stdout
@@ -716,7 +687,7 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
     pytest.importorskip("psutil")
     grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 2'
     result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
-    for word in ("retrieval", "generation", "CPU %", "source", "rank"):
+    for word in ("retrieval", "generation", "CPU", "source", "rank"):
         assert word in result.stdout
     told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
     assert told in " ".join(result.stdout.split())

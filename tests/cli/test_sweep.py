@@ -42,7 +42,7 @@ def test_a_document_its_questions_and_a_model(folder):
     assert "chosen: order=source, token_budget=" in result.stdout
     assert "differences from order=source" in result.stdout
     assert "Does source order help here? " in result.stdout
-    assert "In all rows: " not in result.stdout
+    assert "── All settings" not in result.stdout
     assert max(map(len, result.stdout.partition("Does source order")[0].splitlines())) <= 80
     assert "only a sweep with a model can say" not in result.stdout
     profile = read_profile("oprag.toml")
@@ -63,8 +63,8 @@ def test_all_prints_the_other_tables_too(folder):
     result = sweep(*LEDGERS, "--budgets", "60,150", "--orders", "source,rank", "--model", MODEL, "--all")
     assert result.exit_code == 0, result.output
     assert "differences from order=source" in result.stdout
-    assert "In all rows: " in result.stdout
-    assert "token_f1: order against source" in result.stdout
+    assert "── All settings" in result.stdout
+    assert "order: others against source" in result.stdout
 
 
 def test_without_a_model_the_contexts_are_scored(folder):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from oprag.cli.console import echo_json, tell
 from oprag.cli.options import LIMITS, OUTPUT, AsJson
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import (
+    Everything,
     LimitCalls,
     LimitTokens,
     MaxConcurrency,
@@ -54,7 +55,9 @@ def _axis_names() -> list[str]:
 
 def compare(
     file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
-    results: Annotated[str | None, typer.Option(help="The results file; by default FILE with the ending .db.")] = None,
+    results_file: Annotated[
+        str | None, typer.Option("--results", help="The results file; by default FILE with the ending .db.")
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
     questions: Annotated[
         int | None,
@@ -99,12 +102,7 @@ def compare(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Print all metrics, their differences, and what was measured as well.", rich_help_panel=OUTPUT
-        ),
-    ] = False,
+    everything: Everything = False,
     csv: Annotated[
         str | None,
         typer.Option(
@@ -133,6 +131,7 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
     from oprag.compare.data.data_set import files_of
+    from oprag.compare.results import Results
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
 
@@ -140,7 +139,7 @@ def compare(
     with chatter_apart():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
         experiment = experiment if questions is None else experiment.pilot(questions)
-        path = Path(results) if results is not None else Path(file).with_suffix(".db")
+        path = Path(results_file) if results_file is not None else Path(file).with_suffix(".db")
         _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
@@ -149,8 +148,19 @@ def compare(
     planned, report = carry_out(
         ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
     )
-    shown = _Shown(compare_axis, metric, everything=everything, measured=everything or measure)
-    _show(experiment, path, planned, report, shown, files, answers=answers, as_json=as_json)
+    results = Results.open(path, experiment.name)
+    metric = metric or next(iter(results.ranking_metrics), None)
+    metrics = None if as_json else [] if metric is None else [metric]
+    with LateProgress("computing intervals", "settings") as progress:
+        results.compute(None if files or everything else metrics, progress.update)
+    pairs = _differences(results, compare_axis, metrics)
+    for kind, name in files.items():
+        {"CSV": results.to_csv, "Parquet": results.to_parquet}[kind](name, answers=answers)
+        tell(f"{kind}: {name}")
+    if as_json:
+        _print_json(results, planned, report, pairs)
+    else:
+        _print(results, metric, compare_axis, pairs, everything=everything, measured=everything or measure)
     tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
 
@@ -194,53 +204,16 @@ def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answer
         raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
 
 
-def _write_files(files: Mapping[str, str], results: Results, *, answers: bool) -> None:
-    write = {"CSV": results.to_csv, "Parquet": results.to_parquet}
-    for kind, name in files.items():
-        write[kind](name, answers=answers)
-        tell(f"{kind}: {name}")
-
-
-class _Shown(NamedTuple):
-    axis: str
-    metric: str | None
-    everything: bool
-    measured: bool
-
-
-def _show(
-    experiment: Experiment,
-    path: Path,
-    plan: Plan,
-    report: RunReport,
-    shown: _Shown,
-    files: Mapping[str, str],
-    *,
-    answers: bool,
-    as_json: bool,
-) -> None:
-    """Print the tables, and write the files."""
-    from oprag.compare.results import Results
-
-    results = Results.open(path, experiment.name)
-    metric = shown.metric or next(iter(results.ranking_metrics), None)
-    metrics = None if as_json or shown.everything else [] if metric is None else [metric]
-    with LateProgress("computing intervals", "settings") as progress:
-        results.compute(None if files else metrics, progress.update)
-    pairs = _differences(results, shown.axis, metrics)
-    _write_files(files, results, answers=answers)
-    if not as_json:
-        _print(results, metric, pairs, shown)
-        return
+def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence[SettingDifference] | None) -> None:
     from oprag.cli.tables import difference_as_json, setting_as_json
     from oprag.compare.db.reader import ResultsReader
 
-    with ResultsReader(path, experiment.name) as reader:
+    with ResultsReader(results.path, results.experiment) as reader:
         failures = reader.failures()
     echo_json(
         {
-            "experiment": experiment.name,
-            "results": str(path),
+            "experiment": results.experiment,
+            "results": str(results.path),
             "plan": plan_as_json(plan),
             "report": asdict(report),
             "settings": [setting_as_json(setting) for setting in results.settings],
@@ -259,25 +232,32 @@ def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> 
         return results.differences(axis, metrics, watch=progress.update)
 
 
-def _print(results: Results, metric: str | None, pairs: Sequence[SettingDifference] | None, shown: _Shown) -> None:
-    from oprag.cli.tables import show_differences, show_measured, show_settings, show_table, show_verdicts
+def _print(
+    results: Results,
+    metric: str | None,
+    axis: str,
+    pairs: Sequence[SettingDifference] | None,
+    *,
+    everything: bool,
+    measured: bool,
+) -> None:
+    from oprag.cli.tables import show_section, show_settings, show_verdicts
+    from oprag.compare.report import differences, settings
 
-    others = [name for name in results.axes if name != shown.axis]
-    if pairs is not None and not pairs and results.count_pairs(shown.axis):
-        tell(f"There are no scores of settings that differ in {shown.axis} alone, so nothing is compared.")
-    elif not results.count_pairs(shown.axis) and others:
-        tell(f"No two settings differ in {shown.axis} alone; --compare-axis compares another one: {', '.join(others)}.")
-    if not any(setting.answered or setting.failed for setting in results.settings):
-        return
-    if metric is not None:
-        show_settings(results, metric, [pair for pair in pairs or () if pair.metric == metric], most=_MOST_SHOWN)
+    others = [name for name in results.axes if name != axis]
+    if pairs is not None and not pairs and results.count_pairs(axis):
+        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
+    elif not results.count_pairs(axis) and others:
+        tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
+    if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
+        show_settings(results, metric, pairs or (), most=_MOST_SHOWN)
         if metric in results.metrics:
             show_verdicts(results.verdicts(metric))
-    if shown.everything or metric is None:
-        show_table(results.settings, most=_MOST_SHOWN)
-    if shown.everything:
-        show_differences(pairs or (), results.settings, most=_MOST_SHOWN)
-    if shown.measured:
-        show_measured(results.settings, most=_MOST_SHOWN)
-    if not shown.everything:
-        tell("--all prints all metrics, their differences, and what was measured; --json has everything.")
+    if everything or metric is None:
+        show_section(settings.section(results, metric))
+    if everything:
+        show_section(differences.section(results, metric))
+    else:
+        tell("--all prints all metrics, all differences, and what was measured; --json has everything.")
+    if measured:
+        show_section(settings.measured(results, metric))

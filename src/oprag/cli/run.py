@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, tell
-from oprag.cli.options import LIMITS
+from oprag.cli.options import LIMITS, OUTPUT
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
+    "Everything",
     "LimitCalls",
     "LimitTokens",
     "MaxConcurrency",
@@ -49,6 +50,14 @@ Trust = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print the report's tables as well: all metrics, all differences, and what was measured.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 MaxConcurrency = Annotated[
     int | None, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
 ]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import UNFINISHED, echo_json, tell
-from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
+from oprag.cli.options import MODEL, AsJson, Indexing, TypedOptions, typed_options
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import (
+    Everything,
     LimitCalls,
     LimitTokens,
     MaxConcurrency,
@@ -111,12 +112,7 @@ def sweep(
     max_concurrency: MaxConcurrency = 8,
     limit_calls: LimitCalls = None,
     limit_tokens: LimitTokens = None,
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Print all metrics and all differences between orders as well.", rich_help_panel=OUTPUT
-        ),
-    ] = False,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer questions under each token budget in each order, and find the sweet spot.
@@ -206,7 +202,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
 
 
 def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
-    differences = found.points.differences("order", [found.metric])
+    pairs = found.points.differences("order", [found.metric])
     if as_json:
         from oprag.cli.tables import curve_as_json, difference_as_json, setting_as_json
 
@@ -218,22 +214,23 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
                 "curves": [curve_as_json(curve) for curve in found.curves],
                 "impossible": [setting_as_json(setting) for setting in found.impossible],
                 "remarks": found.remarks,
-                "differences": [difference_as_json(pair) for pair in differences],
+                "differences": [difference_as_json(pair) for pair in pairs],
                 "chosen": dict(found.chosen.values),
                 "why": found.why,
                 "profile": asdict(found.profile),
             }
         )
         return
-    from oprag.cli.tables import show_differences, show_settings, show_table, show_verdicts
+    from oprag.cli.tables import show_section, show_settings, show_verdicts
     from oprag.compare.analysis.verdicts import ORDER
+    from oprag.compare.report import differences, settings
 
-    show_settings(found.points, found.metric, differences, most=_MOST_SHOWN)
+    show_settings(found.points, found.metric, pairs, most=_MOST_SHOWN)
     # The curves answer the question about the length, and a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:
-        show_table(found.results.settings, most=_MOST_SHOWN)
-        show_differences(differences, found.results.settings, most=_MOST_SHOWN)
+        show_section(settings.section(found.results, found.metric))
+        show_section(differences.section(found.results, found.metric))
     for orders, said in found.conclusions.items():
         typer.echo(f"{', '.join(orders)}: {said}")
     for said in found.remarks:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from textwrap import wrap
+from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from oprag.cli.console import console
 from oprag.compare.analysis.curves import Curve
-from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.settings import HasValues, varying_axes
-from oprag.compare.analysis.summary import MANY, SettingSummary, faults, measured_how
+from oprag.compare.analysis.differences import SettingDifference, single_baselines
+from oprag.compare.analysis.summary import MANY, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict
-from oprag.compare.analysis.wording import (
-    amount,
-    assignments,
-    counted,
-    difference_text,
-    money_text,
-    named,
-    printable,
-    spread,
-)
-from oprag.compare.metrics.registry import METRICS
+from oprag.compare.analysis.wording import amount, counted, difference_text, money_text, named, printable
+from oprag.compare.report.page import Heading, Section, Table, Text
 from oprag.compare.results import Results
-from oprag.compare.spec.axes import axes
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.masking import safe
 
@@ -36,34 +24,13 @@ __all__ = [
     "curve_as_json",
     "difference_as_json",
     "setting_as_json",
-    "show_differences",
-    "show_measured",
+    "show_section",
     "show_settings",
-    "show_table",
     "show_verdicts",
 ]
 
-_LONGEST = 24  # characters of a value
-_AROUND = 3  # characters between two columns
-_LEAST = 10  # differences that are printed of each metric, however many metrics there are
-_TAKEN = {
-    "calls": "calls",
-    "input_tokens": "tokens\nin",
-    "output_tokens": "tokens\nout",
-    "context_tokens": "context\ntokens",
-}
-_NOT_COMPARED = ("paper_token_usage", "long_context_share")
-"""Metrics of what was spent; more of it is not better."""
-
-
-class _Column(NamedTuple):
-    title: str
-    cells: Sequence[str]
-    right: bool = True
-
-    @property
-    def width(self) -> int:
-        return max((len(line) for text in (self.title, *self.cells) for line in text.split("\n")), default=0)
+_GAP = 2  # characters between two columns
+_NAME = 28  # characters of a name that are not folded, where there are columns to put below
 
 
 def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
@@ -116,38 +83,22 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
         most: How many settings are printed.
     """
     shown = results.settings[:most]
-    beside: dict[tuple[int, ...], list[SettingDifference]] = {}
-    for pair in pairs:
-        beside.setdefault(pair.setting.cells, []).append(pair)
-    # A control that meets several baselines has no difference of its own.
-    of_setting = [beside.get(setting.setting.cells, []) for setting in shown]
-    ours = [found[0] if len(found) == 1 else None for found in of_setting]
+    baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
-    columns = [
-        _Column(metric, [_mean(setting, metric) for setting in shown]),
-        *([_Column("difference", [_difference(pair) for pair in ours], right=False)] if any(ours) else []),
-        _Column("tokens", [amount(setting.cost(cost)) for setting in shown]),
-    ]
+    columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in shown]}
+    columns[metric] = [_mean(setting, metric) for setting in shown]
+    if baselines:
+        columns["difference"] = [_difference(baselines.get(setting.setting.cells)) for setting in shown]
+    columns["tokens"] = [amount(setting.cost(cost)) for setting in shown]
     if any("money" in setting.per_answer for setting in results.settings):
-        columns.append(_Column("money", [money_text(setting.cost("money")) for setting in shown]))
-    names = [safe(named(setting.values, results.axes)) or "the only setting" for setting in shown]
-    out = console()
-    questions = sum(_most_questions(results.settings, metric).values())
-    told = f"{metric} of {counted(questions, 'question')}"
-    if any(ours):
+        columns["money"] = [money_text(setting.cost("money")) for setting in shown]
+    told = f"{metric} of {counted(sum(_most_questions(results.settings, metric).values()), 'question')}"
+    if baselines:
         told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
-    out.print(told, style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("setting", overflow="fold")
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
-    for row in zip(names, *(column.cells for column in columns), strict=True):
-        table.add_row(*row)
-    out.print(table)
-    for line in _notes(results, metric, [pair for pair in ours if pair is not None], cost):
-        out.print(line)
-    if len(results) > most:
-        out.print(f"{len(results) - most:,} more settings; --json has all of them.")
+    rows = list(zip(*columns.values(), strict=True))
+    _print_table(Table(told, list(columns), rows, more=len(results) - len(shown)), split=False)
+    for line in _notes(results, metric, list(baselines.values()), cost):
+        console().print(line)
 
 
 def show_verdicts(verdicts: Sequence[Verdict]) -> None:
@@ -155,6 +106,54 @@ def show_verdicts(verdicts: Sequence[Verdict]) -> None:
     out = console()
     for verdict in verdicts:
         out.print(f"{verdict.question} {safe(verdict.describe())}")
+
+
+def show_section(section: Section | None) -> None:
+    """Print the texts and the tables of a section of the report."""
+    if section is None:
+        return
+    console().print(f"\n── {section.title}", style="bold")
+    for part in section.parts:
+        if isinstance(part, Table):
+            console().print()
+            _print_table(part)
+        elif isinstance(part, Text | Heading):
+            console().print(safe(part.text))
+
+
+def _print_table(table: Table, *, split: bool = True) -> None:
+    """Print a table; if it is split, as many below each other as the width needs, each with the names of the rows."""
+    out = console()
+    out.print(safe(table.caption), style="bold")
+    # Titles are wrapped between words, and names anywhere; other cells are not.
+    widths = [
+        max(map(len, [*title.split(), *(row[number] for row in table.rows)])) for number, title in enumerate(table.head)
+    ]
+    names = range(table.names)
+    left = out.width - sum(min(widths[number], _NAME) + _GAP for number in names)
+    room, parts = left, [list(names)]
+    for number in range(table.names, len(table.head)):
+        if split and room < widths[number] and len(parts[-1]) > table.names:
+            room, parts = left, [*parts, list(names)]
+        parts[-1].append(number)
+        room -= widths[number] + _GAP
+    for part in parts:
+        printed = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for number in part:
+            title = table.head[number]
+            # Some differences end with a star.
+            left_aligned = number in names or table.words or title.startswith("difference")
+            printed.add_column(
+                "\n".join(wrap(title, widths[number])),
+                justify="left" if left_aligned else "right",
+                no_wrap=number not in names,
+                overflow="fold",
+            )
+        for row in table.rows:
+            printed.add_row(*(safe(row[number]) for number in part))
+        out.print(printed)
+    if table.more:
+        out.print(f"{table.more:,} more; --json has all of them.")
 
 
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
@@ -191,169 +190,6 @@ def _difference(pair: SettingDifference | None) -> str:
     return f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
 
 
-def show_table(rows: Sequence[SettingSummary], *, most: int) -> None:
-    """Print what each setting scored and took; as many tables as the width needs."""
-    differ, same = varying_axes(rows)
-    out = console()
-    _print_same(out, same)
-    shown = rows[:most]
-    metrics = list(dict.fromkeys(name for row in shown for name in row.scores))
-    questions = {name: _most_questions(rows, name) for name in metrics}
-    scores = [
-        _Column(name.replace("_", "\n"), [_score(row, name, of_data) for row in shown])
-        for name, of_data in questions.items()
-    ]
-    _print_columns(out, _axes(differ, shown), scores)
-    _print_columns(out, _axes(differ, shown), _taken(shown))
-    if len(rows) > most:
-        out.print(f"{len(rows) - most:,} more; --json has all of them.")
-    if metrics:
-        out.print("Means with 95 % intervals; calls and tokens are means of an answer, as if its cell were alone.")
-    if any(row.cells > 1 for row in shown):
-        out.print("The scores of a question are averaged over seeds and repeats first.")
-    if any("n=" in cell for column in scores for cell in column.cells):
-        out.print(
-            "(n=…) is a mean over so many questions, where there are more answers, or others have more: it may differ "
-            "for that alone. The differences below are over the questions that both have."
-        )
-    if any(row.doubtful for row in shown):
-        out.print(f"! more than {MANY:.0%} of the answers: such scores say more about that than about the setting.")
-    if any(score.low is not None and score.units < FEW_UNITS for row in shown for score in row.scores.values()):
-        out.print(f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow.")
-
-
-def show_differences(pairs: Sequence[SettingDifference], rows: Sequence[SettingSummary], *, most: int) -> None:
-    """Print how settings differ that differ in one axis alone."""
-    differ = [name for name in varying_axes(rows)[0] if pairs and name != pairs[0].axis]
-    out = console()
-    compared = [pair for pair in pairs if pair.metric not in _NOT_COMPARED]
-    metrics = list(dict.fromkeys(pair.metric for pair in compared))
-    intervals = False
-    for metric in metrics:
-        family = [pair for pair in compared if pair.metric == metric]
-        told = [pair for pair in family if not pair.difference.tied]
-        if not told:
-            written = metric not in METRICS or METRICS[metric].of == "answer"
-            doubt = f" {faulty}: that may be why." if written and (faulty := _doubt(rows)) else ""
-            out.print(f"{metric}: no difference between the values of {family[0].axis}.{doubt}")
-            continue
-        intervals = True
-        comparisons = family[0].difference.comparisons
-        corrected = f" (p corrected for {comparisons:,} comparisons)" if comparisons > 1 else ""
-        baseline = printable(family[0].baseline_value)
-        out.print(f"{metric}: {family[0].axis} against {baseline}{corrected}", style="bold")
-        shown = told[: max(_LEAST, most // len(metrics))]
-        for pair in shown:
-            where = assignments({**pair.values, **pair.alone}, differ)
-            against = assignments(pair.baseline_alone, differ)
-            p = pair.difference.adjusted_p
-            adjusted = "" if p is None else f"; p = {p:.2g}"
-            out.print(
-                f"  {printable(pair.value)}{where and f' ({where})'}{against and f' against {against}'}: "
-                f"{pair.difference.describe()}{adjusted}"
-            )
-        if len(shown) < len(told):
-            out.print(f"  {len(told) - len(shown):,} more; --json has all of them.")
-        if len(told) < len(family):
-            out.print(f"  {len(family) - len(told):,} without any difference.")
-    if intervals:
-        out.print(
-            "Paired, question by question, with 95 % intervals; p by sign flips, corrected for all comparisons of the "
-            "experiment in the metric, those of other axes included."
-        )
-
-
-def _faulty(rows: Sequence[SettingSummary]) -> Iterator[tuple[str, list[str]]]:
-    """How many answers of each setting are cut short or empty, where any is."""
-    for title, name in (("cut\nshort", "cut_short"), ("empty", "empty")):
-        counts = [getattr(row, name) for row in rows]
-        if any(counts):
-            yield title, [_marked(count, row.answered) for row, count in zip(rows, counts, strict=True)]
-
-
-def _doubt(rows: Sequence[SettingSummary]) -> str:
-    """How many answers are empty or cut short, where they are many."""
-    told = faults(rows) if any(row.doubtful for row in rows) else ""
-    return told and f"{told[0].upper()}{told[1:]}"
-
-
-def _marked(count: int, answered: int) -> str:
-    return f"{count:,}{'!' if count > MANY * answered else ''}"
-
-
-def show_measured(rows: Sequence[SettingSummary], *, most: int) -> None:
-    """Print what the phases of each setting took."""
-    rows = [row for row in rows if row.phases]
-    if not rows:
-        return
-    differ, same = varying_axes(rows)
-    out = console()
-    _print_same(out, same)
-    phases = [(row, phase, taken) for row in rows[:most] for phase, taken in row.phases.items()]
-    fixed = [
-        *_axes(differ, [row for row, _, _ in phases]),
-        _Column("phase", [phase for _, phase, _ in phases], right=False),
-    ]
-    columns = {
-        "seconds\nmedian ± sd": [
-            spread(taken.seconds.median, taken.seconds.standard_deviation, 3) for _, _, taken in phases
-        ],
-        "CPU %": [f"{taken.cpu_percent:.0f}" for _, _, taken in phases],
-        "peak\nMB": [f"{taken.peak_memory_bytes / 1e6:,.0f}" for _, _, taken in phases],
-        "growth\nMB": [f"{taken.memory_growth_bytes / 1e6:,.0f}" for _, _, taken in phases],
-    }
-    _print_columns(out, fixed, [_Column(title, cells) for title, cells in columns.items()])
-    if len(rows) > most:
-        out.print(f"{len(rows) - most:,} more; --json has all of them.")
-    out.print(safe(measured_how(rows)))
-
-
-def _print_same(out: Console, same: Mapping[str, Any]) -> None:
-    """Say once what is the same in all rows, where it is not the default."""
-    told = [name for name, value in same.items() if value != axes()[name].default or name in ("method", "data")]
-    out.print(f"In all rows: {assignments(same, told)}")
-
-
-def _axes(differ: Sequence[str], rows: Sequence[HasValues]) -> list[_Column]:
-    cells = {name: [printable(row.values[name]) if name in row.values else "–" for row in rows] for name in differ}
-    return [_Column(name.replace("_", "\n"), cells[name], right=False) for name in differ]
-
-
-def _taken(rows: Sequence[SettingSummary]) -> list[_Column]:
-    """How many answers there are, and what they took."""
-    names = [name for name in _TAKEN if any(row.per_answer.get(name) for row in rows)]
-    return [
-        _Column("answers", [_of(row.answered, row.asked) for row in rows]),
-        _Column("failed", [f"{row.failed:,}" for row in rows]),
-        *(_Column(title, cells) for title, cells in _faulty(rows)),
-        *(_Column(_TAKEN[name], [amount(row.per_answer.get(name)) for row in rows]) for name in names),
-    ]
-
-
-def _print_columns(out: Console, fixed: Sequence[_Column], columns: Sequence[_Column]) -> None:
-    """Print as many tables as the width needs, each with the fixed columns."""
-    left = out.width - 2 - sum(min(_LONGEST, column.width) + _AROUND for column in fixed)
-    part: list[_Column] = []
-    for column in columns:
-        if part and sum(one.width + _AROUND for one in (*part, column)) - _AROUND > left:
-            _print_table(out, fixed, part)
-            part = []
-        part.append(column)
-    if part:
-        _print_table(out, fixed, part)
-
-
-def _print_table(out: Console, fixed: Sequence[_Column], columns: Sequence[_Column]) -> None:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in fixed:
-        table.add_column(column.title, overflow="fold", max_width=_LONGEST)
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
-    for row in zip(*(column.cells for column in (*fixed, *columns)), strict=True):
-        table.add_row(*row)
-    out.print(table)
-
-
 def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:
     """The largest number of questions of each data set that have a score in one setting."""
     most: dict[str, int] = {}
@@ -362,18 +198,3 @@ def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, in
             data = row.values["data"]
             most[data] = max(most.get(data, 0), row.scores[metric].n)
     return most
-
-
-def _score(row: SettingSummary, metric: str, questions: Mapping[str, int]) -> str:
-    """The mean, and its interval below it; with the number of questions where it is not that of all of its data."""
-    summary = row.scores.get(metric)
-    if summary is None or summary.mean is None:
-        return "–"
-    mean = f"{summary.mean:.3f}"
-    if row.answered < row.asked or summary.n < questions[row.values["data"]] or row.lacks(metric):
-        mean = f"(n={summary.n:,}) {mean}"
-    return mean if summary.low is None or summary.high is None else f"{mean}\n[{summary.low:.3f}, {summary.high:.3f}]"
-
-
-def _of(count: int, all_of: int) -> str:
-    return f"{count:,}" if count == all_of else f"{count:,}/{all_of:,}"

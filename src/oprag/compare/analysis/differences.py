@@ -25,7 +25,7 @@ from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
 
-__all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "family_of", "highest"]
+__all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "family_of", "highest", "single_baselines"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +80,14 @@ class SettingDifference:
             return "the same score in every question"
         adjusted = self.difference.adjusted_p
         return f"difference {self.difference.describe()}{'' if adjusted is None else f'; p = {adjusted:.2g}'}"
+
+
+def single_baselines(pairs: Iterable[SettingDifference]) -> dict[tuple[int, ...], SettingDifference]:
+    """The difference of each setting, by its cells; a control that meets several baselines has none of its own."""
+    found: dict[tuple[int, ...], list[SettingDifference]] = {}
+    for pair in pairs:
+        found.setdefault(pair.setting.cells, []).append(pair)
+    return {cells: some[0] for cells, some in found.items() if len(some) == 1}
 
 
 class ComparisonFamily:
