@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydoc_data.topics import topics
 
 from benchmarks.questions import QUESTIONS
-from oprag.compare.data import DataSet, Evidence, Question
+from oprag.compare import DataSet, Evidence, Question
 
 __all__ = ["language_reference"]
 

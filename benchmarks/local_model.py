@@ -14,8 +14,7 @@ from pathlib import Path
 from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown
-from oprag.compare import Results, SettingDifference, SettingSummary
-from oprag.compare.data import read_data
+from oprag.compare import Results, SettingDifference, SettingSummary, read_data
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.local_model import LOCAL_NAME
 from oprag.compare.running.run import run as run_experiment

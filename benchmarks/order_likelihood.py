@@ -19,8 +19,7 @@ from benchmarks.machine import machine
 from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
 from benchmarks.windowed_attention import load_windowed
-from oprag.compare import Curve, ModelSpec, Results, SettingDifference, SettingSummary
-from oprag.compare.data import read_data
+from oprag.compare import Curve, ModelSpec, Results, SettingDifference, SettingSummary, read_data
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
 from oprag.compare.running.run import run as run_experiment

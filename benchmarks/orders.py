@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.result import Figure, Result, Table, main
-from oprag.compare import Results, SettingSummary
-from oprag.compare.data import DataSet, read_data
+from oprag.compare import DataSet, Results, SettingSummary, read_data
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data import DataSet, Question
+from oprag.compare import DataSet, Question
 from tests.compare.data.writing import write, write_csv, write_lines
 from tests.compare.helpers import keepers
 from tests.helpers import WORDS

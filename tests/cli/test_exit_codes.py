@@ -58,7 +58,7 @@ READS = {
     "demo": "oprag.cli.demo.index_sources",
     "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
-    "sweep": "oprag.compare.data.read_data",
+    "sweep": "oprag.compare.data.read.read_data",
 }
 ASKS = {
     **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?")),

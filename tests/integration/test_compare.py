@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.data import DataSet, Evidence, Question
+from oprag.compare import DataSet, Evidence, Question
 from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment

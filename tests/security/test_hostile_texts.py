@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from oprag.compare.data.html_text import html_text
 from oprag.compare.export import write_csv as export_csv
 from oprag.compare.metrics import rouge_l

@@ -31,7 +31,7 @@ from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
-    from oprag.compare.data import DataSet
+    from oprag.compare.data.data_set import DataSet
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.result import Sweep
@@ -172,7 +172,7 @@ def _check_profile(path: str, *read: str) -> None:
 
 
 def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A002
-    from oprag.compare.data import read_data
+    from oprag.compare.data.read import read_data
 
     return read_data(data, format) if questions is None else read_data(questions, format, documents=data)
 

@@ -43,9 +43,9 @@ __all__ = [
 # No module is called as a name here is: importing the module would put it in its place.
 _PLACES = {
     "Curve": "oprag.compare.analysis.curves",
-    "DataSet": "oprag.compare.data",
+    "DataSet": "oprag.compare.data.data_set",
     "EmbedderSpec": "oprag.compare.providers.embedder",
-    "Evidence": "oprag.compare.data",
+    "Evidence": "oprag.compare.data.data_set",
     "Experiment": "oprag.compare.spec.experiment",
     "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
     "Judge": "oprag.compare.metrics.judge",
@@ -55,7 +55,7 @@ _PLACES = {
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
     "Progress": "oprag.compare.running.report",
-    "Question": "oprag.compare.data",
+    "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.report",
     "ResultsFile": "oprag.compare.db.results_file",
@@ -69,7 +69,7 @@ _PLACES = {
     "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.custom",
     "prompts_of": "oprag.compare.running.replay",
-    "read_data": "oprag.compare.data",
+    "read_data": "oprag.compare.data.read",
     "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.ray",
@@ -81,7 +81,8 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.curves import Curve
     from oprag.compare.analysis.differences import SettingDifference
     from oprag.compare.analysis.summary import SettingSummary
-    from oprag.compare.data import DataSet, Evidence, Question, read_data
+    from oprag.compare.data.data_set import DataSet, Evidence, Question
+    from oprag.compare.data.read import read_data
     from oprag.compare.db.results_file import ResultsFile
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.custom import metric

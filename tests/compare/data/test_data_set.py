@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from oprag import DataError, OptionError
-from oprag.compare.data import DataSet, Evidence, Question
+from oprag.compare import DataSet, Evidence, Question
 from oprag.compare.data.data_set import whole_text
 
 RIGHT = Question(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.data import format_names, read_data
+from oprag.compare import read_data
 from oprag.compare.data.formats import oprag as plain
+from oprag.compare.data.read import format_names
 from tests.compare.data.writing import evidence_texts, write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data_formats.md").read_text(encoding="utf-8")

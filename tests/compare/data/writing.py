@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from oprag import DataError
-from oprag.compare.data import DataSet, Question, read_data
+from oprag.compare import DataSet, Question, read_data
 
 
 def write_lines(path: Path, *rows: Mapping[str, Any] | str) -> Path:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data import DataSet
+from oprag.compare import DataSet
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers

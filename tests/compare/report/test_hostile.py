@@ -6,8 +6,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare import write_report
-from oprag.compare.data import DataSet, Evidence, Question
+from oprag.compare import DataSet, Evidence, Question, write_report
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report.page import clean, render
 from oprag.compare.running.run import run

@@ -14,11 +14,10 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare import write_report
+from oprag.compare import DataSet, write_report
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.wording import difference_text, named
 from oprag.compare.cores import describe_cores
-from oprag.compare.data import DataSet
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile

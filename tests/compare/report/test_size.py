@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare import write_report
-from oprag.compare.data import DataSet, Question
+from oprag.compare import DataSet, Question, write_report
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.resolved import ResolvedExperiment

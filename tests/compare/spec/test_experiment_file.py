@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.resolved import ResolvedExperiment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import only, refused, write_lines
 
 BOOK = "The tower stood on a ridge. " * 20

@@ -3,8 +3,8 @@
 import pytest
 
 from oprag import DataError, InputFileError, OptionError
+from oprag.compare import read_data
 from oprag.compare.data import documents as document_library
-from oprag.compare.data import read_data
 from oprag.files.pdf import pdf_pages
 from tests.compare.data.writing import compressed, only, refused, write, write_csv
 from tests.pdfs import pdf

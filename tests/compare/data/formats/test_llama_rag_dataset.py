@@ -7,7 +7,7 @@ import re
 import pytest
 
 from oprag import InputFileError, OptionError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import compressed, evidence_texts, refused, write
 from tests.pdfs import pdf
 

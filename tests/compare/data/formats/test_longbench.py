@@ -5,7 +5,7 @@ import json
 import pytest
 
 from oprag import OptionError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import only, refused, write, write_lines
 
 FIRST = {

@@ -3,7 +3,7 @@
 import pytest
 
 from oprag import InputFileError, OptionError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import compressed, only, refused, write, write_lines
 from tests.pdfs import pdf
 

@@ -3,7 +3,7 @@
 import pytest
 
 from oprag import InputFileError, OptionError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import compressed, refused, write, write_csv
 
 LISTED = ("document_id", "set", "kind", "story_url", "story_file_size", "wiki_url", "wiki_title", "story_word_count")

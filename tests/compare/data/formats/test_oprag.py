@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oprag import DataError, InputFileError, MissingExtraError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from oprag.compare.data.data_set import whole_text
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write, write_lines
 from tests.pdfs import pdf

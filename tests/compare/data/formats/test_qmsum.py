@@ -5,7 +5,7 @@ import json
 import pytest
 
 from oprag import DataError, OptionError
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import compressed, evidence_texts, refused, write, write_lines
 
 TURNS = [

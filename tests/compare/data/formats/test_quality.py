@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.data import read_data
+from oprag.compare import read_data
 from tests.compare.data.writing import compressed, refused, write_lines
 
 HTML = "<p>\n The pie stood\n on the &amp; sill. </p><p>Two cats<br/>came.</p>"
