@@ -288,7 +288,7 @@ def check_names(options: Mapping[str, Any], names: Collection[str], near_misses:
             import difflib
 
             close = difflib.get_close_matches(name, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names) or 'none'}"
             raise OptionError(f"unknown option {name!r}; {hint}", name)
 
 

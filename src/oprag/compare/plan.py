@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.power import power_of
-from oprag.compare.data.data_set import fields_text
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, MeasuredSoFar, Spent
@@ -72,7 +71,6 @@ class Plan:
         spent: Calls, tokens and money that earlier runs have spent.
         notes: Number of stored answers with each note, such as that the reply was empty.
         scorable: Number of questions that each metric can score, and what it needs.
-        other_fields: Unknown fields of the records, by data set; see `DataSet.other_fields`.
         unscored: Why a run is refused, since no answer could be scored; None if some can.
         measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
             shared.
@@ -96,7 +94,6 @@ class Plan:
     notes: Mapping[str, int] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
-    other_fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unscored: str | None = None
     measured: tuple[int, int] | None = None
     power: tuple[str, ...] = ()
@@ -218,7 +215,6 @@ def make_plan(
         spent=spent,
         notes=notes,
         scorable=resolved.scorable,
-        other_fields=resolved.other_fields,
         unscored=resolved.unscored,
         measured=(warmup, repeats) if measure else None,
         power=power,
@@ -313,7 +309,5 @@ def _scores(plan: Plan) -> Iterator[str]:
         alike.setdefault((questions, "" if questions == plan.questions else f", since {why}"), []).append(metric)
     for (questions, why), metrics in alike.items():
         yield f"{questions:,} of {plan.questions:,} questions can be scored{why}: {', '.join(metrics)}"
-    for name, fields in plan.other_fields.items():
-        yield f"unknown fields of the records of {name}, kept in `about`: {fields_text(fields)}"
     if plan.unscored is not None:
         yield f"a run is refused: {plan.unscored}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Annotated, Any, TypeVar
 
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.masking import describe
+from oprag.masking import describe, listed
 from oprag.options import plain_number
 
 try:
@@ -23,14 +22,16 @@ try:
         ValidationError,
         model_validator,
     )
-    from pydantic_core import ErrorDetails, PydanticCustomError
+    from pydantic_core import PydanticCustomError, from_json
 except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
 __all__ = [
     "Amount",
+    "BaseModel",
     "BeforeValidator",
     "Boolean",
+    "ConfigDict",
     "Count",
     "Field",
     "Integer",
@@ -41,20 +42,22 @@ __all__ = [
     "StrictModel",
     "String",
     "Text",
+    "ValidationError",
     "check_keys",
     "explained",
+    "from_json",
+    "message_of",
     "model_validator",
-    "place_of",
-    "problem_of",
     "validated",
 ]
 
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _NOUNS = {
     "bool": "true or false",
+    "dict": "a mapping",
     "float": "a number",
     "int": "a whole number",
     "list": "a list",
+    "model": "a mapping",
     "string": "a string",
     "tuple": "a list",
 }
@@ -106,19 +109,31 @@ def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
 def explained(error: ValidationError, *, place: str = "") -> OpragError:
     """The first problem of a validation as an error of ours, with its place and with masked values."""
     first = error.errors(include_url=False)[0]
-    where = place_of(first["loc"], place)
-    value, cause = first["input"], first.get("ctx", {}).get("error")
-    if first["type"] == "unknown_key":
-        return ExperimentError(f"there is no key {place_of([first['ctx']['name']], where)}; {first['msg']}", value)
-    if first["type"] == "missing":
-        return ExperimentError(f"{where} is missing", value)
-    if cause is None:
-        return ExperimentError(f"{where or 'it'} {problem_of(first, _shown)}", value)
+    cause = first.get("ctx", {}).get("error")
     kind = type(cause) if isinstance(cause, OpragError) and not isinstance(cause, OptionError) else ExperimentError
-    return kind(f"{where}: {cause}" if where else str(cause), getattr(cause, "value", value))
+    return kind(message_of(error, place), getattr(cause, "value", first["input"]))
 
 
-def place_of(location: Sequence[str | int], start: str = "") -> str:
+def message_of(error: ValidationError, place: str = "") -> str:
+    """The first problem of a validation after its place: "models.small.use must be a string, got 7"."""
+    first = error.errors(include_url=False)[0]
+    kind, context, value = first["type"], first.get("ctx", {}), first["input"]
+    where = _place_of(first["loc"], place)
+    if kind == "unknown_key":
+        return f"there is no key {_place_of([context['name']], where)}; {first['msg']}"
+    if kind == "missing":
+        return f"{where} is missing; the fields are {listed(value)}"
+    if "error" in context:
+        return f"{where}: {context['error']}" if where else str(context["error"])
+    noun = _NOUNS.get(kind.removesuffix("_type"))
+    problem = f"must be {noun}" if noun else first["msg"].replace("Input should ", "must ", 1)
+    if kind == "too_short":
+        problem = f"must have at least {context['min_length']} in it"
+    got = f", got {'a mapping' if isinstance(value, Mapping) else describe(value)}"
+    return f"{where} {problem}{got if problem.startswith('must ') else ''}".strip()
+
+
+def _place_of(location: Sequence[str | int], start: str = "") -> str:
     """The place of a value within a record, such as `models.small.retries` or `answers[1]`."""
     place = start
     for part in location:
@@ -127,25 +142,6 @@ def place_of(location: Sequence[str | int], start: str = "") -> str:
         elif part != "[key]":
             place += f".{part}" if place else part
     return place
-
-
-def problem_of(detail: ErrorDetails, show: Callable[[Any], str], *, table: str = "a table") -> str:
-    """What is wrong with a value, to follow its place: "must be a string, got 7"."""
-    kind, _, what = detail["type"].rpartition("_")
-    problem = detail["msg"]
-    if what == "type" and kind in ("dict", "model"):
-        problem = f"must be {table}"
-    elif what == "type" and kind in _NOUNS:
-        problem = f"must be {_NOUNS[kind]}"
-    elif detail["type"] == "too_short":
-        problem = f"must have at least {detail['ctx']['min_length']} in it"
-    elif problem.startswith("Input should "):
-        problem = f"must {problem.removeprefix('Input should ')}"
-    return f"{problem}, got {show(detail['input'])}" if problem.startswith("must ") else problem
-
-
-def _shown(value: Any) -> str:
-    return "a table" if isinstance(value, Mapping) else describe(value)
 
 
 def _text(value: Any) -> str:
@@ -158,14 +154,14 @@ def _text(value: Any) -> str:
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise PydanticCustomError("string_type", "must be a string")
-    half = _HALF_PAIR.search(value)
-    if half:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
         raise PydanticCustomError(
             "surrogate",
-            "has a half of a surrogate pair ({half}) at character {start}, which is no character; write the pair, or "
-            "the character itself",
-            {"half": f"\\u{ord(half.group()):04x}", "start": f"{half.start():,}"},
-        )
+            "has a half of a surrogate pair at character {start}, which is not a character",
+            {"start": f"{error.start:,}"},
+        ) from None
     return value
 
 

@@ -48,11 +48,11 @@ def test_every_option_of_a_format_has_a_default(name):
     [
         ({"format": "squad"}, "format must be one of oprag, infinitebench"),
         ({"format": None}, "format must be one of"),
-        ({"format": "quality", "strip": True}, "did you mean 'strip_html'"),
+        ({"format": "qmsum", "query": "all"}, "did you mean 'queries'"),
+        ({"format": "quality", "strip": True}, "unknown option 'strip'; expected one of none"),
         ({"spilt": "test"}, "unknown option 'spilt'"),
         ({"builder": 1}, "unknown option 'builder'"),
         ({"format": "quality", "documents": "folder"}, "leave documents= out"),
-        ({"format": "quality", "strip_html": 1}, "strip_html must be True or False"),
         ({"name": 3}, "name must be a string"),
         ({"documents": 3}, "documents must be the path"),
         ({"documents": ""}, "documents must be the path"),
@@ -167,14 +167,14 @@ def test_five_problems_are_told_with_their_lines_and_the_others_counted(tmp_path
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{", "is no JSON: Expecting property name enclosed in double quotes at character 2"),
-        ('{"question": NaN}', "NaN is no number of JSON"),
-        ('{"question": ' + "9" * 5000 + "}", "is no JSON that can be read"),
-        ("[" * 100_000, "is no JSON that can be read"),
+        ("{", "is not JSON: EOF while parsing an object at character 1, in '{'"),
+        ('{"question": NaN}', "is not JSON: expected value at character 14"),
+        ('{"question": ' + "9" * 5000 + "}", "is not JSON: "),
+        ("[" * 100_000, "is not JSON: "),
         ("[1]", "must be a JSON object, {…}, got [1]"),
         ("null", "must be a JSON object, {…}, got None"),
-        ("Who wrote this?", "is no JSON"),
-        ("x" * 1_000_000, "is no JSON"),
+        ("Who wrote this?", "is not JSON"),
+        ("x" * 1_000_000, "is not JSON"),
     ],
 )
 def test_lines_that_are_no_objects(tmp_path, line, words):
@@ -205,9 +205,9 @@ def test_line_separators_inside_a_string_end_no_line(tmp_path):
 
 def test_half_of_a_surrogate_pair_is_refused(tmp_path):
     path = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d?", "text": "Ada."}')
-    assert "half of a surrogate pair (\\ud83d) at character 4" in refused(path)
+    assert "is not JSON: unexpected end of hex escape" in refused(path)
     path = write_lines(tmp_path / "q.jsonl", '{"question": "Who?", "text": "Ada.", "of \\ud83d": 1}')
-    assert "line 1: the name of a field must be a valid string" in refused(path)
+    assert "is not JSON" in refused(path)
     whole = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d\\ude00?", "text": "Ada."}')
     assert read_data(whole).questions[0].text == "Who 😀?"
 

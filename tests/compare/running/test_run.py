@@ -380,7 +380,6 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
     bare = replace(
         books,
         questions=tuple(replace(question, answers=(), evidence=()) for question in books.questions),
-        other_fields={"anwsers": "answers", "category": ""},
     )
     model = RecordingModel()
     with pytest.raises(ExperimentError) as raised:
@@ -388,7 +387,6 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
     for words in (
         "no question has gold answers (for token_f1, exact_match, rouge_l, answer_cosine)",
         "no question has evidence (for evidence_coverage)",
-        "anwsers (did you mean 'answers'?), category",
         'metrics = ["paper_token_usage"]',
     ):
         assert words in str(raised.value)

@@ -207,7 +207,7 @@ BAD = {
     "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "there is no key max_concurency; did you mean 'max_concurrency'?"),
-    "models": ("models = 3", "models must be a table, got 3"),
+    "models": ("models = 3", "models must be a mapping, got 3"),
     "score": ("score_embedder = 3", 'score_embedder must say what to use, such as use = "local", got 3'),
 }
 
@@ -297,7 +297,7 @@ def test_what_is_wrong_in_the_grid_is_told_before_anything_is_run(tmp_path, grid
 def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
     parts = {"name": 'name = "x"', "data": '[data.b]\npath = "data"', "grid": '[grid]\nmethod = "context_only"\nk = 1'}
     path = written(tmp_path, "\n".join(text for name, text in parts.items() if name != missing))
-    assert refusal(path) == f"orders.toml: {missing} is missing"
+    assert refusal(path).startswith(f"orders.toml: {missing} is missing; the fields are ")
 
 
 def test_a_syntax_error_is_told_with_line_and_column(tmp_path):

@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of, whole_text
+from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of
 from oprag.compare.data.files import is_within
-from oprag.compare.data.problems import Problems, RecordError
-from oprag.compare.data.records import as_text
 from oprag.errors import DataError, InputFileError
 
-__all__ = ["DataSetBuilder"]
+__all__ = ["DataSetBuilder", "RecordError"]
 
-_TAKEN = "the document {name!r} is there with another text or from another place before; names must be distinct"
+_SHOWN = 5  # problems that a message names
+_MOST = 10_005  # problems that are counted; nobody corrects that many one by one
+
+
+class RecordError(Exception):
+    """A record is not as its format says; the message has the field, the value and what was expected."""
 
 
 class DataSetBuilder:
-    """Builds a data set from files, which must lie in the folder `within` if there is one, and not be hidden there."""
+    """Builds a data set from files, which must lie in the folder `within` if there is one, and not be hidden there.
+
+    Problems are collected with their places, so that one reading reports several records.
+    """
 
     def __init__(self, path: Path, within: Path | None = None) -> None:
         self.path = path
         self._within = None if within is None else within.resolve()
-        self.problems = Problems(str(path))
-        self.other_fields: dict[str, str] = {}
+        self._problems: list[str] = []
         self._documents: dict[str, str | Sequence[str]] = {}
-        self._lengths: dict[str, int] = {}
-        self._origins: dict[str, str] = {}
-        self._failed: dict[str, str] = {}
+        self._read: dict[tuple[str, str], str | Sequence[str] | Exception] = {}
         self._names: dict[str, str] = {}
         self._questions: dict[str, Question] = {}
         self._files: dict[Path, None] = {}
+
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Note a problem within this block as one at this place, and go on after it."""
+        try:
+            yield
+        except (RecordError, InputFileError) as error:
+            self._problems.append(f"{place}: {error}")
+            if len(self._problems) == _MOST:
+                self.check()
+
+    def check(self) -> None:
+        """Raise a DataError with the first five problems, one a line, and the number of the others."""
+        if self._problems:
+            more = len(self._problems) - _SHOWN
+            others = [f"and {more:,} more"] if more > 0 else []
+            raise DataError("\n".join([*self._problems[:_SHOWN], *others]), str(self.path))
 
     def reads(self, path: Path) -> Path:
         """The path of a file that is about to be read; raises where it must not be."""
@@ -47,33 +68,24 @@ class DataSetBuilder:
 
     def document(self, name: str, text: str | Sequence[str]) -> str:
         """Add a document, and return its name; the same one again changes nothing."""
-        if name in self._documents:
-            if self._documents[name] != text:
-                raise RecordError(_TAKEN.format(name=name))
-            return name
-        whole = as_text(whole_text(text), f"the text of the document {name!r}")
-        self._documents[name] = text
-        self._lengths[name] = len(whole)
+        if not any(map(str.strip, [text] if isinstance(text, str) else text)):
+            raise RecordError(f"the text of the document {name!r} must not be empty")
+        if self._documents.setdefault(name, text) != text:
+            raise RecordError(f"there already is a document {name!r} with another text; names must be distinct")
         return name
 
     def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
-        """Add a document that is read once, even if that fails; from another origin it is another document."""
-        if name in self._failed:
-            raise RecordError(self._failed[name])
-        if name in self._documents:
-            if self._origins.get(name) != origin:
-                raise RecordError(_TAKEN.format(name=name))
-        else:
+        """Add a document that is read once, even if that fails: a thousand questions may name a damaged file."""
+        place = origin, name
+        if place not in self._read:
             try:
-                self.document(name, read())
-                self._origins[name] = origin
+                self._read[place] = read()
             except (InputFileError, RecordError) as error:
-                # A damaged file may be named by a thousand questions.
-                self._failed[name] = str(error)
-                # What is wrong is its own fault, not that of the questions about it.
-                self._lengths[name] = 0
-                raise
-        return name
+                self._read[place] = error
+        text = self._read[place]
+        if isinstance(text, Exception):
+            raise RecordError(str(text))
+        return self.document(name, text)
 
     def context(self, text: str, name: str) -> str:
         """Add a document that comes with its question, and return its name; equal texts are one document."""
@@ -101,7 +113,7 @@ class DataSetBuilder:
         if id in self._questions:
             raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
         if right_choice is not None and not answers:
-            answers = (choices[right_choice],)
+            answers = choices[right_choice : right_choice + 1]
         question = Question(
             id=id,
             text=text,
@@ -112,13 +124,13 @@ class DataSetBuilder:
             evidence=tuple(evidence),
             about=_about(about or {}),
         )
-        if problem := problem_of(question, self._lengths):
+        if problem := problem_of(question, self._documents):
             raise RecordError(problem)
         self._questions[id] = question
 
     def data_set(self, name: str) -> DataSet:
         """The data set; raises if there were problems."""
-        self.problems.check()
+        self.check()
         if not self._questions:
             raise DataError(f"{self.path} has no questions in it", str(self.path))
         return DataSet(
@@ -126,7 +138,6 @@ class DataSetBuilder:
             documents=self._documents,
             questions=tuple(self._questions.values()),
             files=tuple(self._files),
-            other_fields=self.other_fields,
         )
 
 

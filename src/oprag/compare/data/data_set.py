@@ -15,7 +15,7 @@ from oprag.errors import DataError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count
 
-__all__ = ["DataSet", "Evidence", "Question", "fields_text", "files_of", "page_starts", "problem_of", "whole_text"]
+__all__ = ["DataSet", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
@@ -88,8 +88,6 @@ class DataSet:
         documents: Text of each document by its name, or its pages.
         questions: The questions.
         files: The files that it was read from; empty if it was made in Python.
-        other_fields: Unknown fields of records in our own format, which are in `about`; each with the field that was
-            probably meant, or an empty text.
 
     Raises:
         DataError: There are no questions; two have the same id; one has no text, fewer than two or too many choices, or
@@ -101,20 +99,17 @@ class DataSet:
     documents: Mapping[str, str | Sequence[str]] = field(repr=False)
     questions: Sequence[Question] = field(repr=False)
     files: Sequence[Path] = field(default=(), repr=False, compare=False)
-    other_fields: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         what = f"the data set {describe(self.name)}"
         if not self.questions:
             raise DataError(f"{what} has no questions", self)
-        lengths: dict[str, int] = {}
         for name, document in self.documents.items():
             if problem := _problem_of_document(name, document):
                 raise DataError(f"{what}: {problem}", name)
-            lengths[name] = _length(document)
         ids: set[str] = set()
         for question in self.questions:
-            problem = "another one has the same id" if question.id in ids else problem_of(question, lengths)
+            problem = "another one has the same id" if question.id in ids else problem_of(question, self.documents)
             if problem:
                 raise DataError(f"{what}: the question {describe(question.id)}: {problem}", question)
             ids.add(question.id)
@@ -138,26 +133,21 @@ class DataSet:
         return replace(self, questions=tuple(self.questions[number] for number in drawn))
 
 
-def fields_text(other_fields: Mapping[str, str]) -> str:
-    """The unknown fields of a data set, in a line."""
-    return ", ".join(name + (f" (did you mean {meant!r}?)" if meant else "") for name, meant in other_fields.items())
-
-
 def files_of(data: Mapping[str, DataSet]) -> list[Path]:
     """The files that data sets were read from."""
     return [path for data_set in data.values() for path in data_set.files]
 
 
-def problem_of(question: Question, lengths: Mapping[str, int]) -> str | None:
-    """The first problem of a question about documents of these lengths."""
-    return next(chain(_problems(question, lengths), _misplaced(question, lengths)), None)
+def problem_of(question: Question, documents: Mapping[str, str | Sequence[str]]) -> str | None:
+    """The first problem of a question about these documents."""
+    return next(chain(_problems(question, documents), _misplaced(question, documents)), None)
 
 
-def _problems(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+def _problems(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
     text: Any = question.text
     if not isinstance(text, str) or not text.strip():
         yield f"its text must not be empty, got {describe(text)}"
-    missing = [document for document in question.documents if document not in lengths]
+    missing = [document for document in question.documents if document not in documents]
     if missing:
         yield f"there is no document {describe(missing[0])}"
     if len(set(question.documents)) < len(question.documents):
@@ -175,15 +165,15 @@ def _problems(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
         yield f"the right choice is number {right} of {count}, counted from 0"
 
 
-def _misplaced(question: Question, lengths: Mapping[str, int]) -> Iterator[str]:
+def _misplaced(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
     for place, (document, start, end) in enumerate(question.evidence):
         if document not in question.documents:
             named = ", ".join(question.documents)
             yield f"evidence[{place}] is in the document {describe(document)}; the question's are {named}"
-        elif not 0 <= start < end <= lengths[document]:
+        elif not 0 <= start < end <= _length(documents[document]):
             yield (
-                f"evidence[{place}] must lie in the document {document!r}, which has {lengths[document]:,} characters, "
-                f"and must not be empty; got {start} to {end}"
+                f"evidence[{place}] must lie in the document {document!r}, which has "
+                f"{_length(documents[document]):,} characters, and must not be empty; got {start} to {end}"
             )
 
 

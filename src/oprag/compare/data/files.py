@@ -8,16 +8,14 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
-from oprag.compare.data.problems import RecordError
 from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
 from oprag.files.opening import open_regular, same_drive
 
-__all__ = ["file_inside", "files_in", "find_file", "is_within", "lines", "opened", "read_bytes", "stem"]
+__all__ = ["file_inside", "files_in", "find_file", "is_within", "lines", "opened", "read_bytes", "stem", "without_gz"]
 
 _GZIP = b"\x1f\x8b"
 
@@ -54,35 +52,26 @@ class _Bounded(io.RawIOBase):
         size = self._unpacked.readinto(buffer)
         self._left -= size
         if self._left < 0:
-            raise InputFileError(
-                f"cannot read {self._path}: it has more than {limit('unpacked_megabytes'):,} MB when unpacked; if you "
-                f"trust the file, unpack it first, or raise the limit {variable('unpacked_megabytes')}",
-                str(self._path),
-            )
+            most = limit("unpacked_megabytes")
+            raise _too_large(self._path, f"it has more than {most:,} MB when unpacked", "unpacked_megabytes")
         return size
+
+
+def _too_large(path: Path, why: str, name: str) -> InputFileError:
+    return InputFileError(
+        f"cannot read {path}: {why}; if you trust the file, raise the limit {variable(name)}", str(path)
+    )
 
 
 def lines(path: Path) -> Iterator[bytes]:
     """The lines of a file, decompressed, each with its end."""
-    most = limit("lines")
-    longest = limit("line_megabytes") * MEGABYTE
+    longest, most = limit("line_megabytes"), limit("lines")
     with opened(path) as file:
-        for number in count(1):
-            line = file.readline(longest + 1)
-            if len(line) > longest:
-                raise InputFileError(
-                    f"cannot read {path}: line {number:,} has more than {limit('line_megabytes'):,} MB; if you trust "
-                    f"the file, raise the limit {variable('line_megabytes')}",
-                    str(path),
-                )
-            if not line:
-                return
+        for number, line in enumerate(iter(lambda: file.readline(longest * MEGABYTE + 1), b""), 1):
+            if len(line) > longest * MEGABYTE:
+                raise _too_large(path, f"line {number:,} has more than {longest:,} MB", "line_megabytes")
             if number > most:
-                raise InputFileError(
-                    f"cannot read {path}: it has more than {most:,} lines; if you trust the file, raise the limit "
-                    f"{variable('lines')}",
-                    str(path),
-                )
+                raise _too_large(path, f"it has more than {most:,} lines", "lines")
             yield line
 
 
@@ -92,12 +81,14 @@ def read_bytes(path: Path) -> bytes:
         return file.read()
 
 
+def without_gz(name: str) -> str:
+    """The name of a file as it is when decompressed."""
+    return name[:-3] if name.lower().endswith(".gz") else name
+
+
 def stem(path: Path) -> str:
     """The name of a file without its last ending, and without `.gz`."""
-    name = path.name
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
-    return PurePath(name).stem
+    return PurePath(without_gz(path.name)).stem
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -110,19 +101,21 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 def file_inside(folder: Path, name: str) -> Path:
     """A file that a record names, which must not lead out of the folder; `name.gz` where that exists instead."""
-    try:
-        root = folder.resolve()
-        for candidate in (name, f"{name}.gz"):
-            path = root / candidate
-            if not same_drive(root, path) or not (path := path.resolve()).is_relative_to(root):
-                raise RecordError(
-                    f"{name!r} leads out of the folder {folder}; only files in it are read: copy the file there"
-                )
-            if path.is_file():
-                return path
-    except (OSError, ValueError, RuntimeError) as error:
-        raise RecordError(f"{name!r} is no path of a file: {error}") from error
-    raise RecordError(f"there is no file {name!r} in the folder {folder}")
+    root = folder.resolve()
+    for candidate in (name, f"{name}.gz"):
+        path = root / candidate
+        try:
+            inside = same_drive(root, path) and (path := path.resolve()).is_relative_to(root)
+            found = inside and path.is_file()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputFileError(f"{name!r} is not the path of a file: {error}", name) from error
+        if not inside:
+            raise InputFileError(
+                f"{name!r} leads out of the folder {folder}; only files in it are read: copy the file there", name
+            )
+        if found:
+            return path
+    raise InputFileError(f"there is no file {name!r} in the folder {folder}", name)
 
 
 def is_within(folder: Path, path: Path) -> bool:
@@ -138,23 +131,21 @@ def is_within(folder: Path, path: Path) -> bool:
 def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
     """The files below a folder by their paths from there, without `.gz`, sorted; hidden ones are skipped."""
     found: dict[str, Path] = {}
-    others: list[str] = []
     for name in _names(folder):
-        bare = name[:-3] if name.lower().endswith(".gz") else name
+        bare = without_gz(name)
         if not bare.lower().endswith(endings):
-            others.append(name)
-        elif bare in found:
-            raise RecordError(f"{bare!r} is there twice, compressed and not; take one of them away")
-        else:
-            found[bare] = file_inside(folder, name)
-    if others:
-        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
-        raise RecordError(
-            f"the folder must have nothing but files that end on {', '.join(endings)} (or .gz behind that), got "
-            f"{', '.join(others[:3])}{more}; take the others away"
-        )
+            raise InputFileError(
+                f"the folder {folder} must have nothing but files that end on {', '.join(endings)} (or .gz after "
+                f"that), got {name}; move other files away",
+                str(folder),
+            )
+        if bare in found:
+            raise InputFileError(
+                f"{folder}: {bare!r} is there twice, compressed and not; remove one of them", str(folder)
+            )
+        found[bare] = file_inside(folder, name)
     if not found:
-        raise RecordError(f"there is no file in the folder that ends on {', '.join(endings)}")
+        raise InputFileError(f"there is no file in the folder {folder} that ends on {', '.join(endings)}", str(folder))
     return found
 
 
@@ -165,9 +156,12 @@ def _names(folder: Path) -> list[str]:
     names = []
     for place, folders, files in os.walk(folder, onerror=refuse):
         here = Path(place).relative_to(folder)
-        for name in folders:
-            if (folder / here / name).is_symlink() and not name.startswith("."):
-                raise RecordError(f"{(here / name).as_posix()!r} is a link to a folder; put the files themselves there")
         folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in folders:
+            if (folder / here / name).is_symlink():
+                raise InputFileError(
+                    f"{folder}: {(here / name).as_posix()!r} is a link to a folder; put the files themselves there",
+                    str(folder),
+                )
         names += [(here / name).as_posix() for name in files if not name.startswith(".")]
     return sorted(names)

@@ -81,8 +81,6 @@ def read_data(
         raise InputFileError(f"there is no file or folder {place}", str(place))
     if place.is_dir() and format not in _FOLDERS:
         raise InputFileError(f"{place} is a folder; the format {format!r} is read from a file of questions", str(place))
-    if format == "narrativeqa" and not place.is_dir():
-        raise InputFileError(f"{place} is a file; the format 'narrativeqa' is read from a folder", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
     _reader(format)(builder, **options)
     return builder.data_set(name or _name(place))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.data.data_set import Question, fields_text
+from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
 from oprag.compare.metrics.custom import as_metric, metric_name
@@ -177,21 +177,9 @@ class ResolvedExperiment:
             needs.setdefault(one.why, []).append(name)
         told = ", ".join(f"{why} (for {', '.join(names)})" for why, names in needs.items())
         return (
-            f"nothing could be scored, so no model is asked: {told}{self._misread}. To ask without such scores, name "
+            f"nothing could be scored, so no model is asked: {told}. To ask without such scores, name "
             'other metrics alone, such as metrics = ["paper_token_usage"]'
         )
-
-    @property
-    def _misread(self) -> str:
-        fields = [f"{name!r}: {fields_text(one)}" for name, one in self.other_fields.items()]
-        return f". Unknown fields of the records, of {'; '.join(fields)}" if fields else ""
-
-    @property
-    def other_fields(self) -> dict[str, Mapping[str, str]]:
-        """Unknown fields of the records, by data set; see `DataSet`."""
-        used = {cell.data for cell in self.cells.cells}
-        data = self.experiment.data
-        return {name: one.other_fields for name, one in data.items() if name in used and one.other_fields}
 
     @cached_property
     def keys(self) -> dict[Cell, str]:

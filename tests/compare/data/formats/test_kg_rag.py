@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag import DataError, InputFileError, OptionError
+from oprag import InputFileError, OptionError
 from oprag.compare import read_data
 from oprag.compare.data import documents as document_library
 from oprag.files.pdf import pdf_pages
@@ -52,7 +52,6 @@ def test_the_layout_of_the_authors(tmp_path, docs):
         ("*SWAN*, 2022 Q3 HERON.pdf", (2, 0)),
         ("*HERON*;*2023*", (0, 1, 2)),
         ("*SWAN*\n2022 Q3 HERON", (2, 0)),
-        ('["*SWAN*", "2022 Q3 HERON"]', (2, 0)),
         ("", (0, 1, 2)),
         ("*", (0, 1, 2)),
     ],
@@ -129,12 +128,10 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
     [
         (
             "Question,Source Docs\nHow many?,*GULL*\n",
-            "line 2: Source Docs has '*GULL*', which is no document; there are 2",
+            "line 2: Source Docs has '*GULL*', but no such document; there are 2",
         ),
         ("Question,Source Docs\nHow many?,*gull*;*SWAN*\n", "line 2: Source Docs has '*gull*'"),
-        ("Question,Source Docs\nHow many?,[1]\n", "line 2: Source Docs[0] must be a string, got 1"),
-        ("Question,Source Docs\nHow many?,[\n", "line 2: is no JSON"),
-        ("Question,Source Docs\nHow many?,../docs/*SWAN*\n", "which is no document"),
+        ("Question,Source Docs\nHow many?,../docs/*SWAN*\n", "but no such document"),
         ("Question,Source Docs\n,*SWAN*\n", "line 2: Question must not be empty"),
         ("Question,Answer\nHow many?,\n", "line 2: Answer must not be empty"),
         ("Question,Source Docs\nHow many?\n", "line 2: must have 2 cells like the header, got 1"),
@@ -143,8 +140,8 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
             "line 1: the column 'Question' is missing; the columns are Frage, Antwort",
         ),
         ("Question,question\na,b\n", "line 1: the column 'Question' is there 2 times"),
-        ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: is no CSV: unexpected end of data"),
-        ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: is no CSV"),
+        ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: is not CSV: unexpected end of data"),
+        ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: is not CSV"),
         ("Question\n", "has no questions in it"),
         ("", "has no questions in it"),
     ],
@@ -168,5 +165,5 @@ def test_documents_that_are_elsewhere_or_not_there(tmp_path, docs):
     with pytest.raises(InputFileError, match="cannot read the folder"):
         ask(tmp_path, "*SWAN*", documents=tmp_path / "reports" / NAMES[0])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="there is no file in the folder"):
+    with pytest.raises(InputFileError, match="there is no file in the folder"):
         ask(tmp_path, "*SWAN*", documents=tmp_path / "empty")

@@ -84,9 +84,8 @@ def test_tasks_without_a_question_ask_the_one_that_is_given(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({**FIRST, "answers": None}, "answers must be a list of strings, got None"),
+        ({**FIRST, "answers": None}, "answers[0] must be a string, got None"),
         ({**FIRST, "answers": []}, "answers must have at least 1 in it"),
-        ({**FIRST, "answers": "Ada"}, "answers must be a list of strings, got 'Ada'"),
         ({**FIRST, "input": 3}, "input must be a string, got 3"),
         ({**FIRST, "context": ""}, "context must not be empty"),
         ({**FIRST, "_id": "x"}, "the id 'x' was there before"),
@@ -94,8 +93,8 @@ def test_tasks_without_a_question_ask_the_one_that_is_given(tmp_path):
         ({**SECOND, "answer": "Ada"}, "answer must be the letter of one of the 4 choices, got 'Ada'"),
         ({**SECOND, "answer": None}, "answer must be the letter"),
         ({**SECOND, "choice_D": ""}, "choice_D must not be empty"),
-        ({key: value for key, value in SECOND.items() if key != "choice_B"}, "the field 'choice_B' is missing"),
-        ({"question": "Who?"}, "the field 'input' is missing; the fields are question"),
+        ({key: value for key, value in SECOND.items() if key != "choice_B"}, "choice_B is missing"),
+        ({"question": "Who?"}, "input is missing; the fields are question"),
     ],
 )
 def test_wrong_records(tmp_path, fields, words):
@@ -112,10 +111,10 @@ def test_wrong_records(tmp_path, fields, words):
     [
         ("[1]", "item 1: must be a JSON object"),
         ('"text"', "must be a JSON object"),
-        ('[{"input": 1},\n{"input"}]', "is no JSON: Expecting ':' delimiter at line 2, character 9"),
+        ('[{"input": 1},\n{"input"}]', "is not JSON: expected `:` at line 2 column 9"),
         (b"\xff\xfe[", "is not UTF-8 text"),
-        ("", "is no JSON"),
-        ("null", "line 1: must be a JSON object, {…}, got None"),
+        ("", "is not JSON"),
+        ("null", "must be a JSON object, {…}, got None"),
     ],
 )
 def test_files_that_are_no_json(tmp_path, content, words):

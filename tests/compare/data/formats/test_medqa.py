@@ -61,7 +61,7 @@ def test_letters_in_any_order(tmp_path, books):
         ({"answer_idx": 1}, "answer_idx must be the letter of one of the 5 choices, got 1"),
         ({"answer": "Basil"}, "answer must be one of the choices"),
         ({"answer": None}, "answer must be a string, got None"),
-        ({"options": ["Mint", "Sage"]}, "options must be an object, got ['Mint', 'Sage']"),
+        ({"options": ["Mint", "Sage"]}, "options must be a mapping, got ['Mint', 'Sage']"),
         ({"options": {"A": "Mint", "C": "Sage"}}, "the letters from A on, without a gap, got A, C"),
         ({"options": {"a": "Mint", "b": "Sage"}}, "the letters from A on"),
         ({"options": {str(number): "x" for number in range(27)}}, "the letters from A on"),

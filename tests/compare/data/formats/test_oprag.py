@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag import DataError, InputFileError, MissingExtraError
+from oprag import InputFileError, MissingExtraError
 from oprag.compare import read_data
 from oprag.compare.data.data_set import whole_text
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write, write_lines
@@ -59,6 +59,7 @@ def test_all_that_a_question_can_have(tmp_path):
     ("fields", "answers"),
     [
         ({"answer": "nine"}, ("nine",)),
+        ({"answers": "nine"}, ("nine",)),
         ({"answers": ["nine", "9"]}, ("nine", "9")),
         ({"answers": []}, ()),
         ({}, ()),
@@ -72,9 +73,8 @@ def test_answers(tmp_path, fields, answers):
 
 
 @pytest.mark.parametrize("right", [1, "B", "nine"])
-@pytest.mark.parametrize("field", ["right_choice", "answer_index"])
-def test_the_right_choice_by_place_letter_or_text(tmp_path, right, field):
-    assert read_one(tmp_path, choices=["one", "nine"], **{field: right}).right_choice == 1
+def test_the_right_choice_by_place_letter_or_text(tmp_path, right):
+    assert read_one(tmp_path, choices=["one", "nine"], right_choice=right).right_choice == 1
 
 
 def test_a_letter_that_is_the_text_of_the_same_choice(tmp_path):
@@ -94,15 +94,13 @@ def test_twenty_six_choices_have_a_letter_each(tmp_path):
         ({"question": " \n"}, "question must not be empty"),
         ({"text": ""}, "text must not be empty"),
         ({"text": ["a"]}, "text must be a string, got ['a']"),
-        ({"answers": None}, "answers must be a list of strings, got None"),
-        ({"answers": "nine"}, "answers must be a list of strings, got 'nine'"),
+        ({"answers": None}, "answers[0] must be a string, got None"),
         ({"answers": ["nine", 9]}, "answers[1] must be a string, got 9"),
         ({"answers": ["nine", None]}, "answers[1] must be a string, got None"),
         ({"answers": [""]}, "answers[0] must not be empty"),
-        ({"answer": None}, "answer must be a string, got None"),
-        ({"answer": 9}, "answer must be a string, got 9"),
-        ({"answer": "nine", "answers": ["9"]}, "one of the fields 'answer' and 'answers', got both"),
-        ({"choices": "one"}, "choices must be a list of strings, got 'one'"),
+        ({"answer": None}, "answer[0] must be a string, got None"),
+        ({"answer": 9}, "answer[0] must be a string, got 9"),
+        ({"answer": "nine", "answers": ["9"]}, "one of the fields 'answers' and 'answer', got both"),
         ({"choices": ["one"]}, "at least two choices"),
         ({"choices": ["one", 2]}, "choices[1] must be a string, got 2"),
         ({"choices": [str(number) for number in range(27)]}, "at most 26 choices, one a letter, got 27"),
@@ -115,7 +113,6 @@ def test_twenty_six_choices_have_a_letter_each(tmp_path):
         ({"choices": ["one", "nine"], "right_choice": "two"}, "must be one of the choices ['one', 'nine'], got 'two'"),
         ({"choices": ["B", "A"], "right_choice": "A"}, "which may be several of the choices"),
         ({"choices": ["x", "x"], "right_choice": "x"}, "which may be several of the choices"),
-        ({"choices": ["x", "y"], "right_choice": 0, "answer_index": 0}, "'right_choice' and 'answer_index', got both"),
         ({"id": True}, "id must be a string or a whole number, got True"),
         ({"id": 1.5}, "id must be a string or a whole number, got 1.5"),
         ({"id": ""}, "id must not be empty"),
@@ -132,7 +129,7 @@ def test_wrong_questions(tmp_path, fields, words):
 
 def test_a_missing_question_says_which_fields_there_are(tmp_path):
     message = refused(write_lines(tmp_path / "q.jsonl", {"query": "Where?", "text": HARBOUR}))
-    assert "the field 'question' is missing; the fields are query, text" in message
+    assert "question is missing; the fields are query, text" in message
 
 
 @pytest.mark.parametrize("ids", [("a", "a"), (1, "1")])
@@ -166,9 +163,9 @@ def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
         ([{"start": -1, "end": 5}], "evidence[0].start must be a whole number from 0, got -1"),
         ([{"start": "0", "end": 5}], "evidence[0].start must be a whole number from 0, got '0'"),
         ([{"start": 0, "end": True}], "evidence[0].end must be a whole number from 0, got True"),
-        ([{"start": 0}], "the field 'end' is missing"),
-        ([[0, 5]], "evidence[0] must be an object, got [0, 5]"),
-        ({"start": 0, "end": 5}, "evidence must be a list, got {'end': 5, 'start': 0}"),
+        ([{"start": 0}], "evidence[0].end is missing"),
+        ([[0, 5]], "evidence[0] must be a mapping, got [0, 5]"),
+        ({"start": 0, "end": 5}, "evidence must be a list, got a mapping"),
         ([{"start": 0, "end": 5, "document": "other"}], "is in the document 'other'; the question's are q-1"),
         ([{"start": 0, "end": 5, "document": 1}], "evidence[0].document must be a string"),
     ],
@@ -237,8 +234,8 @@ def test_compressed_files_are_found_by_both_names(tmp_path):
         ("hidden.txt", "'hidden.txt' leads out of the folder"),
         ("/etc/passwd", "'/etc/passwd' leads out of the folder"),
         ("loop.txt", "loop.txt"),
-        ("a\0b", "is no path of a file"),
-        ("a" * 5000, "is no path of a file"),
+        ("a\0b", "is not the path of a file"),
+        ("a" * 5000, "is not the path of a file"),
         ("", "path must not be empty"),
         (7, "path must be a string, got 7"),
     ],
@@ -369,9 +366,9 @@ def test_a_document_that_no_question_names_is_not_read(tmp_path):
         ("ones", "there is no document 'ones' in"),
         ("ones", "did you mean 'one'?"),
         ("zebra", "there are one, 2, three"),
-        (["one", 2], "document[1] must be a string, got 2"),
+        (["one", 2.5], "document[1] must be a string or a whole number, got 2.5"),
         ([], "document must have at least 1 in it"),
-        ({"name": "one"}, "document must be a string or a whole number"),
+        ({"name": "one"}, "document[0] must be a string or a whole number"),
         ("../q.jsonl", "there is no document '../q.jsonl'"),
     ],
 )
@@ -393,13 +390,12 @@ def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
     ("line", "words"),
     [
         ({"document": "one", "text": "Again."}, "the document 'one' was there before"),
-        ({"document": "four"}, "the field 'text' is missing"),
+        ({"document": "four"}, "text is missing"),
         ({"document": "four", "text": " "}, "text must not be empty"),
         ({"document": "four", "text": None}, "text must be a string, got None"),
-        ({"text": "No name."}, "the field 'document' is missing; the fields are text"),
+        ({"text": "No name."}, "document is missing; the fields are text"),
         ({"document": True, "text": "No name."}, "document must be a string or a whole number"),
-        ({"document": "four", "text": "Text.", "title": 4}, "title must be a string, got 4"),
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
     ],
 )
 def test_wrong_documents_are_told_even_if_no_question_names_them(tmp_path, line, words):
@@ -424,7 +420,7 @@ def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, othe
         assert read_data(path, documents=documents).documents == {"one": "A.", "q-1": "B.", "q-2": "Another text."}
         return
     name = "q-1" if "text" in other else "one"
-    assert f"line 2: the document '{name}' is there with another text or from another place" in refused(path)
+    assert f"line 2: there already is a document '{name}' with another text" in refused(path)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +431,7 @@ def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
     write(tmp_path / "books" / "a.txt", HARBOUR)
     write(tmp_path / "books" / name, "x")
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(InputFileError, match=words):
         read_data(path, documents=tmp_path / "books")
 
 
@@ -444,20 +440,20 @@ def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
     write(tmp_path / "secret.txt", "x")
     books = tmp_path / "books"
     books.mkdir()
-    with pytest.raises(DataError, match="there is no file in the folder"):
+    with pytest.raises(InputFileError, match="there is no file in the folder"):
         read_data(path, documents=books)
     (books / "a.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(DataError, match=r"'a\.txt' leads out of the folder"):
+    with pytest.raises(InputFileError, match=r"'a\.txt' leads out of the folder"):
         read_data(path, documents=books)
     (books / "a.txt").unlink()
     (books / "sub").symlink_to(tmp_path)
-    with pytest.raises(DataError, match="'sub' is a link to a folder"):
+    with pytest.raises(InputFileError, match="'sub' is a link to a folder"):
         read_data(path, documents=books)
     (books / "sub").unlink()
     write(books / "a.txt", "x")
     compressed(write(books / "a.txt", "x"))
     write(books / "a.txt", "y")
-    with pytest.raises(DataError, match="is there twice, compressed and not"):
+    with pytest.raises(InputFileError, match="is there twice, compressed and not"):
         read_data(path, documents=books)
 
 
@@ -478,31 +474,27 @@ def test_a_file_without_permission(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("records", "others"),
+    ("records", "meant"),
     [
         ([row(anwsers=["nine"])], {"anwsers": "answers"}),
-        ([row(gold_answer="nine", category="numbers")], {"gold_answer": "", "category": ""}),
-        ([row(evidnce=None), row(difficulty=3)], {"evidnce": "evidence", "difficulty": ""}),
+        ([row(gold_answer="nine", category="numbers")], {}),
+        ([row(evidnce=None), row(difficulty=3)], {"evidnce": "evidence"}),
         # What some record has is known, whatever it is called there.
-        ([row(answer="nine", answer_type="number"), row(answers=[])], {"answer_type": ""}),
-        ([row(answers=["nine"], choices=["one", "nine"], answer_index=1)], {}),
+        ([row(answer="nine", answer_type="number"), row(answers=[])], {}),
         ([row(ANSWER="nine")], {"ANSWER": "answer"}),
-        ([row(choices=["one", "nine"], answer_idx=1)], {"answer_idx": "answer_index"}),
+        ([row(choices=["one", "nine"], rightchoice=1)], {"rightchoice": "right_choice"}),
         # Names of data sets that mean what they say.
-        ([row(answer="nine", qid=1, _id=2, idx=3)], {"qid": "", "_id": "", "idx": ""}),
-        ([row(answer="nine", answer_id=1, answer_text="nine")], {"answer_id": "", "answer_text": ""}),
-        ([row(answer="nine", evidence_type="text", evidence_ids=[1])], {"evidence_type": "", "evidence_ids": ""}),
+        ([row(answer="nine", qid=1, _id=2, idx=3)], {}),
+        ([row(answer="nine", answer_id=1, answer_text="nine")], {}),
+        ([row(answer="nine", evidence_type="text", evidence_ids=[1])], {}),
     ],
 )
-def test_unknown_fields_are_named_once_with_what_was_probably_meant(records, others, tmp_path, recwarn):
-    data = read_data(write_lines(tmp_path / "q.jsonl", *records))
-    assert data.other_fields == others
+def test_probable_misspellings_of_gold_fields_are_told_once(records, meant, tmp_path, recwarn):
+    read_data(write_lines(tmp_path / "q.jsonl", *records))
     warned = [str(one.message) for one in recwarn]
-    meant = {name: meant for name, meant in others.items() if meant}
     assert len(warned) == len(meant)
     for message, (name, known) in zip(warned, meant.items(), strict=True):
         assert f"there is no field {name!r}; did you mean {known!r}?" in message
-    assert data.sample(1).other_fields == others
 
 
 def test_a_file_that_is_the_document_of_all_questions(tmp_path):

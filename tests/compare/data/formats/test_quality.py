@@ -66,13 +66,11 @@ def test_an_article_of_two_writers(tmp_path):
         }
 
 
-def test_stripped_articles_and_kept_tags(tmp_path):
+def test_stripped_articles(tmp_path):
     path = write_lines(
         tmp_path / "QuALITY.htmlstripped.train", line(question(), article="If a < b\n\n\n\n  then & so.\n")
     )
     assert read_data(path, "quality").documents == {"20001": "If a < b\n\n\n\n  then & so.\n"}
-    path = write_lines(tmp_path / "QuALITY.train", line(question()))
-    assert read_data(path, "quality", strip_html=False).documents == {"20001": HTML}
 
 
 def test_the_test_set_has_no_right_choices(tmp_path):
@@ -86,18 +84,21 @@ def test_the_test_set_has_no_right_choices(tmp_path):
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (line(question(gold_label=0)), "question 1: gold_label must be the number of an option, from 1 to 4, got 0"),
-        (line(question(), question(gold_label=5)), "question 2: gold_label must be the number"),
+        (line(question(gold_label=0)), "question 1: gold_label must be a whole number from 1, got 0"),
+        (line(question(), question(gold_label=5)), "question 2: the right choice is number 4 of 4, counted from 0"),
         (line(question(gold_label="2")), "got '2'"),
         (line(question(gold_label=True)), "got True"),
         (line(question(options=["a", None])), "options[1] must be a string, got None"),
         (line(question(options=[])), "options must have at least 2 in it"),
         (line(question(question="")), "question must not be empty"),
-        (line(7), "question 1: must be an object, got 7"),
-        (line(question(), questions={}), "questions must be a list, got {}"),
+        (line(7), "question 1: must be a mapping, got 7"),
+        (line(question(), questions={}), "questions must be a list, got a mapping"),
         (line(question(), article=""), "article must not be empty"),
         (line(question(), article="<p> </p>"), "the text of the document '20002' must not be empty"),
-        (line(question(), article="Other.", article_id="20001"), "the document '20001' is there with another text"),
+        (
+            line(question(), article="Other.", article_id="20001"),
+            "there already is a document '20001' with another",
+        ),
         (line(question(), set_unique_id="20001_WRITER1"), "the id '20001_WRITER1_1' was there before"),
     ],
 )

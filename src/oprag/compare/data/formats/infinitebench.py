@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import DataRow, Texts, as_text, json_lines, letter_place, shown, text_place
+from oprag.compare.data.builder import DataSetBuilder, RecordError
+from oprag.compare.data.records import DataRow, Texts, json_lines, letter_place, text_place
 from oprag.compare.validation import Name, Text
+from oprag.masking import describe
 
 __all__ = ["read"]
-
-
-def _listed(answer: Any) -> Any:
-    return [as_text(answer, "answer")] if isinstance(answer, str) else answer
 
 
 class _Line(DataRow):
     id: Name | None = None
     input: Text
     options: Texts | None = None
-    answer: Annotated[Texts, Field(min_length=1), BeforeValidator(_listed)]
+    answer: Texts = Field(min_length=1)
     context: Text
 
 
@@ -33,8 +28,8 @@ def read(builder: DataSetBuilder) -> None:
     `answer` is a text or a list of texts. With `options` it is the text of the right one, alone or before its letter,
     as the benchmark's own `get_answer` reads it. Equal contexts are one document, named by the line of the first.
     """
-    for record in json_lines(builder.reads(builder.path), builder.problems):
-        with builder.problems.at(record.place):
+    for record in json_lines(builder, builder.path):
+        with builder.at(record.place):
             line = _Line.read(record.fields)
             right = _right(line.answer, line.options) if line.options else None
             builder.question(
@@ -49,9 +44,8 @@ def read(builder: DataSetBuilder) -> None:
 
 
 def _right(answers: Sequence[str], choices: Sequence[str]) -> int:
-    right = text_place(answers[0], "answer", choices)
-    if len(answers) > 2 or (
-        len(answers) == 2 and choices[letter_place(answers[1], "answer[1]", choices)] != answers[0]
-    ):
-        raise RecordError(f"answer must be the right option, alone or before its letter, got {shown(list(answers))}")
+    text, *letters = answers
+    right = text_place(text, "answer", choices)
+    if len(letters) > 1 or any(choices[letter_place(one, "answer[1]", choices)] != text for one in letters):
+        raise RecordError(f"answer must be the right option, alone or before its letter, got {describe(answers)}")
     return right

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import Mapping
-from itertools import accumulate
+from array import array
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +18,13 @@ from oprag.options import check_choice
 
 __all__ = ["read"]
 
-_WORD = re.compile(r"\S+")
-
-
-class _Author(DataRow):
-    type: String | None = None
-    model_name: String | None = None
-
 
 class _Example(DataRow):
     query: Text
     reference_contexts: Texts | None = None
     reference_answer: String | None = None
-    query_by: _Author | None = None
-    reference_answer_by: _Author | None = None
+    query_by: dict[str, Any] | None = None
+    reference_answer_by: dict[str, Any] | None = None
 
 
 class _File(DataRow):
@@ -54,19 +45,17 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str 
         path = find_file(path, "rag_dataset.json") or path / "rag_dataset.json"
     if not path.is_file():
         raise InputFileError(f"there is no file {path}", str(path))
-    library = folder_library(documents or path.parent / "source_files", builder)
-    names = library.take_all()
-    builder.problems.check()
+    names = folder_library(documents or path.parent / "source_files", builder).take_all()
     passages = _Passages({name: whole_text(builder.text(name)) for name in names})
-    for record in json_records(builder.reads(path), builder.problems):
-        with builder.problems.at(record.place):
-            for number, example in enumerate(_File.read(record.fields).examples, 1):
-                with builder.problems.at(f"{path}, example {number}"):
-                    name = f"{stem(path)}-{number}"
-                    _example(builder, _Example.read(example), name, passages, everywhere=search == "all")
+    for record in json_records(builder, path):
+        with builder.at(record.place):
+            for number, given in enumerate(_File.read(record.fields).examples, 1):
+                with builder.at(f"{path}, example {number}"):
+                    example = _Example.read(given)
+                    _question(builder, f"{stem(path)}-{number}", example, passages, everywhere=search == "all")
 
 
-def _example(builder: DataSetBuilder, example: _Example, name: str, passages: _Passages, *, everywhere: bool) -> None:
+def _question(builder: DataSetBuilder, name: str, example: _Example, passages: _Passages, *, everywhere: bool) -> None:
     contexts = example.reference_contexts or ()
     evidence = [part for part in map(passages.find, contexts) if part is not None]
     sources = {part.document for part in evidence}
@@ -75,7 +64,7 @@ def _example(builder: DataSetBuilder, example: _Example, name: str, passages: _P
     builder.question(
         id=name,
         text=example.query,
-        documents=sources if one_source else passages.names,
+        documents=sources if one_source else passages.texts,
         answers=[answer] if answer.strip() else [],
         evidence=dict.fromkeys(evidence),
         about={
@@ -87,58 +76,31 @@ def _example(builder: DataSetBuilder, example: _Example, name: str, passages: _P
     )
 
 
-def _author(author: _Author | None) -> str | None:
+def _author(author: Mapping[str, Any] | None) -> str | None:
     """Who wrote it: "human", or "ai" with the name of the model."""
-    return None if author is None else " ".join(part for part in (author.type, author.model_name) if part) or None
+    return " ".join(str(author[key]) for key in ("type", "model_name") if author.get(key)) or None if author else None
 
 
 class _Passages:
-    """Finds passages in texts.
-
-    Readers of PDF files differ in where they put white space, so a passage that was read by another one, or another
-    version of the same, is seldom there to the letter.
-    """
+    """Finds passages in texts, to the letter or else without white space, which readers of PDF files put anywhere."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-        self._without_space: dict[str, _WithoutSpace] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the documents."""
-        return tuple(self._texts)
+        self.texts = texts
+        self._without_space: dict[str, tuple[str, Sequence[int]]] = {}
 
     def find(self, passage: str) -> Evidence | None:
-        """The first place of a passage in the first document that has it, to the letter or else without white space."""
-        for name, whole in self._texts.items():
-            start = whole.find(passage)
+        """The first place of a passage in the first document that has it."""
+        for name, text in self.texts.items():
+            start = text.find(passage)
             if start >= 0:
                 return Evidence(name, start, start + len(passage))
         letters = "".join(passage.split())
-        for name, whole in self._texts.items():
+        for name, text in self.texts.items():
             if name not in self._without_space:
-                self._without_space[name] = _WithoutSpace(whole)
-            span = self._without_space[name].find(letters)
-            if span is not None:
-                return Evidence(name, *span)
+                places = array("L", (place for place, letter in enumerate(text) if not letter.isspace()))
+                self._without_space[name] = "".join(text.split()), places
+            squeezed, places_of = self._without_space[name]
+            start = squeezed.find(letters)
+            if start >= 0:
+                return Evidence(name, places_of[start], places_of[start + len(letters) - 1] + 1)
         return None
-
-
-class _WithoutSpace:
-    """A text without its white space, and where each of its characters was."""
-
-    def __init__(self, text: str) -> None:
-        words = [(match.start(), match.group()) for match in _WORD.finditer(text)]
-        self._letters = "".join(word for _, word in words)
-        self._starts = [start for start, _ in words]
-        self._before = [0, *accumulate(len(word) for _, word in words)]
-
-    def find(self, letters: str) -> tuple[int, int] | None:
-        place = self._letters.find(letters)
-        if place < 0:
-            return None
-        return self._origin(place), self._origin(place + len(letters) - 1) + 1
-
-    def _origin(self, place: int) -> int:
-        word = bisect_right(self._before, place) - 1
-        return self._starts[word] + place - self._before[word]

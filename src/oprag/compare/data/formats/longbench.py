@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
 
-from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.problems import RecordError
+from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.records import DataRow, Texts, json_records, letter_place
 from oprag.compare.validation import Name, String, Text
 from oprag.options import check_text
@@ -36,37 +36,25 @@ class _Second(DataRow):
 def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
     """Read `{input, context, answers, …, _id}` (version 1) or `{question, choice_A, …, answer, context, _id}` (2)."""
     check_text("question", question, optional=True)
-    for record in json_records(builder.reads(builder.path), builder.problems):
-        with builder.problems.at(record.place):
+    for record in json_records(builder, builder.path):
+        with builder.at(record.place):
+            row: _First | _Second
+            asked: Mapping[str, Any]
             if "choice_A" in record.fields:
-                _take_second(builder, _Second.read(record.fields), record.name)
+                row = _Second.read(record.fields)
+                choices = (row.first, row.second, row.third, row.fourth)
+                right = letter_place(row.answer, "answer", choices)
+                asked = {"text": row.question, "choices": choices, "right_choice": right}
             else:
-                _take_first(builder, _First.read(record.fields), record.name, question)
+                row = _First.read(record.fields)
+                asked = {"text": _asked(row, question), "answers": row.answers}
+            document = builder.context(row.context, record.name)
+            builder.question(id=row.id or record.name, documents=[document], about=row.about, **asked)
 
 
-def _take_first(builder: DataSetBuilder, row: _First, name: str, default: str | None) -> None:
-    asked = row.input
+def _asked(row: _First, default: str | None) -> str:
+    asked = row.input if row.input.strip() else (default or "")
     if not asked.strip():
-        if default is None or not default.strip():
-            task = f" (task {row.about['dataset']})" if isinstance(row.about.get("dataset"), str) else ""
-            raise RecordError(f"input must not be empty{task}; the option `question` gives what to ask in its place")
-        asked = default
-    builder.question(
-        id=row.id or name,
-        text=asked,
-        documents=[builder.context(row.context, name)],
-        answers=row.answers,
-        about=row.about,
-    )
-
-
-def _take_second(builder: DataSetBuilder, row: _Second, name: str) -> None:
-    choices = (row.first, row.second, row.third, row.fourth)
-    builder.question(
-        id=row.id or name,
-        text=row.question,
-        documents=[builder.context(row.context, name)],
-        choices=choices,
-        right_choice=letter_place(row.answer, "answer", choices),
-        about=row.about,
-    )
+        task = f" (task {row.about['dataset']})" if isinstance(row.about.get("dataset"), str) else ""
+        raise RecordError(f"input must not be empty{task}; the option `question` gives what to ask in its place")
+    return asked

@@ -7,13 +7,12 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import DataRow, json_lines, letter_place, shown, text_place
+from oprag.compare.data.records import DataRow, json_lines, letter_place, text_place
 from oprag.compare.validation import Text
 from oprag.errors import OptionError
-from oprag.masking import listed
+from oprag.masking import describe, listed
 
 __all__ = ["read"]
 
@@ -33,8 +32,8 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     if documents is None:
         raise OptionError("medqa needs documents=, the folder of the textbooks that questions are searched over", None)
     corpus = folder_library(documents, builder).take_all()
-    for record in json_lines(builder.reads(builder.path), builder.problems):
-        with builder.problems.at(record.place):
+    for record in json_lines(builder, builder.path):
+        with builder.at(record.place):
             line = _Line.read(record.fields)
             choices = _choices(line.options)
             right = text_place(line.answer, "answer", choices)
@@ -42,8 +41,8 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
                 right = letter_place(line.answer_idx, "answer_idx", choices)
                 if choices[right] != line.answer:
                     raise RecordError(
-                        f"answer_idx is {line.answer_idx!r}, which is {shown(choices[right])}, and answer is "
-                        f"{shown(line.answer)}; they must be the same option"
+                        f"answer_idx is {line.answer_idx!r}, which is {describe(choices[right])}, and answer is "
+                        f"{describe(line.answer)}; they must be the same option"
                     )
             builder.question(
                 id=record.name,

@@ -5,42 +5,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import AliasChoices, Field
 
-from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.documents import DocumentLibrary, document_file, folder_library, lines_library
-from oprag.compare.data.files import file_inside, find_file
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import DataRow, Record, Texts, as_text, json_lines, letter_place, shown, text_place
+from oprag.compare.data.files import file_inside, find_file, without_gz
+from oprag.compare.data.records import DataRow, Listed, Record, Texts, json_lines, text_place
 from oprag.compare.validation import Name, Natural, Text
 from oprag.errors import InputFileError, OpragWarning
+from oprag.masking import describe
 from oprag.warn import warn
 
 __all__ = ["read"]
 
 _ALL = "*"
-_WHERE = ("document", "document_id", "path", "text")
-_CHOICES = "choices"
-_PLACE = ("right_choice", "answer_index")
-_GOLD = (("answer", "answers"), _PLACE, (_CHOICES,), ("evidence",))
+_SAME = (("answers", "answer"), ("document", "document_id"))
+_GOLD = (_SAME[0], ("choices",), ("right_choice",), ("evidence",))
 """The fields that nobody misses where they are misspelled, those together that say the same."""
 
-_CLOSE = 0.8  # how like a field must be to one that is missing; answer_text is 0.78 like answer_index
-
-
-def _names(value: Any, field: ValidationInfo) -> Any:
-    if isinstance(value, list):
-        return value
-    if type(value) is int or isinstance(value, str):
-        return [as_text(str(value), str(field.field_name))]
-    raise PydanticCustomError("names", "must be a string or a whole number")
-
-
-_Names = Annotated[list[Text], Field(min_length=1), BeforeValidator(_names)]
+_CLOSE = 0.8  # how like a field must be to one that is missing
 
 
 class _Span(DataRow):
@@ -53,13 +40,12 @@ class _Line(DataRow):
     id: Name | None = None
     choices: Texts | None = None
     question: Text
-    # Neither of these may be null: a set whose answers got lost would be taken for one that has none.
-    answer: Text = ""
-    answers: Texts = Field(default_factory=list)
+    # Not null: a set whose answers got lost would be taken for one that has none.
+    answers: Texts = Field(default=[], validation_alias=AliasChoices(*_SAME[0]))
     right_choice: Any = None
-    answer_index: Any = None
-    document: _Names | None = None
-    document_id: _Names | None = None
+    document: Annotated[list[Name], Field(min_length=1), Listed] | None = Field(
+        default=None, validation_alias=AliasChoices(*_SAME[1])
+    )
     path: Text | None = None
     text: Text | None = None
     evidence: list[_Span] | None = None
@@ -73,135 +59,116 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
         if not path.is_file():
             raise InputFileError(f"there is no questions.jsonl in the folder {builder.path}", str(builder.path))
     alone: str | None = None
-    if documents is not None and not documents.is_dir() and not _has_lines(documents):
-        name, whole = documents.name.removesuffix(".gz"), document_file(builder.reads(documents))
-        alone = builder.document_once(name, "a path", lambda: whole)
+    if documents is not None and documents.is_file() and not _has_lines(documents):
+        alone = builder.document(without_gz(documents.name), document_file(builder.reads(documents)))
         documents = None
     library = _library(documents, path, builder)
     seen: dict[str, None] = {}
-    for record in json_lines(builder.reads(path), builder.problems):
+    for record in json_lines(builder, path):
         seen |= dict.fromkeys(record.fields)
-        with builder.problems.at(record.place):
+        with builder.at(record.place):
             _question(builder, record, path.parent, library, alone)
-    builder.other_fields |= _other_fields(seen)
-    for name, meant in builder.other_fields.items():
-        if meant:
-            warn(f"{path}: there is no field {name!r}; did you mean {meant!r}? It is kept in `about`", OpragWarning)
+    for name, meant in _misspelled(seen):
+        warn(f"{path}: there is no field {name!r}; did you mean {meant!r}? It is kept in `about`", OpragWarning)
 
 
-def _other_fields(seen: Collection[str]) -> dict[str, str]:
-    """The fields that are unknown, each with one that no record has, and that it may be a misspelling of."""
-    lacking = [
-        name
-        for names in _GOLD
-        if not any(name in seen for name in names) and (names is not _PLACE or _CHOICES in seen)
-        for name in names
-    ]
-    unknown = [name for name in seen if name not in (*_Line.model_fields, "source_documents")]
-    return {name: _meant(name, lacking) for name in unknown}
-
-
-def _meant(name: str, lacking: Sequence[str]) -> str:
-    """The field that a name may be a misspelling of; evidence_id is about the evidence, and is not one."""
-    others = [other for other in lacking if not name.startswith(f"{other}_")]
-    return next(iter(get_close_matches(name.lower(), others, n=1, cutoff=_CLOSE)), "")
+def _misspelled(seen: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The unknown fields that may be misspellings of gold fields that no record has."""
+    known = {*_Line.model_fields, *_SAME[0], *_SAME[1], "source_documents"}
+    missing = [name for names in _GOLD if not any(name in seen for name in names) for name in names]
+    for name in seen:
+        # evidence_id is about the evidence, and is not one.
+        others = [other for other in missing if not name.startswith(f"{other}_")]
+        if name not in known and (close := get_close_matches(name.lower(), others, n=1, cutoff=_CLOSE)):
+            yield name, close[0]
 
 
 def _has_lines(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson"))
+    return without_gz(path.name).endswith((".jsonl", ".json", ".ndjson"))
 
 
 def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> DocumentLibrary | None:
-    beside = find_file(path.parent, "documents.jsonl")
-    if documents is None:
-        return None if beside is None else lines_library(beside, builder)
-    if documents.is_dir():
-        lines = find_file(documents, "documents.jsonl")
-        return folder_library(documents, builder) if lines is None else lines_library(lines, builder)
-    return lines_library(documents, builder)
+    if documents is not None and not documents.is_dir():
+        return lines_library(documents, builder)
+    lines = find_file(documents or path.parent, "documents.jsonl")
+    if lines is not None:
+        return lines_library(lines, builder)
+    return None if documents is None else folder_library(documents, builder)
 
 
 def _question(
     builder: DataSetBuilder, record: Record, folder: Path, library: DocumentLibrary | None, alone: str | None
 ) -> None:
+    for names in _SAME:
+        if all(name in record.fields for name in names):
+            raise RecordError(f"there must be one of the fields {' and '.join(map(repr, names))}, got both")
     line = _Line.read(record.fields)
     choices, about = line.choices or [], dict(line.about)
-    answers, right = _answers(line), _right(line, choices)
-    where = [name for name in _WHERE if getattr(line, name) is not None]
+    given = [name for name in ("document", "path", "text") if getattr(line, name) is not None]
     documents: Sequence[str]
-    if alone is not None and not where:
+    if alone is not None and not given:
         documents = [alone]
-    elif len(where) != 1:
-        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {where or 'none'}")
+    elif len(given) != 1:
+        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {given or 'none'}")
     elif line.text is not None:
         documents = [builder.context(line.text, record.name)]
     elif line.path is not None:
         documents = [_file(builder, line.path, folder)]
     else:
-        documents = _named(where[0], getattr(line, where[0]), about, library)
+        documents = _named(line.document or [], about, library)
     builder.question(
         id=line.id or record.name,
         text=line.question,
         documents=documents,
-        answers=answers,
+        answers=line.answers,
         choices=choices,
-        right_choice=right,
+        right_choice=None if line.right_choice is None else _right(line.right_choice, choices),
         evidence=_evidence(line.evidence or (), documents),
         about=about,
     )
 
 
-def _answers(line: _Line) -> Sequence[str]:
-    if line.model_fields_set >= {"answer", "answers"}:
-        raise RecordError("there must be one of the fields 'answer' and 'answers', got both")
-    return [line.answer] if line.answer else line.answers
-
-
-def _right(line: _Line, choices: Sequence[str]) -> int | None:
-    """The place of the right choice, from a place, a letter or a text."""
-    given = {name: value for name in _PLACE if (value := getattr(line, name)) is not None}
-    if not given:
-        return None
-    if len(given) > 1:
-        raise RecordError("there must be one of the fields 'right_choice' and 'answer_index', got both")
-    ((name, right),) = given.items()
+def _right(right: Any, choices: Sequence[str]) -> int:
+    """The index of the right choice, from an index, a letter or a text."""
     if not choices:
-        raise RecordError(f"{name} is {shown(right)}, and there are no choices; give them as 'choices'")
+        raise RecordError(f"right_choice is {describe(right)}, and there are no choices; give them as 'choices'")
     if type(right) is int and 0 <= right < len(choices):
         return right
     if not isinstance(right, str):
         raise RecordError(
-            f"{name} must be a place from 0 to {len(choices) - 1}, a letter or the text of a choice, got {shown(right)}"
+            f"right_choice must be a place from 0 to {len(choices) - 1}, a letter or the text of a choice, got "
+            f"{describe(right)}"
         )
-    places = set()
-    if right in choices:
-        places.add(text_place(right, name, choices))
-    if len(right) == 1 and right.isascii() and right.isupper() and ord(right) - ord("A") < len(choices):
-        places.add(letter_place(right, name, choices))
-    if len(places) > 1 or choices.count(right) > 1:
-        raise RecordError(f"{name} is {right!r}, which may be several of the choices; give its place, from 0")
-    return places.pop() if places else text_place(right, name, choices)
+    places = [place for place, choice in enumerate(choices) if choice == right]
+    if right in ascii_uppercase[: len(choices)]:
+        places.append(ascii_uppercase.index(right))
+    if len({*places}) > 1:
+        raise RecordError(f"right_choice is {right!r}, which may be several of the choices; give its place, from 0")
+    return places[0] if places else text_place(right, "right_choice", choices)
 
 
-def _named(field: str, names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
-    """The documents that a field names, or `source_documents` among what is left over, which is taken from there."""
+def _named(names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
+    """The documents of these names, or of `source_documents` among the other fields, which is taken from there."""
     if library is None:
         raise RecordError(
-            f"{field} is {shown(names[0] if len(names) == 1 else names)}, and there are no documents that have names; "
-            "give documents= as a folder or as JSON lines, or put documents.jsonl beside the questions. Where one file "
-            f"is the document of all questions, leave {field} out"
+            f"document is {describe(names[0] if len(names) == 1 else names)}, and there are no documents that have "
+            "names; give documents= as a folder or as JSON lines, or put documents.jsonl beside the questions. Where "
+            "one file is the document of all questions, leave document out"
         )
     sources = about.get("source_documents")
-    if isinstance(sources, list) and sources and all(isinstance(name, str) and name in library for name in sources):
-        del about["source_documents"]
-        return [library.take(name) for name in sources]
+    if (
+        isinstance(sources, list)
+        and sources
+        and all(isinstance(name, str) and name in library.names for name in sources)
+    ):
+        names = about.pop("source_documents")
     return library.take_all() if names == [_ALL] else [library.take(name) for name in names]
 
 
 def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
     path = file_inside(folder, name)
     known = path.relative_to(folder.resolve()).as_posix()
-    return builder.document_once(known.removesuffix(".gz"), "a path", lambda: document_file(builder.reads(path)))
+    return builder.document_once(without_gz(known), "a path", lambda: document_file(builder.reads(path)))
 
 
 def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evidence]:

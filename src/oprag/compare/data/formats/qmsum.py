@@ -7,17 +7,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, PlainValidator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, NonNegativeInt
 
-from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.files import files_in, stem
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import DataRow, Record, json_records, shown
+from oprag.compare.data.records import DataRow, Record, json_records
 from oprag.compare.validation import String, Text
-from oprag.errors import DataError
-from oprag.masking import listed
 from oprag.options import check_choice
 
 __all__ = ["read"]
@@ -26,20 +22,8 @@ _KINDS = ("general", "specific")
 _SPLITS = ("train", "val", "test")
 
 
-def _turn(number: Any) -> int:
-    """The number of a turn, which the authors write as digits."""
-    # ASCII, since other digits and very long numbers are something else.
-    if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 19:
-        return int(number)
-    if type(number) is not int or number < 0:
-        raise PydanticCustomError("turn", "must be a whole number from 0")
-    return number
-
-
-def _pair(turns: list[int]) -> list[int]:
-    if len(turns) != 2:
-        raise PydanticCustomError("span", "must be the first and the last turn")
-    return turns
+# The first and the last turn, which the authors write as digits.
+_Span = Annotated[list[NonNegativeInt], Field(min_length=2, max_length=2)]
 
 
 class _Turn(DataRow):
@@ -50,10 +34,10 @@ class _Turn(DataRow):
 class _Query(DataRow):
     query: Text
     answer: Text
-
-
-class _SpecificQuery(_Query):
-    relevant_text_span: list[Annotated[list[Annotated[int, PlainValidator(_turn)]], AfterValidator(_pair)]]
+    # The first and the last turn, which the authors write as digits.
+    relevant_text_span: list[Annotated[list[NonNegativeInt], Field(min_length=2, max_length=2)]] = Field(
+        default_factory=list
+    )
 
 
 class _Meeting(DataRow):
@@ -70,20 +54,11 @@ def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
     """
     check_choice("queries", queries, ("all", *_KINDS))
     kinds = _KINDS if queries == "all" else (queries,)
-    for path in _files(builder.path):
-        for record in json_records(builder.reads(path), builder.problems):
-            with builder.problems.at(record.place):
-                name = stem(path) if record.place == str(path) else record.name
-                _meeting(builder, record, name, split=_split(path), kinds=kinds)
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    try:
-        return list(files_in(path, (".json", ".jsonl")).values())
-    except RecordError as error:
-        raise DataError(f"{path}: {error}", str(path)) from error
+    path = builder.path
+    for file in files_in(path, (".json", ".jsonl")).values() if path.is_dir() else [path]:
+        for record in json_records(builder, file):
+            with builder.at(record.place):
+                _meeting(builder, record, split=_split(file), kinds=kinds)
 
 
 def _split(path: Path) -> str | None:
@@ -91,35 +66,31 @@ def _split(path: Path) -> str | None:
     return next((part for part in (stem(path), path.resolve().parent.name) if part in _SPLITS), None)
 
 
-def _meeting(builder: DataSetBuilder, record: Record, name: str, *, split: str | None, kinds: Sequence[str]) -> None:
+def _meeting(builder: DataSetBuilder, record: Record, *, split: str | None, kinds: Sequence[str]) -> None:
     meeting = _Meeting.read(record.fields)
     lines = [" ".join(f"{turn.speaker}: {turn.content}".splitlines()) for turn in meeting.meeting_transcripts]
-    document = builder.document(name, "\n".join(lines))
+    document = builder.document(record.name, "\n".join(lines))
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     for kind in kinds:
-        field = f"{kind}_query_list"
-        if field not in meeting.model_fields_set:
-            raise RecordError(f"the field {field!r} is missing; the fields are {listed(record.fields)}")
-        for number, given in enumerate(getattr(meeting, field), 1):
-            with builder.problems.at(f"{record.place}, {kind} query {number}"):
-                query = (_Query if kind == "general" else _SpecificQuery).read(given)
+        for number, given in enumerate(getattr(meeting, f"{kind}_query_list"), 1):
+            with builder.at(f"{record.place}, {kind} query {number}"):
+                query = _Query.read(given)
                 builder.question(
-                    id=f"{name}-{kind}-{number}",
+                    id=f"{record.name}-{kind}-{number}",
                     text=query.query,
                     documents=[document],
                     answers=[query.answer],
-                    evidence=_evidence(query, document, starts) if isinstance(query, _SpecificQuery) else (),
+                    evidence=_evidence(query.relevant_text_span, document, starts),
                     about={"kind": kind, "split": split},
                 )
 
 
-def _evidence(query: _SpecificQuery, document: str, starts: Sequence[int]) -> Iterator[Evidence]:
+def _evidence(spans: Sequence[Sequence[int]], document: str, starts: Sequence[int]) -> Iterator[Evidence]:
     """The spans of turns as characters; with the start of each turn, and that of one after the last."""
-    for number, (first, last) in enumerate(query.relevant_text_span):
+    for number, (first, last) in enumerate(spans):
         if not first <= last < len(starts) - 1:
-            given = query.relevant_text_span[number]
             raise RecordError(
-                f"relevant_text_span[{number}] must be turns from 0 to {len(starts) - 2}, the first not behind the "
-                f"last, got {shown(given)}"
+                f"relevant_text_span[{number}] must be turns from 0 to {len(starts) - 2}, the first not after the "
+                f"last, got {first} to {last}"
             )
         yield Evidence(document, starts[first], starts[last + 1] - 1)

@@ -8,11 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.files import without_gz
 from oprag.compare.data.html_text import html_text
-from oprag.compare.data.problems import RecordError
-from oprag.compare.data.records import DataRow, Texts, json_lines, shown
-from oprag.compare.validation import Name, Text
-from oprag.options import check_bool
+from oprag.compare.data.records import DataRow, Texts, json_lines
+from oprag.compare.validation import Count, Name, Text
 
 __all__ = ["read"]
 
@@ -23,7 +22,7 @@ class _Question(DataRow):
     question_unique_id: Name | None = None
     question: Text
     options: Texts = Field(min_length=2)
-    gold_label: Any = None
+    gold_label: Count | None = None
 
 
 class _Line(DataRow):
@@ -33,38 +32,27 @@ class _Line(DataRow):
     questions: list[Any]
 
 
-def read(builder: DataSetBuilder, *, strip_html: bool = True) -> None:
+def read(builder: DataSetBuilder) -> None:
     """Read lines of `{article_id, set_unique_id, article, questions: [{question, options, gold_label, …}]}`.
 
     `gold_label` counts from 1; the test set has none. An article has several lines, one for each of its writers.
     """
-    check_bool("strip_html", strip_html)
-    split = PurePath(builder.path.name.removesuffix(".gz")).suffix.removeprefix(".")
-    for record in json_lines(builder.reads(builder.path), builder.problems):
-        with builder.problems.at(record.place):
+    split = PurePath(without_gz(builder.path.name)).suffix.removeprefix(".")
+    for record in json_lines(builder, builder.path):
+        with builder.at(record.place):
             line = _Line.read(record.fields)
-            document = builder.document(
-                line.article_id or record.name, html_text(line.article) if strip_html else line.article
-            )
+            document = builder.document(line.article_id or record.name, html_text(line.article))
             said = {field: line.about.get(field) for field in _OF_ARTICLE}
             if split in {"train", "dev", "test"}:
                 said["split"] = split
             for number, given in enumerate(line.questions, 1):
-                with builder.problems.at(f"{record.place}, question {number}"):
+                with builder.at(f"{record.place}, question {number}"):
                     question = _Question.read(given)
                     builder.question(
                         id=question.question_unique_id or f"{line.set_unique_id or record.name}_{number}",
                         text=question.question,
                         documents=[document],
                         choices=question.options,
-                        right_choice=_right(question.gold_label, len(question.options)),
+                        right_choice=None if question.gold_label is None else question.gold_label - 1,
                         about=said | {"difficult": question.about.get("difficult")},
                     )
-
-
-def _right(label: Any, count: int) -> int | None:
-    if label is None:
-        return None
-    if type(label) is not int or not 1 <= label <= count:
-        raise RecordError(f"gold_label must be the number of an option, from 1 to {count}, got {shown(label)}")
-    return label - 1
