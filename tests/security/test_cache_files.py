@@ -99,49 +99,14 @@ def test_a_file_that_others_could_read_becomes_private_and_one_that_they_could_w
     assert mode(path) == 0o600
 
 
-def changed_index(path, change):
-    """An index file whose texts and metadata somebody has edited."""
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    header = json.loads(arrays["header"].tobytes())
-    change(header)
-    arrays["vectors"] = arrays["vectors"][: len(header["texts"])]
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
-
-
-def planted_text(header):
-    header["texts"] = [text.replace("12 cranes", "666 cranes") for text in header["texts"]]
-
-
-def left_out(header):
-    header["texts"] = header["texts"][:1]
-    header["metadata"] = header["metadata"][:1]
-
-
-def other_place(header):
-    header["metadata"][0]["page"] = 7
-
-
-def other_source(header):
-    header["metadata"][0]["source"] = "elsewhere.txt"
-
-
-def other_end(header):
-    header["metadata"][-1]["end_index"] = 10**30
-
-
-def no_metadata(header):
-    header["metadata"][0] = "of no kind"
-
-
-@pytest.mark.parametrize("change", [planted_text, left_out, other_place, other_source, other_end, no_metadata])
-def test_a_planted_index_with_other_texts_is_not_believed(book, tmp_path, change):
+def test_an_index_of_one_file_is_not_believed_for_another(book, tmp_path):
     ask(book, tmp_path / "kept")
     path = kept(tmp_path / "kept")
-    changed_index(path, change)
-    path.chmod(0o600)
+    other = path.read_bytes()
+    book.write_text(book.read_text().replace("12 cranes", "12 cranes and 3 swans"))
+    path.unlink()
+    ask(book, tmp_path / "kept")
+    kept(tmp_path / "kept").write_bytes(other)
     assert "what was kept cannot be used and is made anew: " in ask(book, tmp_path / "kept")
     assert ask(book, tmp_path / "kept") == ""
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from oprag.cli.console import console, echo_json, error_console
 from oprag.cli.context import characters_of
-from oprag.cli.index import Sources, index_sources, read_sources, whole_texts
+from oprag.cli.index import Sources, index_sources, read_sources
 from oprag.cli.options import (
     METHOD,
     MODEL,
@@ -26,6 +26,7 @@ from oprag.cli.options import (
     profile_for_answers,
     typed_options,
 )
+from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.local_model import LOCAL_DEFAULTS
 from oprag.compare.providers.names import LOCAL
@@ -158,7 +159,7 @@ def _make_chain(
             **_changed(context_options, len(index)),
         ),
         embeddings=embeddings,
-        read_source=whole_texts(sources),
+        read_source={name: whole_text(text) for name, text in sources.items()},
         **how,
     )
     return chain

@@ -22,17 +22,12 @@ from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions
 from oprag.steps import run_sync
 
-__all__ = ["STDIN", "Sources", "context_of", "index_sources", "read_sources", "whole_texts"]
+__all__ = ["STDIN", "Sources", "context_of", "index_sources", "read_sources"]
 
 STDIN = "<stdin>"
 
 Sources = Mapping[str, str | list[str]]
 """The text of each source by its name, or its pages."""
-
-
-def whole_texts(sources: Sources) -> dict[str, str]:
-    """Each source as one text; blank lines stand between pages."""
-    return {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in sources.items()}
 
 
 def read_sources(files: Sequence[str], indexing: Indexing | None = None) -> Sources:

@@ -6,9 +6,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -50,8 +48,8 @@ def cached_index(
 ) -> DocumentIndex:
     """The index from the folder, else a new one, which is kept there.
 
-    Texts and places of the chunks are compared with the sources. Vectors are not, since that would mean to embed the
-    texts again: they are believed because no other user has been able to write to the file.
+    Texts of chunks are compared with the sources: another user may have given one file the name of another one. Vectors
+    are not, since that would mean to embed the texts again; no other user has been able to write to the file.
     """
     path = folder / f"{key}{_INDEX}"
 
@@ -68,9 +66,22 @@ def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> li
     """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them."""
     key = hashlib.sha256(data).hexdigest()
     path = folder / f"{key[:32]}{_PAGES}"
-    return _kept(
-        path, lambda file: _read_pages(file, path, key), make, lambda pages, path: _write_pages(pages, path, key)
-    )
+
+    def read(file: BinaryIO) -> list[str]:
+        try:
+            content = json.loads(file.read())
+            pages, pdf = [str(page) for page in content["pages"]], content["pdf"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise IndexFileError(f"{path} is damaged: {error}", path) from error
+        if pdf != key:
+            raise IndexFileError(f"{path} is damaged: its pages are those of another PDF file", path)
+        return pages
+
+    def write(pages: list[str], path: Path) -> None:
+        with replacing(path, private=True) as file:
+            file.write(json.dumps({"pdf": key, "pages": pages}).encode())
+
+    return _kept(path, read, make, write)
 
 
 def forget(folder: Path) -> None:
@@ -89,51 +100,13 @@ def forget(folder: Path) -> None:
 
 
 def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> bool:
-    """Whether chunks are pieces of these sources in their sequence, and together all of their text."""
-    chunks = deque(zip(texts, metadata, strict=True))
-    for name, content in sources.items():
-        if isinstance(content, str):
-            pages: list[tuple[dict[str, Any], str]] = [({"source": name}, content)]
-        else:
-            pages = [({"source": name, "page": number}, page) for number, page in enumerate(content, 1)]
-        numbers = count()
-        for place, text in pages:
-            covered = 0
-            while chunks and chunks[0][1].items() >= place.items():
-                piece, found = chunks.popleft()
-                start, end = found.get("start_index"), found.get("end_index")
-                if found != {**place, "chunk_index": next(numbers), "start_index": start, "end_index": end}:
-                    return False
-                if type(start) is not int or type(end) is not int or not 0 <= start <= covered or end > len(text):
-                    return False
-                if piece != text[start:end]:
-                    return False
-                covered = max(covered, end)
-            # A splitter may leave out white space alone.
-            if text[covered:].strip():
-                return False
-    return not chunks
-
-
-def _read_pages(file: BinaryIO, path: Path, key: str) -> list[str]:
-    try:
-        content = json.loads(file.read())
-        version, pages, pdf = content["format"], content["pages"], content["pdf"]
-    except OSError:
-        raise
-    except Exception as error:
-        raise IndexFileError(f"{path} is damaged: {error}", path) from error
-    if version != _FORMAT or not isinstance(pages, list) or not all(isinstance(page, str) for page in pages):
-        raise IndexFileError(f"{path} is damaged, or of another version", path)
-    # Somebody may have given one file the name of another one.
-    if pdf != key:
-        raise IndexFileError(f"{path} is damaged: its pages are those of another PDF file", path)
-    return pages
-
-
-def _write_pages(pages: list[str], path: Path, key: str) -> None:
-    with replacing(path, private=True) as file:
-        file.write(json.dumps({"format": _FORMAT, "pdf": key, "pages": pages}).encode())
+    """Whether chunks are pieces of these sources."""
+    for text, place in zip(texts, metadata, strict=True):
+        content = sources.get(place.get("source"), "")
+        page = content if isinstance(content, str) else "".join(content[place["page"] - 1 : place["page"]])
+        if page[place["start_index"] : place["end_index"]] != text:
+            return False
+    return True
 
 
 T = TypeVar("T")
