@@ -75,7 +75,7 @@ def test_one_number_takes_no_memory(theirs):
         ("UPDATE questions SET question = x'00'", "questions.question is not text"),
         ("UPDATE questions SET question = CAST(x'ff' AS TEXT)", "UTF-8"),
         ('UPDATE experiments SET described = \'{"grid": [{"k": 1}]}\'', "experiments.described is not JSON of"),
-        ("UPDATE cells SET options = '{\"neighbors\": []}'", "cells.options is not JSON of options"),
+        ("UPDATE cells SET options = '{\"neighbors\": []}'", "neighbors = [] in cells.options"),
         ("UPDATE cells SET k = 'many'", "cells.k is not a whole number"),
         ("UPDATE embedders SET dimension = 'many'", "embedders.dimension is not a whole number"),
         ("DROP TABLE scores", "its tables are not those that oprag makes"),

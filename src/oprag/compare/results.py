@@ -30,7 +30,6 @@ from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import SettingSummary, faults
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
 from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
 from oprag.compare.spec.axes import axes, check_axis
@@ -476,7 +475,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: The metric has no scores, or more of it is not better.
         """
         metric = self._scored(metric)
-        return verdicts(self.settings, metric, self.family(metric), ResultsFile(self.path).spent(self.experiment))
+        return verdicts(self.settings, metric, self.family(metric), self.matrix.spent)
 
     def family(self, metric: str) -> ComparisonFamily:
         """All comparisons of the settings in a metric, whose p-values are corrected together.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
-from oprag.compare.db.records import CellRecord, Measurement
+from oprag.compare.db.records import CellRecord, Measurement, Spent
 from oprag.compare.results import Results
 from oprag.compare.spec.axes import axes
 
@@ -107,6 +107,7 @@ def results_of(
             if cell.scored and (score := cell.scores[key]) is not None
         ],
         measured_cores=dict,
+        spent=Spent,
         measurements=lambda: [
             Measurement(f"cell {number}", key, 1, "retrieval", seconds, 50.0, 1_000, 10)
             for number, cell in enumerate(cells)

@@ -47,7 +47,7 @@ def test_answers_and_scores_tell_their_places(path):
     with ResultsReader(path) as reader:
         assert reader.name == "small"
         assert [cell.values["k"] for cell in reader.cells] == [2, 2, 3, 3, None]
-        assert [cell.values["stitch"] for cell in reader.cells] == [False] * 4 + [True]
+        assert [cell.values.get("stitch", True) for cell in reader.cells] == [False] * 4 + [True]
         assert all(cell.identity for cell in reader.cells)
         answers = {(one.cell, one.question): one for one in reader.answers()}
         assert answers.keys() == {(cell, question) for cell in range(5) for question in range(6)}

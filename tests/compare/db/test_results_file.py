@@ -155,13 +155,7 @@ def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
         asked = QuestionRecord(question, "data", "1", "What?", [], [], None, [], [], {})
         file.begin("small", {}, [record], [asked], {})
         file.put_failed_measurements([FailedMeasurement(cell, question, "TimeoutError", said)])
-        file.put_answers(
-            [
-                AnswerRecord(
-                    cell=cell, question=question, status="failed", error="E", message=said, notes=[said, '"\ud800']
-                )
-            ]
-        )
+        file.put_answers([AnswerRecord(cell=cell, question=question, error="E", message=said, notes=[said, '"\ud800'])])
         ((notes,),) = rows(file.path, "SELECT notes FROM answers")
         assert json.loads(notes)[1] == '"\ufffd'
     file.close()

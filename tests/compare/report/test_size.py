@@ -39,7 +39,6 @@ def written(path, words, letters=""):
         AnswerRecord(
             cell=cell.key,
             question=question.key,
-            status="answered",
             text=letters + " ".join(generator.choices(WORDS, k=words)),
             context_tokens=16 * cell.values["k"],
             scores={name: round(generator.random(), 2) for name in wanted.metrics},

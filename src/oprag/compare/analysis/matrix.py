@@ -23,8 +23,10 @@ from oprag.compare.analysis.settings import (
     place_in_grid,
 )
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import AnswerSummary, CellRecord, Measurement, Phase, QuestionRecord
+from oprag.compare.db.records import AnswerSummary, CellRecord, Measurement, Phase, QuestionRecord, Spent
+from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.registry import METRICS
+from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price
 from oprag.compare.stats.resampling import FloatArray, IntArray
 from oprag.compare.validation import validated
@@ -98,6 +100,7 @@ class ResultMatrix:
         errors: The class of the error of each question that failed.
         routes: The route of each answer of a method that has several.
         cores: The cores that were available to the runs that measured each cell.
+        spent: Calls, tokens and money that all runs have spent on models.
     """
 
     experiment: str
@@ -112,6 +115,7 @@ class ResultMatrix:
     errors: ObjectArray = field(repr=False)
     routes: ObjectArray = field(repr=False)
     cores: Sequence[Collection[str]] = field(repr=False)
+    spent: Spent = field(default_factory=Spent, repr=False)
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -186,6 +190,7 @@ class ResultMatrix:
             errors=self.errors[part],
             routes=self.routes[part],
             cores=[self.cores[cell] for cell in cells],
+            spent=self.spent,
         )
 
 
@@ -217,7 +222,7 @@ def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """The matrix of the experiment of a reader; raises as `read_matrix`."""
     grid = grid_values(reader.described)
-    on_axes = [{name: hashable(cell.values[name]) for name in grid} for cell in reader.cells]
+    on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
     # A file has its cells as they came.
     sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
     row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
@@ -252,7 +257,24 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         errors=errors,
         routes=routes,
         cores=[cores.get(cell.key, ()) for cell in cells],
+        spent=reader.spent(),
     )
+
+
+def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
+    """The value of a cell on an axis; it is stored only where it is not the default, or the axis has a column.
+
+    Raises:
+        ResultsFileError: It is of another type than values of the axis.
+    """
+    default = axes()[name].default
+    value = cell.values.get(name, default)
+    if name in CELL_COLUMNS or default is None:
+        return value
+    wanted = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
+    if not isinstance(value, wanted) or isinstance(value, bool) is not (wanted is bool):
+        raise ResultsFileError(f"{reader.path} is damaged: {name} = {value!r} in cells.options", reader.path)
+    return value
 
 
 def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from oprag.compare.spec.axes import axes
-
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -109,7 +107,7 @@ def _fits(shape: str, data: bytes) -> bool:
 def _shapes() -> Mapping[str, TypeAdapter[Any]]:
     """Validators of JSON; the parser rejects halves of surrogate pairs and lists more than 200 deep."""
     # Importing pydantic takes longer than opening a new file.
-    from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
+    from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True)
     count: Any = Annotated[int, Field(ge=0, le=_MOST)]
@@ -136,18 +134,8 @@ def _shapes() -> Mapping[str, TypeAdapter[Any]]:
         "evidence": list[tuple[str, count, count]],
         "kept chunks": list[tuple[count, count, number | None]],
         "found chunks": list[tuple[count, number | None]],
-        "options": Annotated[dict[str, plain], AfterValidator(_check_options)],
+        "options": dict[str, plain],
     }
     return {name: TypeAdapter(one, config=strict) for name, one in types.items()} | {
         "an experiment": TypeAdapter(described)
     }
-
-
-def _check_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse values of another type than that of their axis; unknown axes are not read."""
-    for name in options.keys() & axes().keys():
-        default, value = axes()[name].default, options[name]
-        wanted = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
-        if default is not None and (not isinstance(value, wanted) or isinstance(value, bool) is not (wanted is bool)):
-            raise ValueError(f"{name} is of another type")
-    return options

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from oprag.compare.db.records import (
+    JUDGED,
     AnswerSummary,
     AnswerText,
     CellRecord,
@@ -27,14 +28,12 @@ from oprag.compare.db.records import (
     StoredContext,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
-from oprag.compare.db.spending import judge_in, spending_of
-from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
 from oprag.masking import without_keys
 from oprag.text_table import shortened
 
-__all__ = ["ResultsReader"]
+__all__ = ["SPENDING", "ResultsReader"]
 
 _NAMES, _LONGEST_NAME = 20, 80  # in a message
 
@@ -46,6 +45,20 @@ _ANSWERS = (
     "AND experiment_questions.experiment = experiment_cells.experiment"
 )
 _OF_CELLS = "WHERE answers.cell IN (SELECT value FROM json_each(:cells))"
+
+_JUDGED = f"calls.step LIKE '{JUDGED}%'"
+_JUDGE = f"substr(calls.step, {len(JUDGED) + 1})"
+_PURPOSE = f"CASE WHEN {_JUDGED} THEN {_JUDGE} ELSE 'answers' END"
+_OF_RUNS = "JOIN runs ON runs.id = run JOIN experiments ON experiments.id = experiment WHERE experiments.name = :name"
+SPENDING = (
+    "SELECT model, purpose, sum(calls), sum(tokens), sum(money) FROM ("
+    f"SELECT model, {_PURPOSE} AS purpose, 1 AS calls, input_tokens + output_tokens AS tokens, "
+    f"coalesce(money, 0.0) AS money FROM replies AS calls {_OF_RUNS} "
+    f"UNION ALL SELECT model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls AS calls {_OF_RUNS} "
+    "UNION ALL SELECT json_extract(identity, '$.model'), 'answers', calls, tokens, money FROM measured_calls "
+    f"JOIN cells ON cells.id = cell {_OF_RUNS}) GROUP BY model, purpose ORDER BY model, purpose"
+)
+"""Model, purpose ("answers", or the name of a metric), calls, tokens and money of the experiment `:name`."""
 
 
 class ResultsReader:
@@ -102,7 +115,7 @@ class ResultsReader:
 
     @cached_property
     def cells(self) -> list[CellRecord]:
-        """The cells, with their value on every axis, in the sequence in which they were stored."""
+        """The cells, in the sequence in which they were stored."""
         return [*self._cells.values()]
 
     @cached_property
@@ -145,9 +158,8 @@ class ResultsReader:
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
         """The place of the cell, that of the question, the name of a judge and so many characters of its reply."""
-        judged, judge = judge_in("calls.step")
-        columns = f"{judge}, substr(replies.text, 1, :longest)"
-        rest = f"JOIN calls ON calls.answer = answers.id AND {judged} JOIN replies ON replies.key = calls.reply"
+        columns = f"{_JUDGE}, substr(replies.text, 1, :longest)"
+        rest = f"JOIN calls ON calls.answer = answers.id AND {_JUDGED} JOIN replies ON replies.key = calls.reply"
         rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
         return rows
 
@@ -267,7 +279,8 @@ class ResultsReader:
 
     def spending(self) -> dict[tuple[str, str], Spent]:
         """The same by the identity of the model and its purpose: "answers", or the name of a metric."""
-        return spending_of(self._connection, self._number)
+        rows = self._connection.execute(SPENDING, {"name": self.name})
+        return {(model, purpose): Spent(*spent) for model, purpose, *spent in rows}
 
     def runs(self) -> list[RunRecord]:
         """The runs, the latest first."""
@@ -306,12 +319,9 @@ class ResultsReader:
             "WHERE experiment = ? ORDER BY cells.id",
             [self._number],
         )
-        defaults = {name: axis.default for name, axis in axes().items()}
         return {
             number: CellRecord(
-                key,
-                defaults | dict(zip(CELL_COLUMNS, values, strict=True)) | json.loads(options),
-                json.loads(identity),
+                key, dict(zip(CELL_COLUMNS, values, strict=True)) | json.loads(options), json.loads(identity)
             )
             for number, key, identity, options, *values in rows
         }

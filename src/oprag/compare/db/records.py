@@ -33,7 +33,6 @@ __all__ = [
     "Retrieval",
     "RunRecord",
     "Spent",
-    "Status",
     "StoredContext",
     "StoredVector",
 ]
@@ -41,7 +40,6 @@ __all__ = [
 JUDGED = "metric:"
 """The prefix of the step of a judge's call; the name of the judge follows."""
 
-Status = Literal["answered", "failed"]
 Phase = Literal["indexing", "retrieval", "generation"]
 """Indexing is splitting, embedding and storing, once for the documents of a question."""
 
@@ -112,8 +110,8 @@ class IndexRecord:
     key: str
     documents: Sequence[str]
     splitter: str
-    size: int  # tokens, or words, as are those of the overlap
-    overlap: int
+    chunk_size: int  # tokens, or words, as are those of the overlap
+    chunk_overlap: int
     tokenizer: str
     pieces: Sequence[Piece] = field(repr=False)
 
@@ -159,7 +157,7 @@ class CellRecord(NamedTuple):
     """A cell of an experiment."""
 
     key: str
-    values: Mapping[str, Any]  # on every axis
+    values: Mapping[str, Any]  # on the axes with a column, and on others where they are not the default
     identity: Mapping[str, Any]  # of its embedder, its model, and whatever else its answers depend on
 
 
@@ -193,9 +191,8 @@ class AnswerRecord:
 
     cell: str  # its key, as is that of the question
     question: str
-    status: Status
     text: str | None = None
-    error: str | None = None  # the class of the error
+    error: str | None = None  # the class of the error; None for an answer
     message: str | None = None
     notes: Sequence[str] = ()
     route: str | None = None  # of self_route

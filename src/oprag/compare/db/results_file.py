@@ -8,16 +8,15 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
-from itertools import chain, groupby
+from itertools import chain
 from math import fsum
-from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oprag.compare.db.cache import Record
 from oprag.compare.db.keys import answer_digest, reply_digest
+from oprag.compare.db.reader import SPENDING
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
@@ -36,9 +35,7 @@ from oprag.compare.db.records import (
     StoredVector,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
-from oprag.compare.db.spending import spending_of
 from oprag.compare.db.text import safe_text, storable
-from oprag.compare.spec.axes import axes
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.files.database import Database
@@ -47,13 +44,13 @@ from oprag.methods.model_calls import Usage
 __all__ = ["ResultsFile"]
 
 _MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
-_CHECKED = "key, text, input_tokens, output_tokens, cached_tokens, estimated, finish_reason"
-"""The columns of a reply that its digest covers, in this sequence."""
+# The columns that a digest covers, in this sequence; that of an answer goes on with its replies and its scores.
+_REPLY = ("key", "text", *Usage._fields, "finish_reason")
 _ANSWER = (
-    "status, text, error, message, notes, route, calls, input_tokens, output_tokens, cached_tokens, estimated, "
-    "embedded_tokens, context_tokens, context_embedder_tokens, context_chunks, context"
+    *("status", "text", "error", "message", "notes", "route", "calls"),
+    *Usage._fields,
+    *("embedded_tokens", "context_tokens", "context_embedder_tokens", "context_chunks", "context"),
 )
-"""The columns of an answer that its digest covers, in this sequence, before its replies and its scores."""
 _OF_KEYS = "IN (SELECT value FROM json_each(?))"
 
 
@@ -66,22 +63,16 @@ class ResultsFile:
     Args:
         path: The file; created by the first write.
         run: The number of a run in progress; `begin` begins another one.
+
+    Attributes:
+        path: The file.
+        run: The number of the run in progress; 0 without one.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
         self._database = Database(path, RESULTS)
-        self._run = run
-        self._keys: set[str] | None = None
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._database.path
-
-    @property
-    def run(self) -> int:
-        """The number of the run in progress; 0 without one."""
-        return self._run
+        self.path = self._database.path
+        self.run = run
 
     def check(self) -> None:
         """Check the integrity of the whole file.
@@ -142,7 +133,7 @@ class ResultsFile:
                 rows = ({"experiment": number, what: record.key} for record in records_of)
                 _insert(connection, f"experiment_{what}s", rows, found={what: f"{what}s"}, verb="INSERT OR IGNORE")
             _insert(connection, "runs", [{"experiment": number, "started": _now(), "versions": versions}])
-            self._run = _last_id(connection)
+            self.run = _last_id(connection)
 
     def end(self, outcome: str) -> None:
         """Write how the run ended.
@@ -152,7 +143,7 @@ class ResultsFile:
         """
         with self._database.writing() as connection:
             connection.execute(
-                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), safe_text(outcome), self._run]
+                "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), safe_text(outcome), self.run]
             )
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
@@ -165,19 +156,18 @@ class ResultsFile:
         Returns:
             The record of each key; None for a missing one.
         """
-        known = self._known_keys() if kind is Reply else None
-        # Most replies that are looked up are missing, and a query takes much longer.
-        if not self.path.exists() or (known is not None and known.isdisjoint(keys)):
+        if not self.path.exists():
             return [None] * len(keys)
         with self._database.reading() as connection:
-            found: Mapping[Any, Any] = {one.key: one for one in self._read(connection, kind, keys)}
+            read: Any = _READERS[kind]
+            found: Mapping[Any, Any] = {one.key: one for one in read(connection, keys)}
         return [found.get(key) for key in keys]
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Write records of one kind.
+        """Write records of one kind, and vectors of one embedder.
 
         Args:
-            records: The records, with their keys.
+            records: The records, with their keys. Those with the same key are equal, except replies: the first stays.
 
         Returns:
             The stored records: another process may have written a reply first.
@@ -185,17 +175,25 @@ class ResultsFile:
         Raises:
             ResultsFileError: The file cannot be written, or has vectors of this embedder with another dimension.
         """
-        if not records:
+        given: list[Any] = list(records)
+        if not given:
             return []
-        kept: list[Any] = list(records)
         with self._database.writing() as connection:
-            if isinstance(records[0], Reply):
-                kept = self._write_replies(connection, kept)
-            else:
-                self._write(connection, kept)
-        if isinstance(records[0], Reply):
-            self._known_keys().update(reply.key for reply in kept)
-        return kept
+            match given[0]:
+                case Reply():
+                    return self._write_replies(connection, given)
+                case FailedCall():
+                    calls = (call._asdict() | {"run": self.run, "at": _now()} for call in given)
+                    _insert(connection, "failed_calls", calls)
+                case IndexRecord():
+                    for index in given:
+                        _write_index(connection, index)
+                case Retrieval():
+                    found = {"index": "indexes"}
+                    _insert(connection, "retrievals", map(vars, given), found=found, verb="INSERT OR REPLACE")
+                case StoredVector():
+                    self._write_vectors(connection, given)
+        return given
 
     def put_answers(self, answers: Sequence[AnswerRecord]) -> None:
         """Write answers with their contexts, calls and scores; an earlier one, such as a failed one, is replaced.
@@ -221,7 +219,7 @@ class ResultsFile:
         result, broken = Done(set(), {}, 0), 0
         if not self.path.exists():
             return result
-        columns = ", ".join(f"answers.{column}" for column in _ANSWER.split(", "))
+        columns = ", ".join(f"answers.{column}" for column in _ANSWER)
         with self._database.reading() as connection:
             answers = connection.execute(
                 f"SELECT answers.id, cells.key, questions.key, answers.digest, {columns} "
@@ -233,20 +231,26 @@ class ResultsFile:
                 "ORDER BY answers.id",
                 [experiment],
             )
-            replies = _Following(connection.execute("SELECT answer, reply FROM calls ORDER BY answer, number"))
-            scores = _Following(connection.execute("SELECT answer, metric, value FROM scores ORDER BY answer, metric"))
             good = {
                 checked[0]
-                for *checked, check in connection.execute(f"SELECT {_CHECKED}, digest FROM replies")
+                for *checked, check in connection.execute(f"SELECT {', '.join(_REPLY)}, digest FROM replies")
                 if reply_digest(*checked) == check
             }
             for number, cell, question, check, *values in answers:
-                made_of = [reply for (reply,) in replies.of(number)]
-                if check != answer_digest(values, made_of, scores.of(number)):
+                replies = [
+                    reply
+                    for (reply,) in connection.execute(
+                        "SELECT reply FROM calls WHERE answer = ? ORDER BY number", [number]
+                    )
+                ]
+                scores = connection.execute(
+                    "SELECT metric, value FROM scores WHERE answer = ? ORDER BY metric", [number]
+                )
+                if check != answer_digest(values, replies, scores):
                     broken += 1
                 elif values[0] == "failed":
                     result.failed[cell, question] = values[2]
-                elif good.issuperset(made_of):
+                elif good.issuperset(replies):
                     result.answered.add((cell, question))
                 else:
                     broken += 1
@@ -258,42 +262,32 @@ class ResultsFile:
         Args:
             experiment: The name of the experiment.
         """
-        if not self.path.exists():
-            return Spent()
-        with self._database.reading() as connection:
-            row = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
-            spending = {} if row is None else spending_of(connection, row[0])
-        return reduce(Spent.plus, spending.values(), Spent())
+        rows = self._rows(SPENDING, {"name": experiment})
+        return reduce(Spent.plus, (Spent(*spent) for _, _, *spent in rows), Spent())
 
     def identities(self) -> dict[str, str]:
         """The identity of each model and embedder that runs have opened, by the hash of its specification."""
-        if not self.path.exists():
-            return {}
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT described FROM experiments ORDER BY id").fetchall()
+        rows = self._rows("SELECT described FROM experiments ORDER BY id")
         return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
 
     def measured(self) -> MeasuredSoFar:
         """The attempts that were measured, and those that failed in this run."""
         found = MeasuredSoFar(set(), set(), {})
-        if not self.path.exists():
-            return found
-        with self._database.reading() as connection:
-            for cell, question, attempt, phase in connection.execute(
-                "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
-                "JOIN questions ON questions.id = measurements.question"
-            ):
-                if phase == "indexing":
-                    found.indexed.add((cell, question))
-                else:
-                    found.attempts.add((cell, question, attempt))
-            for cell, question, error in connection.execute(
-                "SELECT cells.key, questions.key, error FROM failed_measurements JOIN cells ON cells.id = cell "
-                "JOIN questions ON questions.id = failed_measurements.question WHERE run = ? "
-                "ORDER BY failed_measurements.id",
-                [self._run],
-            ):
-                found.failed[cell, question] = error
+        for cell, question, attempt, phase in self._rows(
+            "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
+            "JOIN questions ON questions.id = measurements.question"
+        ):
+            if phase == "indexing":
+                found.indexed.add((cell, question))
+            else:
+                found.attempts.add((cell, question, attempt))
+        for cell, question, error in self._rows(
+            "SELECT cells.key, questions.key, error FROM failed_measurements JOIN cells ON cells.id = cell "
+            "JOIN questions ON questions.id = failed_measurements.question WHERE run = :run "
+            "ORDER BY failed_measurements.id",
+            {"run": self.run},
+        ):
+            found.failed[cell, question] = error
         return found
 
     def put_measurements(
@@ -314,7 +308,7 @@ class ResultsFile:
             _insert(
                 connection,
                 "measurements",
-                (measurement._asdict() | {"run": self._run} for measurement in measurements),
+                (measurement._asdict() | {"run": self.run} for measurement in measurements),
                 found={"cell": "cells", "question": "questions"},
                 verb="INSERT OR REPLACE",
             )
@@ -328,7 +322,7 @@ class ResultsFile:
             if calls:
                 tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
                 money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in new))
-                row = {"run": self._run, "cell": cell, "calls": calls, "tokens": tokens, "money": money}
+                row = {"run": self.run, "cell": cell, "calls": calls, "tokens": tokens, "money": money}
                 _insert(connection, "measured_calls", [row], found={"cell": "cells"})
 
     def put_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
@@ -342,52 +336,19 @@ class ResultsFile:
             _insert(
                 connection,
                 "failed_measurements",
-                (failure._asdict() | {"run": self._run} for failure in failures),
+                (failure._asdict() | {"run": self.run} for failure in failures),
                 found={"cell": "cells", "question": "questions"},
             )
 
-    def _read(self, connection: sqlite3.Connection, kind: type, keys: Sequence[Any]) -> Iterator[Any]:
-        """The stored records with these keys."""
-        if kind is StoredVector:
-            by_embedder = groupby(sorted(set(keys)), itemgetter(0))
-            for embedder, hashes in ((name, [key for _, key in group]) for name, group in by_embedder):
-                for key, vector in zip(hashes, read_vectors(connection, embedder, hashes), strict=True):
-                    if vector is not None:
-                        yield StoredVector(embedder, key, vector)
-            return
-        read = {Reply: _read_replies, IndexRecord: _read_indexes, Retrieval: self._read_retrievals}[kind]
-        yield from read(connection, json.dumps(list(keys)))
+    def _rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[Any]:
+        """The rows of a query; none if the file is missing."""
+        if not self.path.exists():
+            return []
+        with self._database.reading() as connection:
+            return connection.execute(query, values or {}).fetchall()
 
-    def _read_retrievals(self, connection: sqlite3.Connection, keys: str) -> Iterator[Retrieval]:
-        for key, index, embedder, search, store, question, depth, hits in connection.execute(
-            "SELECT retrievals.key, indexes.key, embedder, search, store, question, depth, hits FROM retrievals "
-            f'JOIN indexes ON indexes.id = "index" WHERE retrievals.key {_OF_KEYS}',
-            [keys],
-        ):
-            try:
-                found = [Hit(int(row), score) for row, score in json.loads(hits)]
-            except (ValueError, TypeError) as error:
-                raise self._database.damaged(f"retrieval {key}: {error}") from error
-            yield Retrieval(key, index, embedder, search, store, question, depth, found)
-
-    def _write(self, connection: sqlite3.Connection, records: Sequence[Any]) -> None:
-        """Write records of a kind in which those with the same key are equal, so that any may win."""
-        match records[0]:
-            case IndexRecord():
-                for index in records:
-                    _write_index(connection, index)
-            case Retrieval():
-                rows = (vars(retrieval) for retrieval in records)
-                _insert(connection, "retrievals", rows, found={"index": "indexes"}, verb="INSERT OR REPLACE")
-            case FailedCall():
-                rows = (call._asdict() | {"run": self._run, "at": _now()} for call in records)
-                _insert(connection, "failed_calls", rows)
-            case StoredVector():
-                for name, group in groupby(records, lambda record: str(record.embedder)):
-                    self._write_vectors(connection, name, [*group])
-
-    def _write_vectors(self, connection: sqlite3.Connection, name: str, records: Sequence[StoredVector]) -> None:
-        vectors = np.stack([record.vector for record in records])
+    def _write_vectors(self, connection: sqlite3.Connection, records: Sequence[StoredVector]) -> None:
+        name, vectors = records[0].embedder, np.stack([record.vector for record in records])
         known = write_vectors(connection, name, [record.hash for record in records], vectors)
         if known != vectors.shape[1]:
             raise ResultsFileError(
@@ -396,18 +357,22 @@ class ResultsFile:
                 self.path,
             )
 
-    def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Reply]:
+    def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Any]:
         """Write replies, except where another process was first; return the stored ones."""
-        if not replies:
-            return []
-        rows = {reply.key: _reply_row(reply, self._run) for reply in replies}
+        rows = {reply.key: self._reply_row(reply) for reply in replies}
         written = _insert(connection, "replies", rows.values(), rest="ON CONFLICT (key) DO NOTHING")
         if written == len(replies):
             return list(replies)
-        there = {reply.key: reply for reply in _read_replies(connection, json.dumps(list(rows)))}
+        there = {reply.key: reply for reply in _read_replies(connection, list(rows))}
         # A stored reply that cannot be read was changed.
         _insert(connection, "replies", (rows[key] for key in rows.keys() - there.keys()), verb="REPLACE")
         return [there.get(reply.key, reply) for reply in replies]
+
+    def _reply_row(self, reply: Reply) -> dict[str, Any]:
+        row = reply._asdict() | reply.usage._asdict() | {"run": self.run, "at": _now()}
+        del row["usage"]
+        stored = _stored("replies", row)
+        return row | {"digest": reply_digest(*(stored[name] for name in _REPLY))}
 
     def _write_answer(self, connection: sqlite3.Connection, answer: AnswerRecord) -> None:
         context = None
@@ -422,40 +387,24 @@ class ResultsFile:
             [answer.cell, answer.question],
         ).fetchone()
         _forget(connection, place)
-        values: dict[str, Any] = {
-            "status": answer.status,
-            "text": answer.text,
-            "error": answer.error,
-            "message": answer.message,
-            "notes": answer.notes,
-            "route": answer.route,
-            "calls": len(answer.calls),
+        given = {
+            **vars(answer),
             **answer.usage._asdict(),
-            "embedded_tokens": answer.embedded_tokens,
-            "context_tokens": answer.context_tokens,
-            "context_embedder_tokens": answer.context_embedder_tokens,
-            "context_chunks": answer.context_chunks,
+            "status": "answered" if answer.error is None else "failed",
+            "calls": len(answer.calls),
             "context": context,
         }
+        values = {name: given[name] for name in _ANSWER}
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
         # The replies of judges are verified with the answer, but are not part of its costs.
         replies = (*answer.calls, *answer.metric_calls)
         check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
-        row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self._run}
+        row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self.run}
         _insert(connection, "answers", [row])
         of = {"answer": _last_id(connection)}
         calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(replies))
         _insert(connection, "calls", calls)
         _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
-
-    def _known_keys(self) -> set[str]:
-        """The keys of the replies that were in the file when first read, and of those written since."""
-        if self._keys is None:
-            if not self.path.exists():
-                return set()
-            with self._database.reading() as connection:
-                self._keys = {key for (key,) in connection.execute("SELECT key FROM replies")}
-        return self._keys
 
     def _check_run(self, connection: sqlite3.Connection) -> None:
         """Refuse a file that does not have this run.
@@ -463,47 +412,28 @@ class ResultsFile:
         Raises:
             ResultsFileError: It was deleted or replaced.
         """
-        if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self._run]).fetchone():
+        if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self.run]).fetchone():
             raise ResultsFileError(
                 f"the results file {self.path} was deleted or replaced while the run went on; start it again", self.path
             )
 
 
-class _Following:
-    """Rows that belong to answers, in their sequence; read once, whatever their number."""
-
-    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self._groups = groupby(rows, itemgetter(0))
-        self._next = next(self._groups, None)
-
-    def of(self, answer: int) -> list[Sequence[Any]]:
-        """The rows of an answer, which must come after the last one that was asked for."""
-        while self._next is not None and self._next[0] < answer:
-            self._next = next(self._groups, None)
-        if self._next is None or self._next[0] > answer:
-            return []
-        found = [row[1:] for row in self._next[1]]
-        self._next = next(self._groups, None)
-        return found
-
-
-def _read_replies(connection: sqlite3.Connection, keys: str) -> Iterator[Reply]:
+def _read_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[Reply]:
     """The replies that are unchanged."""
-    for *checked, check, model, step, seconds, money in connection.execute(
-        f"SELECT {_CHECKED}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}", [keys]
-    ):
+    query = f"SELECT {', '.join(_REPLY)}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}"
+    for *checked, check, model, step, seconds, money in connection.execute(query, [json.dumps(keys)]):
         if reply_digest(*checked) == check:
             key, text, read, written, cached, estimated, reason = checked
             usage = Usage(read, written, cached, bool(estimated))
             yield Reply(key, model, step, text, usage, reason, seconds, money)
 
 
-def _read_indexes(connection: sqlite3.Connection, keys: str) -> Iterator[IndexRecord]:
+def _read_indexes(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[IndexRecord]:
     """The indexes that have all of their chunks."""
     for number, count, key, documents, splitter, size, overlap, tokenizer in connection.execute(
         "SELECT id, chunks, key, documents, splitter, chunk_size, chunk_overlap, tokenizer FROM indexes "
         f"WHERE key {_OF_KEYS}",
-        [keys],
+        [json.dumps(keys)],
     ):
         rows = connection.execute(
             'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', [number]
@@ -513,46 +443,44 @@ def _read_indexes(connection: sqlite3.Connection, keys: str) -> Iterator[IndexRe
             yield IndexRecord(key, json.loads(documents), splitter, size, overlap, tokenizer, pieces)
 
 
+def _read_retrievals(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[Retrieval]:
+    for key, index, embedder, search, store, question, depth, hits in connection.execute(
+        "SELECT retrievals.key, indexes.key, embedder, search, store, question, depth, hits FROM retrievals "
+        f'JOIN indexes ON indexes.id = "index" WHERE retrievals.key {_OF_KEYS}',
+        [json.dumps(keys)],
+    ):
+        found = [Hit(*hit) for hit in json.loads(hits)]
+        yield Retrieval(key, index, embedder, search, store, question, depth, found)
+
+
+def _read_vectors(connection: sqlite3.Connection, keys: Sequence[tuple[str, bytes]]) -> Iterator[StoredVector]:
+    for name in dict.fromkeys(embedder for embedder, _ in keys):
+        hashes = [hashed for embedder, hashed in keys if embedder == name]
+        for hashed, vector in zip(hashes, read_vectors(connection, name, hashes), strict=True):
+            if vector is not None:
+                yield StoredVector(name, hashed, vector)
+
+
+_READERS = {
+    Reply: _read_replies,
+    IndexRecord: _read_indexes,
+    Retrieval: _read_retrievals,
+    StoredVector: _read_vectors,
+}
+
+
 def _write_index(connection: sqlite3.Connection, index: IndexRecord) -> None:
-    row = {
-        "key": index.key,
-        "documents": index.documents,
-        "splitter": index.splitter,
-        "chunk_size": index.size,
-        "chunk_overlap": index.overlap,
-        "tokenizer": index.tokenizer,
-        "chunks": len(index.pieces),
-        "tokens": sum(piece.tokens for piece in index.pieces),
-    }
+    row = {**vars(index), "chunks": len(index.pieces), "tokens": sum(piece.tokens for piece in index.pieces)}
+    del row["pieces"]
     _insert(connection, "indexes", [row], verb="INSERT OR IGNORE")
     (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
     rows = ({"index": number, "row": row, **piece._asdict()} for row, piece in enumerate(index.pieces))
     _insert(connection, "chunks", rows, verb="INSERT OR REPLACE")
 
 
-def _reply_row(reply: Reply, run: int) -> dict[str, Any]:
-    checked: Mapping[str, Any] = {
-        "key": reply.key,
-        "text": reply.text,
-        **reply.usage._asdict(),
-        "finish_reason": reply.finish_reason,
-    }
-    return {
-        **checked,
-        "model": reply.model,
-        "step": reply.step,
-        "digest": reply_digest(*_stored("replies", checked).values()),
-        "seconds": reply.seconds,
-        "money": reply.money,
-        "run": run,
-        "at": _now(),
-    }
-
-
 def _cell_row(cell: CellRecord) -> dict[str, Any]:
-    defaults = {name: axis.default for name, axis in axes().items()}
     columns = {name: cell.values[name] for name in CELL_COLUMNS}
-    options = {name: value for name, value in cell.values.items() if name not in columns and value != defaults[name]}
+    options = {name: value for name, value in cell.values.items() if name not in columns}
     return {"key": cell.key, **columns, "options": options, "identity": cell.identity}
 
 

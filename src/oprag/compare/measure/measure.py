@@ -178,12 +178,9 @@ class _Measuring:
         """
         measured = {(cell, question) for cell, question, _ in self._known.attempts}
         items = [item for item in self._items[key] if item.place in measured and item.place not in self._answered]
-        # Not the file of the run, which knows only the replies that were there when it was opened.
         ledger = Ledger(self._experiment.limits, self.spent)
-        with closing(ResultsFile(self._file.path, self._file.run)) as replies:
-            again = Replay(self._resolved, self._library, replies, ledger)
-            with closing(again):
-                outcomes = [*again.run(items)]
+        with closing(Replay(self._resolved, self._library, self._file, ledger)) as again:
+            outcomes = [*again.run(items)]
         self.spent = ledger.spent
         self._file.put_answers(self._recorder.records(outcomes))
         self._answered |= {outcome.item.place for outcome in outcomes}

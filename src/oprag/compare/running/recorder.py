@@ -74,7 +74,6 @@ class Recorder:
         return AnswerRecord(
             cell=outcome.item.cell_key,
             question=outcome.item.question_key,
-            status="answered",
             text=answer.text,
             notes=(*answer.notes, *notes, *outcome.notes),
             route=answer.route,
@@ -96,7 +95,6 @@ class Recorder:
         return AnswerRecord(
             cell=outcome.item.cell_key,
             question=outcome.item.question_key,
-            status="failed",
             error=error_name(cause),
             message=error_message(error, _LONGEST),
             calls=outcome.calls,

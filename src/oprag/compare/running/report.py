@@ -102,10 +102,10 @@ class RunState:
     def add(self, records: Iterable[AnswerRecord]) -> None:
         """Count new answers and failures."""
         for record in records:
-            if record.status == "failed":
-                self.failed[record.cell, record.question] = record.error or ""
-            else:
+            if record.error is None:
                 self.answered += 1
+            else:
+                self.failed[record.cell, record.question] = record.error
             self._left[record.cell] -= 1
 
     def progress(self, spent: Spent, running: int = 0, stopping: str | None = None) -> Progress:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
+from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.custom import as_metric, metric_name
 from oprag.compare.metrics.judge import Judge, JudgeMetric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric
@@ -21,6 +22,7 @@ from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, load_function
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
+from oprag.compare.spec.axes import axes
 from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
@@ -278,7 +280,8 @@ class ResolvedExperiment:
             identity["store"] = self._stores[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.
         key = key_of("cell", values, identity)
-        return CellRecord(key, values, identity)
+        stored = {name: one for name, one in values.items() if name in CELL_COLUMNS or one != axes()[name].default}
+        return CellRecord(key, stored, identity)
 
 
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
