@@ -1,6 +1,8 @@
 """Chunk maps, the two contexts of a question, the words of values, and charts of lengths."""
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from oprag.compare.analysis.wording import (
     named,
     value_text,
 )
-from oprag.compare.db.records import AnswerText, Piece
+from oprag.compare.db.records import Piece
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.contexts import CellName, chosen
 from oprag.compare.report.lengths import length_chart
@@ -61,7 +63,7 @@ def test_a_map_of_nothing_is_empty():
 
 def test_of_contexts_those_with_scores_are_shown():
     cells = [CellName(name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
-    answers = {cell.key: AnswerText(0, 0, "", 0, None, (), None, str(number)) for number, cell in enumerate(cells)}
+    answers: Any = {cell.key: SimpleNamespace(context=str(number)) for number, cell in enumerate(cells)}
     likelihoods = {"source": -3.0, "rank": -0.5}
     assert [cell.key for cell in chosen(cells, answers, likelihoods)] == ["source", "rank"]
     assert [cell.key for cell in chosen(cells, answers, {"reverse_rank": -0.5, "rank": -4.0})] == [

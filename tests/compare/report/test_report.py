@@ -637,7 +637,7 @@ def test_dropped_chunks_are_on_the_map_of_every_number_of_chunks(tmp_path):
     path = ran(experiment(grid=grid), tmp_path / "r.db")
     for k in (4, 16):
         with ResultsReader(path, "small") as reader:
-            index = next(reader.contexts()).context.index_key
+            index = next(reader.contexts())[2].index_key
             assert len(reader.retrieved(index, reader.questions[0].question, "dense", "index", k)) == k
     page = page_of(write_report(path, tmp_path / "r.html", metric="evidence_coverage"))
     sides = page.section("questions").by_class("sides")
@@ -652,7 +652,7 @@ def test_chunks_of_another_embedder_are_not_on_the_map(tmp_path):
     both = {"words": EmbedderSpec(Words(), "words"), "others": EmbedderSpec(Words("others"), "others")}
     path = ran(experiment(grid=grid, embedders=both), tmp_path / "r.db")
     with ResultsReader(path, "small") as reader:
-        index = next(reader.contexts()).context.index_key
+        index = next(reader.contexts())[2].index_key
         # The file does not say for certain which of the two it was.
         assert reader.retrieved(index, reader.questions[0].question, "dense", "index", 4) == ()
 

@@ -23,7 +23,7 @@ from oprag.compare.analysis.settings import (
     place_in_grid,
 )
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import AnswerSummary, CellRecord, Measurement, Phase, QuestionRecord, Spent
+from oprag.compare.db.records import CellRecord, Measurement, Phase, QuestionRecord, Spent, StoredAnswer
 from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
@@ -291,7 +291,7 @@ def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int =
 def _costs(
     described: Mapping[str, Any],
     cells: Sequence[CellRecord],
-    answers: Mapping[tuple[int, int], AnswerSummary],
+    answers: Mapping[tuple[int, int], StoredAnswer],
     shape: Shape,
 ) -> dict[str, FloatArray]:
     """The counts of the answers, and their price if the file has the prices of the model."""

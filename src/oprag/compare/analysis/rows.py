@@ -145,9 +145,8 @@ def _averaged_value(cell: CellRecord, name: str) -> Any:
 
 def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
     """Each answer of a cell with its question and its scores, by the index of the question."""
-    texts = {text.question: text.text for text in reader.answer_texts(cells=[cell])}
     found: dict[int, dict[str, Any]] = {}
-    for answer in reader.answers([cell]):
+    for answer in reader.answers([cell], longest=None):
         question = reader.questions[answer.question]
         found[answer.question] = {
             "question_id": question.name,
@@ -155,7 +154,7 @@ def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
             "gold_answers": question.answers,
             "documents": question.documents,
             "status": "failed" if answer.failed else "answered",
-            "answer": None if answer.failed else texts[answer.question],
+            "answer": None if answer.failed else answer.text,
             "tokens": answer.input_tokens + answer.output_tokens,
             **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
             "notes": [*answer.notes],

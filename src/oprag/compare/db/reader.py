@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from oprag.compare.db.records import (
     JUDGED,
-    AnswerSummary,
-    AnswerText,
     CellRecord,
     ContextRecord,
     Failure,
@@ -25,7 +23,7 @@ from oprag.compare.db.records import (
     QuestionRecord,
     RunRecord,
     Spent,
-    StoredContext,
+    StoredAnswer,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
@@ -123,38 +121,29 @@ class ResultsReader:
         """The questions, in the sequence in which they were stored."""
         return [*self._questions.values()]
 
-    def answers(self, cells: Collection[int] | None = None) -> Iterator[AnswerSummary]:
-        """Every answer and every failure, without its text."""
-        for cell, question, failed, error, message, notes, route, estimated, *counts in self._of_answers(
-            "status = 'failed', error, message, notes, route, estimated, calls, input_tokens, output_tokens, "
-            "cached_tokens, embedded_tokens, context_tokens, context_chunks",
+    def answers(self, cells: Collection[int] | None = None, *, longest: int | None = 0) -> Iterator[StoredAnswer]:
+        """Every answer and every failure.
+
+        Args:
+            cells: The positions of the cells; all by default.
+            longest: Maximum number of characters of the text; None for all of it.
+        """
+        most = 2**31 - 1 if longest is None else longest  # the most that substr takes
+        for cell, question, error, message, notes, route, context, text, length, estimated, *counts in self._of_answers(
+            "error, message, notes, route, contexts.key, substr(text, 1, :longest), length(text), estimated, calls, "
+            "input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, context_chunks",
             cells,
+            "LEFT JOIN contexts ON contexts.id = answers.context",
+            longest=most,
         ):
-            said = message and without_keys(message)
-            about = (bool(failed), error, said, _texts(notes), route, bool(estimated))
-            yield AnswerSummary(cell, question, *about, *counts)
+            said = error, message and without_keys(message), _texts(notes), route, context
+            more = max(0, (length or 0) - most)
+            yield StoredAnswer(cell, question, *said, text or "", more, bool(estimated), *counts)
 
     def scores(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, str, float]]:
         """The cell, the question, the metric and the value of each score."""
         rows: Iterator[Any] = self._of_answers("metric, value", cells, "JOIN scores ON scores.answer = answers.id")
         return rows
-
-    def answer_texts(self, longest: int | None = None, cells: Collection[int] | None = None) -> Iterator[AnswerText]:
-        """The texts of answers, or why they failed.
-
-        Args:
-            longest: Maximum number of characters of an answer or message; unlimited by default.
-            cells: The positions of the cells; all by default.
-        """
-        columns = "substr(text, 1, :longest), length(text), error, substr(message, 1, :longest), notes, route"
-        rest = "LEFT JOIN contexts ON contexts.id = answers.context"
-        most = 2**31 - 1 if longest is None else longest  # the most that substr takes
-        for cell, question, text, length, error, message, notes, route, context in self._of_answers(
-            f"{columns}, contexts.key", cells, rest, longest=most
-        ):
-            failed = None if error is None else without_keys(f"{error}: {message or ''}")
-            more = max(0, (length or 0) - most)
-            yield AnswerText(cell, question, text or "", more, failed, _texts(notes), route, context)
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
         """The place of the cell, that of the question, the name of a judge and so many characters of its reply."""
@@ -185,14 +174,14 @@ class ResultsReader:
                 found.setdefault(self._cells[cell].key, set()).add(cores)
         return found
 
-    def contexts(self, cells: Collection[int] | None = None) -> Iterator[StoredContext]:
-        """The context of each answer that has one."""
-        for cell, question, key, index, kept, dropped, chunks in self._of_answers(
-            "contexts.key, indexes.key, kept, dropped, indexes.chunks",
+    def contexts(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, ContextRecord, int]]:
+        """The cell, the question, the context of each answer that has one, and the number of chunks in its index."""
+        for cell, question, chunks, *context in self._of_answers(
+            "indexes.chunks, contexts.key, indexes.key, kept, dropped",
             cells,
             'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index"',
         ):
-            yield StoredContext(cell, question, _context(key, index, kept, dropped), chunks)
+            yield cell, question, _context(*context), chunks
 
     def context(self, key: str) -> ContextRecord:
         """The context with this key, as answers refer to it."""

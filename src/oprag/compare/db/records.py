@@ -14,8 +14,6 @@ from oprag.methods.model_calls import Completion, Usage
 __all__ = [
     "JUDGED",
     "AnswerRecord",
-    "AnswerSummary",
-    "AnswerText",
     "CellRecord",
     "ContextRecord",
     "Done",
@@ -33,7 +31,7 @@ __all__ = [
     "Retrieval",
     "RunRecord",
     "Spent",
-    "StoredContext",
+    "StoredAnswer",
     "StoredVector",
 ]
 
@@ -261,16 +259,18 @@ class MeasuredSoFar(NamedTuple):
 # What a reader returns; cells and questions are positions in its lists
 
 
-class AnswerSummary(NamedTuple):
-    """An answer or a failure without its text; tokens are those of its cell alone."""
+class StoredAnswer(NamedTuple):
+    """An answer or a failure; tokens are those of its cell alone."""
 
     cell: int
     question: int
-    failed: bool
-    error: str | None
+    error: str | None  # the class of the error; None for an answer
     message: str | None
     notes: tuple[str, ...]
     route: str | None
+    context: str | None  # its key
+    text: str  # as much of it as was asked for
+    more: int  # characters of the text that were not
     estimated: bool  # whether tokens of a reply are an estimate
     calls: int
     input_tokens: int
@@ -280,27 +280,10 @@ class AnswerSummary(NamedTuple):
     context_tokens: int | None
     context_chunks: int | None
 
-
-class AnswerText(NamedTuple):
-    """The text of an answer, or the error of a failed one."""
-
-    cell: int
-    question: int
-    text: str
-    more: int  # characters that were cut
-    error: str | None
-    notes: Sequence[str]
-    route: str | None
-    context: str | None  # its key
-
-
-class StoredContext(NamedTuple):
-    """The context of an answer, and the number of chunks in its index."""
-
-    cell: int
-    question: int
-    context: ContextRecord
-    chunks: int
+    @property
+    def failed(self) -> bool:
+        """Whether there is no answer."""
+        return self.error is not None
 
 
 @dataclass(frozen=True)

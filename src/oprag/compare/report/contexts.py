@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import AnswerText, ContextRecord, Piece, QuestionRecord
+from oprag.compare.db.records import ContextRecord, Piece, QuestionRecord, StoredAnswer
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.page import render
 from oprag.compare.running.resolved import ResolvedExperiment
@@ -100,7 +100,9 @@ class Side(NamedTuple):
     more: int
 
 
-def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores: Mapping[str, float]) -> list[CellName]:
+def chosen(
+    cells: Sequence[CellName], answers: Mapping[str, StoredAnswer], scores: Mapping[str, float]
+) -> list[CellName]:
     """The two cells whose contexts are shown: where there are, two that differ in the order alone.
 
     Of all such pairs that whose scores differ most; else the best and the worst of all with other contexts.
@@ -123,7 +125,7 @@ def chosen(cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores:
 
 
 def _farthest(
-    cells: Sequence[CellName], answers: Mapping[str, AnswerText], scores: Mapping[str, float]
+    cells: Sequence[CellName], answers: Mapping[str, StoredAnswer], scores: Mapping[str, float]
 ) -> tuple[CellName, CellName] | None:
     """The two with other contexts whose scores are farthest apart, as they come; None where all have the same."""
     for first in sorted(cells, key=lambda cell: scores.get(cell.key, 0)):
@@ -137,7 +139,7 @@ def _farthest(
 def sides_of(
     number: int,
     question: QuestionRecord,
-    pair: Sequence[tuple[CellName, AnswerText, float | None]],
+    pair: Sequence[tuple[CellName, StoredAnswer, float | None]],
     *,
     reader: ResultsReader,
     texts: Texts,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import AnswerText, QuestionRecord
+from oprag.compare.db.records import QuestionRecord, StoredAnswer
 from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
@@ -101,8 +101,8 @@ class _DrillDown:
         if prompts is not None and self._limits.prompts < _FEWEST_PROMPTS:
             self._stop_prompts("there are too many answers for a page that opens quickly")
         keys = [cell.key for cell in reader.cells]
-        self._answers: dict[str, dict[str, AnswerText]] = {question.key: {} for question in self.questions}
-        for answer in reader.answer_texts(self._limits.answer):
+        self._answers: dict[str, dict[str, StoredAnswer]] = {question.key: {} for question in self.questions}
+        for answer in reader.answers(longest=self._limits.answer):
             self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
         self._metrics = self._shown_metrics()
         matrix = self._matrix = results.matrix
@@ -150,11 +150,12 @@ class _DrillDown:
         value = float(self._matrix.values[name][self._rows[cell], self._columns[question.key]])
         return None if isnan(value) else value
 
-    def _row(self, cell: CellName, question: QuestionRecord, answer: AnswerText) -> _Row:
+    def _row(self, cell: CellName, question: QuestionRecord, answer: StoredAnswer) -> _Row:
         notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
         if answer.route:
             notes.insert(0, f"route: {answer.route}")
-        text = f"No answer. {answer.error}" if answer.error is not None else answer.text
+        said = f"No answer. {answer.error}: {(answer.message or '')[: self._limits.answer]}"
+        text = said if answer.failed else answer.text
         scores = [score(self._value(metric, cell.key, question)) for metric in self._metrics]
         # Without a model, the tokens of the context.
         called = self._value("calls", cell.key, question)

@@ -16,7 +16,6 @@ from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import Hit, IndexRecord, Piece, Retrieval
-from oprag.compare.running.recent import Recent
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.stores.store import Store
 from oprag.context import ContextInputs
@@ -86,7 +85,6 @@ class Index:
         self._stores: dict[str, Store] = {}
         self._deepest = _deepest(searches)
         self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
-        self._whole: Recent[Sequence[Hit]] = Recent(_AT_ONCE, len)
         contents = [[name, document_key(text)] for name, text in documents.items()]
         self.key = key_of("index", contents, list(self._splitting.split), splitting.name)
 
@@ -130,14 +128,6 @@ class Index:
         return found
 
     @cached_property
-    def rows_of(self) -> Mapping[str, Sequence[int]]:
-        """The rows of the chunks of each document."""
-        found: dict[str, list[int]] = {name: [] for name in self._documents}
-        for row, piece in enumerate(self.pieces):
-            found[piece.document].append(row)
-        return found
-
-    @cached_property
     def vectors(self) -> NDArray[np.float32]:
         """The unit vectors of all chunks, of shape (number of chunks, dimension)."""
         return self._source.embed_documents([chunk.text for chunk in self.chunks])
@@ -172,7 +162,6 @@ class Index:
     def forget(self) -> None:
         """Forget retrievals and question vectors, so that the next question is searched for as if it were the first."""
         self._hits.clear()
-        self._whole.clear()
         self._source.forget_questions()
         # What serves all questions stays, such as the index of words.
         embedder = self._by_meaning.embedder if "_by_meaning" in self.__dict__ else None
@@ -225,7 +214,7 @@ class Index:
 
     def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:
         if search.depth is None:
-            return self._whole.get((question, search), lambda: self._found([question], search)[0])
+            return self._found([question], search)[0]
         if (question, search) not in self._hits:
             self.prepare([question], [search])
         return self._hits[question, search]

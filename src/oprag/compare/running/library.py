@@ -14,7 +14,6 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context, ContextInputs, assemble
-from oprag.errors import SourceReadError
 from oprag.index.splitting import Split
 
 __all__ = ["Library", "search_of"]
@@ -77,10 +76,7 @@ class Library:
 
     def whole_text(self, cell: Cell, name: str) -> str:
         """The whole text of a document."""
-        documents = self._resolved.experiment.data[cell.data].documents
-        if name not in documents:
-            raise SourceReadError(f"the data set {cell.data!r} has no document {name!r}", name)
-        return whole_text(documents[name])
+        return whole_text(self._resolved.experiment.data[cell.data].documents[name])
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
         """The index of these documents, prepared for all questions of the data set about them."""

@@ -184,11 +184,6 @@ class ResolvedExperiment:
         )
 
     @cached_property
-    def keys(self) -> dict[Cell, str]:
-        """The key of each cell."""
-        return dict(zip(self.cells.cells, (record.key for record in self.cell_records), strict=True))
-
-    @cached_property
     def cell_records(self) -> list[CellRecord]:
         """The cells, as they are stored."""
         return [self._cell_record(cell) for cell in self.cells.cells]
@@ -294,22 +289,10 @@ def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) 
 
 def _question_record(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRecord:
     evidence: Sequence[Any] = [list(span) for span in question.evidence]
-    about = dict(question.about)
     what = (question.text, question.answers, question.choices, question.right_choice, evidence)
     documents = [[name, contents[name]] for name in question.documents]
     key = key_of("question", data, question.id, *what, documents)
-    return QuestionRecord(
-        key,
-        data,
-        question.id,
-        question.text,
-        question.answers,
-        question.choices,
-        question.right_choice,
-        evidence,
-        question.documents,
-        about,
-    )
+    return QuestionRecord(key, data, question.id, *what, question.documents, dict(question.about))
 
 
 def _prompts_key(prompts: Prompts) -> str:

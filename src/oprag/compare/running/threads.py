@@ -79,16 +79,12 @@ class ModelThreads(Generic[Raw, Result]):
     def _finish_given(self) -> None:
         """Finish all results, unless another thread does, which looks again before it leaves."""
         while self._given and self._finishing.acquire(blocking=False):
+            given = [self._given.popleft() for _ in range(len(self._given))]
+            results: Sequence[Result | BaseException]
             try:
-                self._finish_together([self._given.popleft() for _ in range(len(self._given))])
-            finally:
-                self._finishing.release()
-
-    def _finish_together(self, given: Sequence[Raw]) -> None:
-        results: Sequence[Result | BaseException]
-        try:
-            results = self._finish(given)
-        except BaseException as error:  # noqa: BLE001 - raised again where the results are taken
-            results = [error] * len(given)
-        for result in results:
-            self._done.put(result)
+                results = self._finish(given)
+            except BaseException as error:  # noqa: BLE001 - raised again where the results are taken
+                results = [error] * len(given)
+            for result in results:
+                self._done.put(result)
+            self._finishing.release()

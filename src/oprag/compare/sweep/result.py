@@ -151,11 +151,12 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
     }
     if numbers:
         with ResultsReader(path, settings[0].matrix.experiment) as reader:
-            for one in reader.contexts([place for place, cell in enumerate(reader.cells) if cell.key in numbers]):
-                cell, context = reader.cells[one.cell], one.context
+            wanted = [place for place, cell in enumerate(reader.cells) if cell.key in numbers]
+            for place, question, context, chunks in reader.contexts(wanted):
+                cell = reader.cells[place]
                 depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
-                found[numbers[cell.key]][cell.values.get("seed"), one.question] = _Context(
-                    context.key, len(context.kept), depth, context.dropped, one.chunks
+                found[numbers[cell.key]][cell.values.get("seed"), question] = _Context(
+                    context.key, len(context.kept), depth, context.dropped, chunks
                 )
     return found
 
