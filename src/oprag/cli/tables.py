@@ -88,7 +88,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in shown]}
     columns[metric] = [_mean(setting, metric) for setting in shown]
     if baselines:
-        columns["difference"] = [_difference(baselines.get(setting.setting.cells)) for setting in shown]
+        columns["difference"] = [_difference(baselines.get(setting.number)) for setting in shown]
     columns["tokens"] = [amount(setting.cost(cost)) for setting in shown]
     if any("money" in setting.per_answer for setting in results.settings):
         columns["money"] = [money_text(setting.cost("money")) for setting in shown]

@@ -113,8 +113,6 @@ class Results(Sequence[Mapping[str, Any]]):
     Args:
         matrix: The scores and costs.
         path: The results file.
-        confidence: Confidence level of the intervals.
-        resamples: Number of samples for intervals and p-values.
         run: The report of the run.
 
     Attributes:
@@ -122,24 +120,11 @@ class Results(Sequence[Mapping[str, Any]]):
         path: The results file.
         run: The report of the run that these are the results of; None where a file was opened.
 
-    Raises:
-        OptionError: The confidence or the number of resamples is invalid.
     """
 
-    def __init__(
-        self,
-        matrix: ResultMatrix,
-        path: File,
-        *,
-        confidence: float = 0.95,
-        resamples: int = RESAMPLES,
-        run: RunReport | None = None,
-    ) -> None:
-        _check_resampling(confidence, resamples)
+    def __init__(self, matrix: ResultMatrix, path: File, *, run: RunReport | None = None) -> None:
         self.matrix = matrix
         self.path = Path(path)
-        self.confidence = confidence
-        self.resamples = resamples
         self.run = run
         self._families: dict[str, ComparisonFamily] = {}
 
@@ -160,7 +145,8 @@ class Results(Sequence[Mapping[str, Any]]):
             ResultsFileError: The file is missing, damaged or not a results file.
             OptionError: The confidence or the number of resamples is invalid.
         """
-        return cls(read_matrix(path, experiment), path, confidence=confidence, resamples=resamples)
+        _check_resampling(confidence, resamples)
+        return cls(replace(read_matrix(path, experiment), confidence=confidence, resamples=resamples), path)
 
     @property
     def experiment(self) -> str:
@@ -170,8 +156,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def settings(self) -> tuple[SettingSummary, ...]:
         """A summary of each setting."""
-        numbers = range(len(self.matrix.settings))
-        return tuple(SettingSummary(self.matrix, number, self.confidence, self.resamples) for number in numbers)
+        return tuple(SettingSummary(self.matrix, one.number) for one in self.matrix.settings)
 
     @cached_property
     def axis_columns(self) -> tuple[str, ...]:
@@ -293,13 +278,7 @@ class Results(Sequence[Mapping[str, Any]]):
             settings: Settings of these results.
             questions: Whether each question of the matrix is wanted; all by default.
         """
-        kept = sorted(settings, key=lambda one: one.number)
-        matrix = self.matrix.select([one.number for one in kept], questions)
-        if questions is not None:
-            # The known summaries are over all questions.
-            kept = [replace(one, known={}) for one in kept]
-        found = Results(matrix, self.path, confidence=self.confidence, resamples=self.resamples, run=self.run)
-        found.settings = tuple(replace(one, matrix=matrix, number=number) for number, one in enumerate(kept))
+        found = Results(self.matrix.select([one.number for one in settings], questions), self.path, run=self.run)
         # What varied before is still told.
         found.axis_columns = tuple(dict.fromkeys([*found.axis_columns, *self.axis_columns]))
         return found
@@ -361,15 +340,7 @@ class Results(Sequence[Mapping[str, Any]]):
         if metric not in COSTS and metric not in self.metrics:
             raise OptionError(f"there is no metric {metric!r}; there are {', '.join((*self.metrics, *COSTS))}", metric)
         self._check_measured(metric)
-        return pivot_of(
-            self.matrix,
-            rows=rows,
-            columns=columns,
-            metric=metric,
-            value=value,
-            confidence=self.confidence,
-            resamples=self.resamples,
-        )
+        return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
 
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
         """The curves over an axis, each of settings that differ in nothing else, with their sweet spots.
@@ -415,7 +386,6 @@ class Results(Sequence[Mapping[str, Any]]):
             self._check_known(name)
         names = [name for name in self.matrix.metrics if metrics is None or name in metrics]
         pairs = self._pairs(axis)
-        settings = self.matrix.settings
         found: list[SettingDifference] = []
         for number, (metric, (first, other)) in enumerate(((name, pair) for name in names for pair in pairs), 1):
             if any(metric in self.settings[one].scores for one in (first, other)):
@@ -423,8 +393,8 @@ class Results(Sequence[Mapping[str, Any]]):
                     SettingDifference(
                         metric=metric,
                         axis=axis,
-                        setting=settings[other],
-                        baseline=settings[first],
+                        setting=self.settings[other],
+                        baseline=self.settings[first],
                         difference=self.family(metric).compare(other, first),
                     )
                 )
@@ -458,7 +428,7 @@ class Results(Sequence[Mapping[str, Any]]):
         check_axis(axis)
         metric = self._scored(metric)
         self._check_one_data_set("slices()")
-        return slices_of(self.matrix, field, metric, axis, confidence=self.confidence, resamples=self.resamples)
+        return slices_of(self.matrix, field, metric, axis)
 
     def verdicts(self, metric: str | None = None) -> list[Verdict]:
         """Answers to three questions, each in a sentence or two.
@@ -484,9 +454,7 @@ class Results(Sequence[Mapping[str, Any]]):
             metric: The metric.
         """
         if metric not in self._families:
-            self._families[metric] = family_of(
-                self.matrix, metric, confidence=self.confidence, resamples=self.resamples
-            )
+            self._families[metric] = family_of(self.matrix, metric)
         return self._families[metric]
 
     def plot(
@@ -642,7 +610,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return check_target(path, self.path, kind=kind)
 
     def _pairs(self, axis: str) -> list[tuple[int, int]]:
-        return list(axis_pairs(self.matrix.settings, self.matrix.described, axis))
+        return list(axis_pairs(self.matrix, axis))
 
     def _having(self, field: str, value: Any) -> BoolArray:
         """Whether each question has a value of a field, one of several, or one that a function accepts."""

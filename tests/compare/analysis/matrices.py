@@ -61,6 +61,7 @@ def results_of(
     clusters: Mapping[str, Hashable] | None = None,
     described: Mapping[str, Any] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
+    **options: Any,
 ) -> ResultMatrix:
     """The matrix of cells; of questions without an answer as well, with their documents and what is said about them."""
     keys = list(dict.fromkeys([*questions, *(key for cell in cells for key in cell.scores)]))
@@ -114,7 +115,7 @@ def results_of(
             for key, seconds in cell.seconds.items()
         ],
     )
-    matrix = matrix_of(reader)
+    matrix = replace(matrix_of(reader), **options)
     if clusters is None:
         return matrix
     names = [str(clusters.get(key, key)) for key in keys]

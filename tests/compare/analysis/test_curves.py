@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from oprag.compare.analysis.curves import Curve
-from oprag.compare.results import Results
 from oprag.errors import OptionError
-from tests.compare.analysis.matrices import made, results_of
+from tests.compare.analysis.matrices import frame, made
 
 KS = (4, 8, 16, 32, 64)
 PEAK = {4: 0.3, 8: 0.4, 16: 0.6, 32: 0.45, 64: 0.35}
 
 
 def spots(*cells, axis="k", metric="token_f1", clusters=None, **options) -> list[Curve]:
-    return Results(results_of(*cells, clusters=clusters), "none.db", **options).curves(axis, metric)
+    return frame(*cells, clusters=clusters, **options).curves(axis, metric)
 
 
 def curve(means, *, seed=0, questions=60, noise=0.1, **values) -> list[Any]:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare import Results, write_report
+from oprag.compare import write_report
 from oprag.compare.running.run import run
 from oprag.compare.stats.permutation import max_t_p_values
-from tests.compare.analysis.matrices import frame, made, results_of
+from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader
 from tests.compare.report.parsed import page_of
@@ -133,7 +133,7 @@ def test_an_experiment_in_which_nothing_differs_seldom_claims_anything():
             for order in ("source", "rank")
             for k in (4, 16)
         ]
-        results = Results(results_of(*cells), "none.db", resamples=1_000)
+        results = frame(*cells, resamples=1_000)
         spots = results.curves("k")
         pairs = [pair for axis in ("order", "k") for pair in results.differences(axis)]
         claims += any(spot.sweet_spot for spot in spots) or any(

@@ -102,7 +102,7 @@ def test_one_is_not_true():
 
 def test_the_nearest_shares_the_most_values_but_for_those_that_must_be_the_same():
     def setting(**values):
-        return Setting(values, ())
+        return Setting(0, values, ())
 
     others = [
         setting(data="a", k=1, order="source"),

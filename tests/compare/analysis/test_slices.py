@@ -42,8 +42,7 @@ def test_a_contrast_draws_documents_whole():
         [{"type": value} for _ in range(12) for value in "ab"],
         documents={f"q{number}": f"d{number // 2}" for number in range(24)},
     )
-    (one, other) = slices_of(matrix, "type", "token_f1")
-    assert (one.contrast.units, other.contrast.units) == (12, 12)
+    one, _ = slices_of(matrix, "type", "token_f1")
     assert (one.contrast.mean, one.contrast.low, one.contrast.high) == pytest.approx((0.2, 0.2, 0.2))
 
 

@@ -10,7 +10,7 @@ from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
-from tests.compare.analysis.matrices import frame, made, results_of
+from tests.compare.analysis.matrices import frame, made
 from tests.compare.folders import model, write_data, write_experiment
 
 
@@ -126,4 +126,4 @@ def test_progress_is_told():
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
-        Results(results_of(made({"a": 1.0, "b": 0.0})), "none.db", **options)
+        Results.open("none.db", **options)

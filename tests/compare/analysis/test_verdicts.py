@@ -5,14 +5,13 @@ import numpy as np
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict
 from oprag.compare.db.records import Spent
-from oprag.compare.results import Results
-from tests.compare.analysis.matrices import made, results_of
+from tests.compare.analysis.matrices import frame, made, results_of
 
 COUNT = 24
 
 
 def results(*cells, **options):
-    return Results(results_of(*cells, **options), "results.db", resamples=1_000)
+    return frame(*cells, resamples=1_000, **options)
 
 
 def scores(mean, spread=0.0, seed=0):
@@ -22,8 +21,8 @@ def scores(mean, spread=0.0, seed=0):
 
 
 def of_orders(metric="token_f1", **orders):
-    matrix = results_of(*(made(one, order=order) for order, one in orders.items()), metric=metric)
-    return order_verdict(order_effects(matrix, metric, resamples=1_000), metric)
+    matrix = results_of(*(made(one, order=order) for order, one in orders.items()), metric=metric, resamples=1_000)
+    return order_verdict(order_effects(matrix, metric), metric)
 
 
 def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
@@ -82,8 +81,8 @@ def test_several_pairs_are_counted():
         for k in (1, 2)
         for order in ("source", "rank")
     ]
-    matrix = results_of(*cells)
-    told = order_verdict(order_effects(matrix, "token_f1", resamples=1_000), "token_f1")
+    matrix = results_of(*cells, resamples=1_000)
+    told = order_verdict(order_effects(matrix, "token_f1"), "token_f1")
     assert told.text.startswith("Over 2 pairs of settings, source order scores higher than rank (+0.100 [")
 
 

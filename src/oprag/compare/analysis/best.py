@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
+from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, against_highest, highest
 from oprag.compare.analysis.settings import asks_model
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import assignments
@@ -14,7 +14,7 @@ from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.summary import Summary
 from oprag.errors import OptionError
 
-__all__ = ["Best", "Choice", "best_of", "choose_economical", "pareto_front"]
+__all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
 
 _MOST_NAMED = 3  # others in a sentence
 _ALIKE = 1.01
@@ -29,9 +29,6 @@ class Best:
     Attributes:
         metric: The metric.
         setting: The highest setting.
-        summary: Its scores.
-        shown: Whether each of the others is shown to be worse. If not, another one might be highest with other
-            questions.
         others: The highest setting compared with each of the others (`baseline`), the nearest first.
         tied: The settings with the same score in every question, such as every order in `evidence_coverage`.
         comparisons: Number of comparisons that p-values are corrected for.
@@ -40,12 +37,20 @@ class Best:
 
     metric: str
     setting: SettingSummary
-    summary: Summary
-    shown: bool
     others: tuple[SettingDifference, ...] = field(repr=False)
     tied: tuple[SettingSummary, ...] = field(repr=False)
     comparisons: int
     axes: tuple[str, ...] = field(repr=False)
+
+    @property
+    def summary(self) -> Summary:
+        """The scores of the setting."""
+        return self.setting.scores[self.metric]
+
+    @property
+    def shown(self) -> bool:
+        """Whether each of the others is shown to be worse; else another one might be highest with other questions."""
+        return bool(self.others) and not self.rivals
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
@@ -77,7 +82,7 @@ class Best:
         named = [f"{self._named(one.baseline)} ({one.describe()})" for one in told]
         return text + _listed(named, 0 if self.shown else rivals - len(told))
 
-    def _named(self, setting: Any) -> str:
+    def _named(self, setting: SettingSummary) -> str:
         return assignments(setting.values, self.axes) or "the only setting"
 
 
@@ -106,47 +111,27 @@ def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[s
     scored = [setting for setting in settings if metric in setting.scores]
     if not scored:
         raise OptionError(f"there are no scores of {metric!r}", metric)
-    top = scored[highest([setting.by_question(metric) for setting in scored])]
-    found = {
-        other.number: SettingDifference(
-            metric=metric,
-            setting=top.setting,
-            baseline=other.setting,
-            difference=family.compare(top.number, other.number),
-        )
-        for other in scored
-        if other is not top
-    }
+    top, found = against_highest(scored, metric, family)
     others = sorted(
-        (one for one in found.values() if not one.difference.tied),
+        (one for one in found if not one.difference.tied),
         key=lambda one: -1.0 if one.difference.mean is None else one.difference.mean,
     )
     return Best(
         metric=metric,
         setting=top,
-        summary=top.scores[metric],
-        shown=bool(others) and all(one.difference.shown_higher for one in others),
         others=tuple(others),
-        tied=tuple(one for one in scored if one is not top and found[one.number].difference.tied),
+        tied=tuple(one.baseline for one in found if one.difference.tied),
         comparisons=family.comparisons,
         axes=tuple(axes),
     )
 
 
-class Choice(NamedTuple):
-    """The setting that is worth deploying.
+def choose_economical(
+    settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str]
+) -> tuple[SettingSummary, str]:
+    """The setting that is worth deploying, and the reason in words.
 
-    Attributes:
-        setting: The setting.
-        why: The reason, in words.
-    """
-
-    setting: SettingSummary
-    why: str
-
-
-def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str]) -> Choice:
-    """The setting with the fewest tokens that is at most one standard error below the highest one.
+    It is the one with the fewest tokens that is at most one standard error below the highest one.
 
     This is the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees,
     3.4.3), but with the standard error of the paired difference in place of that of the highest mean: all settings were
@@ -189,7 +174,7 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str, *, axes: 
         why += _OF_ALIKE
     if (chance := _higher_control(controls, settings[top], metric)) is not None:
         why += f"; the random order, a control, is higher still ({score_at(chance)})"
-    return Choice(chosen, why)
+    return chosen, why
 
 
 def _higher_control(controls: Sequence[SettingSummary], top: SettingSummary, metric: str) -> SettingSummary | None:

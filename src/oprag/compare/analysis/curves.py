@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, highest
+from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, against_highest
 from oprag.compare.analysis.settings import curves_along
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import assignments
@@ -50,8 +50,6 @@ class Curve:
         metric: The metric.
         values: The values on the other axes.
         points: The points with scores, from the smallest value to the largest.
-        sweet_spot: The highest point, if every other one is shown to be worse; None if the curve is flat.
-        contenders: The highest point, and those that are not shown to be worse.
         highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
             most of them, if some points lack questions).
         behind: The highest point compared with each of the others (`baseline`), in the sequence of the points.
@@ -64,13 +62,22 @@ class Curve:
     metric: str
     values: Mapping[str, Any]
     points: tuple[CurvePoint, ...]
-    sweet_spot: CurvePoint | None
-    contenders: tuple[CurvePoint, ...]
     highest: CurvePoint = field(repr=False)
     behind: tuple[SettingDifference, ...] = field(repr=False)
     comparisons: int = 0
     unscored: tuple[Any, ...] = ()
     exhausted: bool = False
+
+    @property
+    def contenders(self) -> tuple[CurvePoint, ...]:
+        """The highest point, and those that are not shown to be worse."""
+        worse = {one.baseline.number for one in self.behind if one.difference.shown_higher}
+        return tuple(point for point in self.points if point.setting.number not in worse)
+
+    @property
+    def sweet_spot(self) -> CurvePoint | None:
+        """The highest point, if every other one is shown to be worse; None if the curve is flat."""
+        return self.highest if self.behind and len(self.contenders) == 1 else None
 
     def describe(self) -> str:
         """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
@@ -125,40 +132,22 @@ class Curve:
 def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family: ComparisonFamily) -> list[Curve]:
     """The curves over an axis of numbers that have scores of a metric, in the sequence of the grid."""
     found: list[Curve] = []
-    for values, numbers in curves_along(settings, axis):
-        members = [settings[number] for number in numbers]
-        points = [
-            CurvePoint(value=one.values[axis], setting=one, summary=one.scores[metric])
-            for one in members
-            if metric in one.scores
-        ]
-        if not points:
+    for values, members in curves_along(settings, axis):
+        scored = [one for one in members if metric in one.scores]
+        if not scored:
             continue
-        top = points[highest([point.setting.by_question(metric) for point in points])]
-        behind = {
-            point.setting.number: SettingDifference(
-                metric=metric,
-                setting=top.setting.setting,
-                baseline=point.setting.setting,
-                difference=family.compare(top.setting.number, point.setting.number),
-                axis=axis,
-            )
-            for point in points
-            if point is not top
+        top, behind = against_highest(scored, metric, family, axis)
+        points = {
+            one.number: CurvePoint(value=one.values[axis], setting=one, summary=one.scores[metric]) for one in scored
         }
-        contenders = tuple(
-            point for point in points if point is top or not behind[point.setting.number].difference.shown_higher
-        )
         found.append(
             Curve(
                 axis=axis,
                 metric=metric,
                 values=values,
-                points=tuple(points),
-                sweet_spot=top if behind and len(contenders) == 1 else None,
-                contenders=contenders,
-                highest=top,
-                behind=tuple(behind.values()),
+                points=tuple(points.values()),
+                highest=points[top.number],
+                behind=tuple(behind),
                 comparisons=family.comparisons,
                 unscored=tuple(one.values[axis] for one in members if metric not in one.scores),
             )

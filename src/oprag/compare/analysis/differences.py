@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import fsum
@@ -13,19 +13,28 @@ import numpy as np
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import (
     ORDERED_AXES,
-    HasValues,
     Setting,
+    by_data,
+    content,
     curves_along,
-    grid_values,
-    place_on,
+    values_of,
     varying_axes,
 )
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
 
-__all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "family_of", "highest", "single_baselines"]
+__all__ = [
+    "ComparisonFamily",
+    "SettingDifference",
+    "against_highest",
+    "axis_pairs",
+    "family_of",
+    "highest",
+    "single_baselines",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +52,8 @@ class SettingDifference:
     """
 
     metric: str
-    setting: Setting
-    baseline: Setting
+    setting: SettingSummary
+    baseline: SettingSummary
     difference: Difference
     axis: str | None = None
 
@@ -82,12 +91,12 @@ class SettingDifference:
         return f"difference {self.difference.describe()}{'' if adjusted is None else f'; p = {adjusted:.2g}'}"
 
 
-def single_baselines(pairs: Iterable[SettingDifference]) -> dict[tuple[int, ...], SettingDifference]:
-    """The difference of each setting, by its cells; a control that meets several baselines has none of its own."""
-    found: dict[tuple[int, ...], list[SettingDifference]] = {}
+def single_baselines(pairs: Iterable[SettingDifference]) -> dict[int, SettingDifference]:
+    """The difference of each setting, by its number; a control that meets several baselines has none of its own."""
+    found: dict[int, list[SettingDifference]] = {}
     for pair in pairs:
-        found.setdefault(pair.setting.cells, []).append(pair)
-    return {cells: some[0] for cells, some in found.items() if len(some) == 1}
+        found.setdefault(pair.setting.number, []).append(pair)
+    return {number: some[0] for number, some in found.items() if len(some) == 1}
 
 
 class ComparisonFamily:
@@ -173,9 +182,7 @@ class ComparisonFamily:
         return {unit: fsum(values) for unit, values in found.items()}
 
 
-def family_of(
-    matrix: ResultMatrix, metric: str, *, confidence: float = 0.95, resamples: int = RESAMPLES
-) -> ComparisonFamily:
+def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     """All comparisons of an experiment in one metric, so that a pair has the same p-value wherever it is shown.
 
     They are the values of each axis against its first value with all else equal and, if more of the metric is better,
@@ -187,29 +194,46 @@ def family_of(
     it have one, as a best setting and a sweet spot need, happens in one of twenty at most.
     """
     scores = matrix.setting_values(metric)
-    pairs = [
-        pair
-        for axis in varying_axes(matrix.settings)[0]
-        for pair in axis_pairs(matrix.settings, matrix.described, axis)
-    ]
+    pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
     if more_is_better(metric, matrix.described):
         pairs += _with_the_highest(matrix.settings, scores)
-    return ComparisonFamily(scores, matrix.clusters, pairs, confidence=confidence, resamples=resamples)
+    return ComparisonFamily(scores, matrix.clusters, pairs, confidence=matrix.confidence, resamples=matrix.resamples)
 
 
 def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterator[tuple[int, int]]:
-    scored = np.flatnonzero(~np.isnan(scores).all(axis=1)).tolist()
-    by_data: dict[object, list[int]] = {}
-    for number in scored:
-        by_data.setdefault(settings[number].values["data"], []).append(number)
-    groups = list(by_data.values())
-    there = [settings[number] for number in scored]
-    for axis in varying_axes(there)[0]:
+    scored = [one for one in settings if not np.isnan(scores[one.number]).all()]
+    groups = list(by_data(scored).values())
+    for axis in varying_axes(scored)[0]:
         if axis in ORDERED_AXES:
-            groups += [[scored[place] for place in along] for _, along in curves_along(there, axis)]
+            groups += [along for _, along in curves_along(scored, axis)]
     for members in groups:
-        top = members[highest([scores[number] for number in members])]
-        yield from ((top, other) for other in members if other != top)
+        top = members[highest([scores[one.number] for one in members])]
+        yield from ((top.number, other.number) for other in members if other is not top)
+
+
+def against_highest(
+    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, axis: str | None = None
+) -> tuple[SettingSummary, list[SettingDifference]]:
+    """The highest setting, and how it differs from each of the others (`baseline`).
+
+    Args:
+        settings: The settings, each with scores of the metric.
+        metric: The metric.
+        family: The comparisons that p-values are corrected for.
+        axis: The axis in which the settings differ, if it is one alone.
+    """
+    top = settings[highest([one.by_question(metric) for one in settings])]
+    return top, [
+        SettingDifference(
+            metric=metric,
+            setting=top,
+            baseline=other,
+            difference=family.compare(top.number, other.number),
+            axis=axis,
+        )
+        for other in settings
+        if other is not top
+    ]
 
 
 def highest(samples: Sequence[FloatArray]) -> int:
@@ -235,42 +259,37 @@ def highest(samples: Sequence[FloatArray]) -> int:
     return max(numbers, key=lambda number: (wins[number], means[number]))
 
 
-def axis_pairs(settings: Sequence[HasValues], described: Mapping[str, Any], axis: str) -> Iterator[tuple[int, int]]:
+def axis_pairs(
+    matrix: ResultMatrix, axis: str, data: str | None = None, *, first: Any = None
+) -> Iterator[tuple[int, int]]:
     """Pairs of settings that differ in an axis alone, one of them with the first value of the axis.
 
     Args:
-        settings: The settings.
-        described: What the results file says about the experiment.
+        matrix: The results.
         axis: The axis.
+        data: The data set; all by default.
+        first: Another value than the first that the grid has.
 
     Yields:
         The number of the setting with the first value, and that of the other, in the sequence of the others.
     """
-    numbers = [number for number, setting in enumerate(settings) if axis in setting.values]
-    if not numbers:
-        return
-    there = [settings[number].values[axis] for number in numbers]
-    first = next((value for value in grid_values(described)[axis] if value in there), there[0])
-    is_first = {number: _same(settings[number].values[axis], first) for number in numbers}
+    settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
+    if first is None:
+        first = next(iter(values_of(settings, axis, matrix.described)), None)
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
-    baselines: dict[frozenset[str], list[int]] = {}
-    for number in numbers:
-        if is_first[number]:
-            baselines.setdefault(frozenset(settings[number].values), []).append(number)
-    known: dict[tuple[frozenset[str], frozenset[str]], dict[Hashable, list[int]]] = {}
-    for number in numbers:
-        if is_first[number]:
-            continue
-        names = frozenset(settings[number].values)
-        for others, members in baselines.items():
-            shared = (names & others) - {axis}
-            if (others, shared) not in known:
-                by_values = known[others, shared] = {}
+    baselines: dict[frozenset[str], list[Setting]] = {}
+    others: list[Setting] = []
+    for one in settings:
+        value = one.values[axis]
+        is_first = type(value) is type(first) and value == first
+        (baselines.setdefault(frozenset(one.values), []) if is_first else others).append(one)
+    known: dict[tuple[frozenset[str], frozenset[str]], dict[frozenset[Any], list[int]]] = {}
+    for other in others:
+        for names, members in baselines.items():
+            shared = names.intersection(other.values) - {axis}
+            if (names, shared) not in known:
+                by_values = known[names, shared] = {}
                 for one in members:
-                    by_values.setdefault(place_on(settings[one], shared), []).append(one)
-            for one in known[others, shared].get(place_on(settings[number], shared), ()):
-                yield one, number
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)
+                    by_values.setdefault(content(one.values, shared), []).append(one.number)
+            for number in known[names, shared].get(content(other.values, shared), ()):
+                yield number, other.number

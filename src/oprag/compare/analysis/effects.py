@@ -10,15 +10,11 @@ import numpy as np
 
 from oprag.compare.analysis.differences import ComparisonFamily, axis_pairs
 from oprag.compare.analysis.matrix import ResultMatrix, mean_over
-from oprag.compare.analysis.settings import grid_values
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.power import detectable_difference
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray
+from oprag.compare.stats.resampling import FloatArray
 
 __all__ = ["OrderEffect", "PooledPairs", "compare_pooled", "order_effects", "pool_pairs"]
-
-_FIRST = {"order": "source"}
-"""The baseline of an axis, if it is not the first value of the grid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,22 +68,11 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
     Returns:
         One for each other value; nothing where no setting is in source order.
     """
-    rows = [
-        row for row, one in enumerate(matrix.settings) if axis in one.values and data in (None, one.values.get("data"))
-    ]
-    there = [matrix.settings[row].values[axis] for row in rows]
-    listed = [_FIRST[axis]] if axis in _FIRST else [*grid_values(matrix.described)[axis], *there]
-    first = next((value for value in listed if value in there), None)
-    if first is None:
-        return []
-    # Without a grid, others are compared with the value of the first setting.
-    rows.sort(key=lambda row: matrix.settings[row].values[axis] != first)
     values = matrix.setting_values(metric)
     found: dict[Any, list[tuple[int, int]]] = {}
-    for one, other in axis_pairs([matrix.settings[row] for row in rows], {}, axis):
-        pair = rows[one], rows[other]
-        if not np.isnan(values[pair[0]] - values[pair[1]]).all():
-            found.setdefault(matrix.settings[pair[1]].values[axis], []).append(pair)
+    for one, other in axis_pairs(matrix, axis, data, first="source" if axis == "order" else None):
+        if not np.isnan(values[one] - values[other]).all():
+            found.setdefault(matrix.settings[other].values[axis], []).append((one, other))
     return [
         PooledPairs(
             value=value, rows=pairs, apart=mean_over(np.array([values[one] - values[other] for one, other in pairs]))
@@ -96,26 +81,22 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
     ]
 
 
-def compare_pooled(
-    matrix: ResultMatrix, apart: Sequence[FloatArray], *, confidence: float = 0.95, resamples: int = RESAMPLES
-) -> list[Difference]:
+def compare_pooled(matrix: ResultMatrix, apart: Sequence[FloatArray]) -> list[Difference]:
     """Differences from 0 of the mean of each array, corrected for each other alone; NaN where a question has none."""
     none = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
     pairs = [(number, len(apart) + number) for number in range(len(apart))]
     family = ComparisonFamily(
-        np.array([*apart, *none]), matrix.clusters, pairs, confidence=confidence, resamples=resamples
+        np.array([*apart, *none]),
+        matrix.clusters,
+        pairs,
+        confidence=matrix.confidence,
+        resamples=matrix.resamples,
     )
     return [family.compare(*pair) for pair in pairs]
 
 
 def order_effects(
-    matrix: ResultMatrix,
-    metric: str,
-    data: str | None = None,
-    *,
-    family: ComparisonFamily | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
+    matrix: ResultMatrix, metric: str, data: str | None = None, *, family: ComparisonFamily | None = None
 ) -> list[OrderEffect]:
     """Source order minus each other order: pooled, and for each pair of settings that differ in the order alone.
 
@@ -127,14 +108,12 @@ def order_effects(
         metric: The metric.
         data: The data set; needed where there are several.
         family: The comparisons that single pairs are corrected for; without it, there are pooled differences alone.
-        confidence: Confidence level of the intervals.
-        resamples: Number of samples for intervals and p-values.
 
     Returns:
         For each other order the pooled difference, then the single ones; nothing where source order was not compared.
     """
     pooled = pool_pairs(matrix, metric, data=data)
-    together = compare_pooled(matrix, [one.apart for one in pooled], confidence=confidence, resamples=resamples)
+    together = compare_pooled(matrix, [one.apart for one in pooled])
     found: list[OrderEffect] = []
     for one, difference in zip(pooled, together, strict=True):
         shared = [_shared(matrix, *pair) for pair in one.rows]
@@ -144,7 +123,7 @@ def order_effects(
             matrix.clusters,
             questions=max(1, difference.n),
             comparisons=len(pooled),
-            confidence=confidence,
+            confidence=matrix.confidence,
         )
         found.append(
             OrderEffect(

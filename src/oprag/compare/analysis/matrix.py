@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from statistics import fmean
@@ -28,7 +28,7 @@ from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price
-from oprag.compare.stats.resampling import FloatArray, IntArray
+from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
 from oprag.compare.validation import validated
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage
@@ -101,6 +101,8 @@ class ResultMatrix:
         routes: The route of each answer of a method that has several.
         cores: The cores that were available to the runs that measured each cell.
         spent: Calls, tokens and money that all runs have spent on models.
+        confidence: Confidence level of the intervals that are drawn from them.
+        resamples: Number of samples for intervals and p-values.
     """
 
     experiment: str
@@ -116,6 +118,8 @@ class ResultMatrix:
     routes: ObjectArray = field(repr=False)
     cores: Sequence[Collection[str]] = field(repr=False)
     spent: Spent = field(default_factory=Spent, repr=False)
+    confidence: float = 0.95
+    resamples: int = RESAMPLES
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -177,9 +181,8 @@ class ResultMatrix:
         cells = sorted(cell for number in wanted for cell in self.settings[number].cells)
         columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
         part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
-        return ResultMatrix(
-            experiment=self.experiment,
-            described=self.described,
+        return replace(
+            self,
             cells=[self.cells[cell] for cell in cells],
             questions=[self.questions[column] for column in columns],
             fields=[self.fields[column] for column in columns],

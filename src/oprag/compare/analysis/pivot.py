@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from oprag.compare.analysis.matrix import ANSWERED, NOT_ASKED, ResultMatrix, mean_over
+from oprag.compare.analysis.settings import Setting, by_data
 from oprag.compare.analysis.wording import printable
-from oprag.compare.export import data_frame
-from oprag.compare.stats.resampling import RESAMPLES
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.options import check_choice
 from oprag.text_table import html_table, table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["PIVOT_VALUES", "Pivot", "PivotCell", "pivot_of"]
 
@@ -71,24 +67,6 @@ class Pivot:
         """What is shown in each cell, row by row; "–" where there is nothing."""
         return [[self._text(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values]
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A data frame with a row for each value of the one axis and a column for each of the other.
-
-        It has numbers for a mean, a median or n, and texts for what has several.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        names = [printable(value) for value in self.column_values]
-        plain = self.value in ("mean", "median", "n")
-        lines: list[Sequence[Any]] = [
-            [self._number(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values
-        ]
-        frame = data_frame(names, [dict(zip(names, line, strict=True)) for line in (lines if plain else self.texts())])
-        return frame.set_axis([printable(value) for value in self.row_values], axis=0).rename_axis(
-            index=self.rows, columns=self.columns
-        )
-
     def __str__(self) -> str:
         return "\n".join([self._title(), *table(self._head(), self._lines(), indent="")])
 
@@ -106,11 +84,6 @@ class Pivot:
         if most := max((cell.settings for cell in self.cells.values() if cell.settings > 1), default=0):
             several = f"; the value of a question is the mean over the settings of a cell, up to {most:,}"
         return f"{self.metric}, {self.value} over questions{several}"
-
-    def _number(self, cell: PivotCell | None) -> float | None:
-        if cell is None:
-            return None
-        return cell.summary.n if self.value == "n" else _centre(cell.summary, self.value)
 
     def _text(self, cell: PivotCell | None) -> str:
         if cell is None:
@@ -137,9 +110,7 @@ def pivot_of(
     columns: str,
     metric: str,
     value: str = PIVOT_VALUES[0],
-    settings: Sequence[int] | None = None,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
+    settings: Collection[int] | None = None,
 ) -> Pivot:
     """The table of two axes; a setting in which an axis has no effect is under "–".
 
@@ -150,24 +121,17 @@ def pivot_of(
         metric: A metric, or one of `COSTS`.
         value: One of `PIVOT_VALUES`.
         settings: The numbers of the settings; all by default.
-        confidence: Confidence level of the intervals.
-        resamples: Number of bootstrap samples, if intervals are shown.
 
     Raises:
         OptionError: There is no such value.
     """
     check_choice("value", value, PIVOT_VALUES)
-    if value != _WITH_INTERVAL:
-        resamples = 0
-    members: dict[tuple[Any, Any], list[int]] = {}
-    for number in range(len(matrix.settings)) if settings is None else settings:
-        values = matrix.settings[number].values
-        members.setdefault((values.get(rows, _NO_EFFECT), values.get(columns, _NO_EFFECT)), []).append(number)
-    cells = {
-        place: cell
-        for place, some in members.items()
-        if (cell := _cell(matrix, some, metric, confidence=confidence, resamples=resamples)) is not None
-    }
+    members: dict[tuple[Any, Any], list[Setting]] = {}
+    for setting in matrix.settings:
+        if settings is None or setting.number in settings:
+            place = setting.values.get(rows, _NO_EFFECT), setting.values.get(columns, _NO_EFFECT)
+            members.setdefault(place, []).append(setting)
+    cells = {place: cell for place, some in members.items() if (cell := _cell(matrix, some, metric, value)) is not None}
     return Pivot(
         rows=rows,
         columns=columns,
@@ -179,18 +143,13 @@ def pivot_of(
     )
 
 
-def _cell(
-    matrix: ResultMatrix, settings: Sequence[int], metric: str, *, confidence: float, resamples: int
-) -> PivotCell | None:
-    by_data: dict[Any, list[int]] = {}
-    for number in settings:
-        by_data.setdefault(matrix.settings[number].values["data"], []).append(number)
+def _cell(matrix: ResultMatrix, settings: Sequence[Setting], metric: str, value: str) -> PivotCell | None:
     of_all = matrix.setting_values(metric)
     values = np.full(len(matrix.questions), np.nan)
     count = lacking = asked = 0
-    for some in by_data.values():
-        having = [number for number in some if not np.isnan(of_all[number]).all()]
-        cells = [matrix.status[list(matrix.settings[number].cells)] for number in some]
+    for some in by_data(settings).values():
+        having = [one.number for one in some if not np.isnan(of_all[one.number]).all()]
+        cells = [matrix.status[list(one.cells)] for one in some]
         count += len(having)
         lacking += sum(not np.any(status == ANSWERED) for status in cells)
         asked += max(int(np.sum(row != NOT_ASKED)) for status in cells for row in status)
@@ -199,7 +158,8 @@ def _cell(
             values = np.where(np.isnan(means), values, means)
     if np.isnan(values).all():
         return None
-    summary = summarise(values, matrix.clusters, confidence=confidence, resamples=resamples)
+    resamples = matrix.resamples if value == _WITH_INTERVAL else 0
+    summary = summarise(values, matrix.clusters, confidence=matrix.confidence, resamples=resamples)
     return PivotCell(summary=summary, settings=count, lacking=lacking, asked=asked)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ __all__ = [
     "axis_rank",
     "by_data",
     "check_ordered",
+    "content",
     "curves_along",
     "effective_values",
     "grid_values",
@@ -24,7 +25,6 @@ __all__ = [
     "hashable",
     "nearest",
     "place_in_grid",
-    "place_on",
     "values_of",
     "varying_axes",
 ]
@@ -66,22 +66,23 @@ class Setting:
     """Cells that are one setting.
 
     Attributes:
+        number: Its number.
         values: The values of the axes that have an effect, but for the seed and the repeat.
         cells: The numbers of the cells.
     """
 
+    number: int
     values: Mapping[str, Any]
     cells: tuple[int, ...] = field(repr=False)
 
 
 def group_cells(values: Sequence[Mapping[str, Any]]) -> tuple[Setting, ...]:
     """The settings of cells, given their values on every axis, in the sequence of their first cells."""
-    found: dict[Hashable, tuple[Mapping[str, Any], list[int]]] = {}
-    for number, everything in enumerate(values):
+    found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
+    for cell, everything in enumerate(values):
         effective = effective_values(everything)
-        place = tuple((name, type(value), value) for name, value in effective.items())
-        found.setdefault(place, (effective, []))[1].append(number)
-    return tuple(Setting(effective, tuple(cells)) for effective, cells in found.values())
+        found.setdefault(content(effective), (effective, []))[1].append(cell)
+    return tuple(Setting(number, effective, tuple(cells)) for number, (effective, cells) in enumerate(found.values()))
 
 
 def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,31 +176,20 @@ def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> l
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
 
 
-def curves_along(settings: Sequence[HasValues], axis: str) -> list[tuple[dict[str, Any], list[int]]]:
-    """The numbers of the settings that are alike but for an axis of numbers, by what they have in common."""
-    groups: dict[Hashable, tuple[dict[str, Any], list[int]]] = {}
-    for number, setting in enumerate(settings):
+def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[str, Any], list[Described]]]:
+    """The settings that are alike but for an axis of numbers, along it, by what they have in common."""
+    groups: dict[frozenset[Any], tuple[dict[str, Any], list[Described]]] = {}
+    for setting in settings:
         if axis in setting.values:
             values = {name: value for name, value in setting.values.items() if name != axis}
-            groups.setdefault(_content(values), (values, []))[1].append(number)
-    found = list(groups.values())
-    curves: list[tuple[dict[str, Any], list[int]]] = []
-    for values, members in found:
-        if not any(_is_part(values, other) for other, _ in found):
+            groups.setdefault(content(values), (values, []))[1].append(setting)
+    curves: list[tuple[dict[str, Any], list[Described]]] = []
+    for shared, (values, members) in groups.items():
+        if not any(shared < other for other in groups):
             # Without a threshold min_chunks has no effect, so such a setting lacks it, and is on the curve of each.
-            also = [number for other, others in found if _is_part(other, values) for number in others]
-            along = sorted(members + also, key=lambda number: axis_rank(axis, settings[number].values[axis]))
-            curves.append((values, along))
+            also = [one for other, (_, others) in groups.items() if other < shared for one in others]
+            curves.append((values, sorted(members + also, key=lambda one: axis_rank(axis, one.values[axis]))))
     return curves
-
-
-def _is_part(values: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether the other has the same values and more."""
-    return values.keys() < other.keys() and _content(values) == _content({name: other[name] for name in values})
-
-
-def _content(values: Mapping[str, Any]) -> Hashable:
-    return frozenset((name, type(value), value) for name, value in values.items())
 
 
 def nearest(
@@ -212,19 +202,12 @@ def nearest(
         others: What they are compared with.
         same: The axes in which they must not differ.
     """
-    known: dict[Hashable, list[Described]] = {}
-    for one in others:
-        known.setdefault(place_on(one, same), []).append(one)
     for setting in settings:
-        if alike := known.get(place_on(setting, same)):
-            yield setting, max(alike, key=lambda one: _equal_values(setting, one))
+        there = content(setting.values)
+        if alike := [one for one in others if content(one.values, same) <= there]:
+            yield setting, max(alike, key=lambda one: len(content(one.values) & there))
 
 
-def _equal_values(setting: HasValues, other: HasValues) -> int:
-    shared = setting.values.keys() & other.values.keys()
-    return sum(place_on(setting, [name]) == place_on(other, [name]) for name in shared)
-
-
-def place_on(setting: HasValues, names: Collection[str]) -> Hashable:
-    """The values of a setting on some axes; values of different types, such as 1 and True, are different."""
-    return tuple((name, type(setting.values[name]), hashable(setting.values[name])) for name in sorted(names))
+def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, type, Any]]:
+    """Values on axes, to compare them: those of different types, such as 1 and True, are different."""
+    return frozenset((name, type(values[name]), values[name]) for name in (values if names is None else names))

@@ -11,7 +11,7 @@ import numpy as np
 from oprag.compare.analysis.effects import compare_pooled, pool_pairs
 from oprag.compare.analysis.matrix import BoolArray, ResultMatrix
 from oprag.compare.stats.difference import Difference
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_counts
+from oprag.compare.stats.resampling import FloatArray, bootstrap_counts
 from oprag.errors import OptionError
 from oprag.options import check_names
 
@@ -32,13 +32,11 @@ class SliceContrast:
         low: The lower end of its interval, which is not corrected for the number of slices; None if one of the two has
             no question, or there are fewer than two units.
         high: Its upper end.
-        units: The number of clusters, or of questions where there are none.
     """
 
     mean: float | None
     low: float | None
     high: float | None
-    units: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +67,6 @@ def slices_of(
     metric: str,
     axis: str = "order",
     data: str | None = None,
-    *,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
 ) -> list[Slice]:
     """The pooled differences between the values of an axis, for the questions of each value of a field.
 
@@ -81,8 +76,6 @@ def slices_of(
         metric: The metric.
         axis: The axis; other orders are compared with source order, other values with the first of the grid.
         data: The data set; needed where there are several.
-        confidence: Confidence level of the intervals.
-        resamples: Number of samples for intervals and p-values.
 
     Returns:
         For each other value of the axis a slice for each value of the field; nothing where the field has one value
@@ -101,12 +94,7 @@ def slices_of(
     having = np.any([inside for _, inside in groups], axis=0)
     pooled = pool_pairs(matrix, metric, axis, data)
     parts = [(one, value, inside) for one in pooled for value, inside in groups]
-    differences = compare_pooled(
-        matrix,
-        [np.where(inside, one.apart, np.nan) for one, _, inside in parts],
-        confidence=confidence,
-        resamples=resamples,
-    )
+    differences = compare_pooled(matrix, [np.where(inside, one.apart, np.nan) for one, _, inside in parts])
     return [
         Slice(
             field=field,
@@ -114,9 +102,7 @@ def slices_of(
             questions=int(inside.sum()),
             other=one.value,
             difference=difference,
-            contrast=_contrast(
-                np.where(having, one.apart, np.nan), inside, matrix.clusters, confidence=confidence, resamples=resamples
-            ),
+            contrast=_contrast(matrix, np.where(having, one.apart, np.nan), inside),
         )
         for (one, value, inside), difference in zip(parts, differences, strict=True)
     ]
@@ -147,29 +133,27 @@ def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tupl
                 yield text, inside
 
 
-def _contrast(
-    apart: FloatArray, inside: BoolArray, clusters: IntArray, *, confidence: float, resamples: int
-) -> SliceContrast:
+def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> SliceContrast:
     """The mean inside minus that outside, with the percentile bootstrap of units that may have questions of both."""
     known = ~np.isnan(apart)
     apart, inside = apart[known], inside[known]
-    names, units = np.unique(clusters[known], return_inverse=True)
+    names, units = np.unique(matrix.clusters[known], return_inverse=True)
     count = len(names)
     if not inside.any() or inside.all():
-        return SliceContrast(mean=None, low=None, high=None, units=count)
+        return SliceContrast(mean=None, low=None, high=None)
     sums = [np.bincount(units, np.where(part, apart, 0.0), count) for part in (inside, ~inside)]
     sizes = [np.bincount(units, part, count) for part in (inside, ~inside)]
     mean = float(sums[0].sum() / sizes[0].sum() - sums[1].sum() / sizes[1].sum())
     if count < 2:
-        return SliceContrast(mean=mean, low=None, high=None, units=count)
+        return SliceContrast(mean=mean, low=None, high=None)
     # A sample without a question of one side says nothing.
     with np.errstate(invalid="ignore"):
         drawn = np.concatenate(
             [
                 (counts @ sums[0]) / (counts @ sizes[0]) - (counts @ sums[1]) / (counts @ sizes[1])
-                for counts in bootstrap_counts(count, resamples, seed=0)
+                for counts in bootstrap_counts(count, matrix.resamples, seed=0)
             ]
         )
-    tail = (1 - confidence) / 2
+    tail = (1 - matrix.confidence) / 2
     low, high = map(float, np.nanquantile(drawn, [tail, 1 - tail]))
-    return SliceContrast(mean=mean, low=low, high=high, units=count)
+    return SliceContrast(mean=mean, low=low, high=high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import fmean
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, NOT_ASKED, PHASES, SECONDS, ResultMatrix
 from oprag.compare.analysis.settings import Setting
 from oprag.compare.db.records import Phase
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray
+from oprag.compare.stats.resampling import FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
@@ -50,16 +50,10 @@ class SettingSummary:
     Attributes:
         matrix: The results that it is a setting of.
         number: Its number among the settings of the matrix.
-        confidence: Confidence level of the intervals.
-        resamples: Number of samples for an interval.
-        known: The summaries of scores that are computed, by metric.
     """
 
     matrix: ResultMatrix = field(repr=False)
     number: int
-    confidence: float = 0.95
-    resamples: int = RESAMPLES
-    known: dict[str, Summary] = field(default_factory=dict, repr=False)
 
     @property
     def setting(self) -> Setting:
@@ -103,7 +97,7 @@ class SettingSummary:
         The score of a question is the mean over the cells; a question without a score in one of them is left out.
         """
         there = [name for name in self.matrix.metrics if self._has(name).any()]
-        return _Scores(there, self._summary, self.known)
+        return _Scores(there, self._summary)
 
     @cached_property
     def per_answer(self) -> Mapping[str, float]:
@@ -132,7 +126,7 @@ class SettingSummary:
             seconds = self.by_question(f"{phase}_seconds")
             if not np.isnan(seconds).all():
                 found[phase] = PhaseSummary(
-                    seconds=summarise(seconds, confidence=self.confidence, resamples=self.resamples),
+                    seconds=self._summary(f"{phase}_seconds"),
                     cpu_percent=fmean(self._all(f"{phase}_cpu_percent")),
                     peak_memory_bytes=int(max(self._all(f"{phase}_peak_memory_bytes"))),
                     memory_growth_bytes=int(max(self._all(f"{phase}_memory_growth_bytes"))),
@@ -184,10 +178,11 @@ class SettingSummary:
         known = self.by_question(name)[self._has(name)].tolist() if name in SECONDS else self._all(name)
         return fmean(known) if known else None
 
-    def _summary(self, metric: str) -> Summary:
-        return summarise(
-            self.by_question(metric), self.matrix.clusters, confidence=self.confidence, resamples=self.resamples
-        )
+    def _summary(self, name: str) -> Summary:
+        matrix = self.matrix
+        # Seconds are summarised over questions, whatever their documents are.
+        clusters = None if name in SECONDS else matrix.clusters
+        return summarise(self.by_question(name), clusters, confidence=matrix.confidence, resamples=matrix.resamples)
 
     def _all(self, name: str) -> list[float]:
         """The values of all answers in all cells."""
@@ -205,19 +200,14 @@ class SettingSummary:
 class _Scores(Mapping[str, Summary]):
     """Summaries that are computed on first use."""
 
-    def __init__(
-        self, metrics: Collection[str], summarised: Callable[[str], Summary], known: dict[str, Summary]
-    ) -> None:
+    def __init__(self, metrics: Collection[str], summarised: Callable[[str], Summary]) -> None:
         self._metrics = metrics
-        self._summarised = summarised
-        self._known = known
+        self._summarised = cache(summarised)
 
     def __getitem__(self, metric: str) -> Summary:
         if metric not in self._metrics:
             raise KeyError(metric)
-        if metric not in self._known:
-            self._known[metric] = self._summarised(metric)
-        return self._known[metric]
+        return self._summarised(metric)
 
     def __contains__(self, metric: object) -> bool:
         return metric in self._metrics

@@ -69,7 +69,7 @@ def verdicts(
     of_order: list[Verdict] = []
     of_length: list[Verdict] = []
     for name, (first, *_) in sets.items():
-        effects = order_effects(first.matrix, metric, name, confidence=first.confidence, resamples=first.resamples)
+        effects = order_effects(first.matrix, metric, name)
         told = name if len(sets) > 1 else ""
         of_order.append(order_verdict(effects, metric, data=told))
         along = [curve for curve in curves if curve.values["data"] == name]
@@ -159,7 +159,7 @@ def length_verdict(curves: Sequence[Curve], metric: str, *, data: str = "") -> V
     answer, text = _length_answer(curves)
     settings = {point.setting.number: point.setting for curve in curves for point in curve.points}
     differ = varying_axes(list(settings.values()))[0]
-    chosen = choose_economical(list(settings.values()), metric, axes=differ).setting
+    chosen, _ = choose_economical(list(settings.values()), metric, axes=differ)
     text += f" By the one-standard-error rule: {named(chosen.values, differ)}."
     return Verdict(question=LENGTH, answer=answer, text=text, data=data)
 

@@ -46,9 +46,7 @@ def slices(results: Results, metric: str | None) -> Section | None:
 
 
 def _slices(results: Results, field: str, metric: str, data: str) -> list[Slice]:
-    return slices_of(
-        results.matrix, field, metric, data=data, confidence=results.confidence, resamples=results.resamples
-    )
+    return slices_of(results.matrix, field, metric, data=data)
 
 
 def _is_large(some: Sequence[Slice]) -> bool:
@@ -122,13 +120,13 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
     pairs = [pair for pair in pairs if not pair.difference.tied]
     if tied:
         yield Text(f"In {counted(len(tied), 'pair')} the score is the same in every question.")
-    controls: dict[tuple[int, ...], list[SettingDifference]] = {}
+    controls: dict[int, list[SettingDifference]] = {}
     for pair in pairs:
         if pair.baseline_alone:
-            controls.setdefault(pair.setting.cells, []).append(pair)
+            controls.setdefault(pair.setting.number, []).append(pair)
     # A control meets many baselines, which is one row.
-    folded = {cells: some for cells, some in controls.items() if len(some) > 1}
-    single = [pair for pair in pairs if not pair.baseline_alone or pair.setting.cells not in folded]
+    folded = {number: some for number, some in controls.items() if len(some) > 1}
+    single = [pair for pair in pairs if not pair.baseline_alone or pair.setting.number not in folded]
     rows = [_row(results, axis, pair) for pair in sorted(single, key=_clearest)[:_MOST]]
     rows += [_folded(some) for some in folded.values()]
     if rows:

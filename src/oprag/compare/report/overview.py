@@ -52,8 +52,6 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
             metric,
             data,
             family=results.family(metric),
-            confidence=results.confidence,
-            resamples=results.resamples,
         )
         if any(effect.difference.differing for effect in effects):
             yield _forest(effects, metric, where)

@@ -52,7 +52,7 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     cost = results.usual_cost(metric)
     columns: dict[str, list[str]] = {metric: _scores(results, metric)}
     if baselines:
-        columns["difference"] = [_difference(baselines.get(one.setting.cells)) for one in settings]
+        columns["difference"] = [_difference(baselines.get(one.number)) for one in settings]
     columns[cost.replace("_", " ")] = [amount(one.cost(cost)) for one in settings]
     if any(one.cost("money") is not None for one in settings):
         columns["money"] = [money_text(one.cost("money")) for one in settings]
@@ -70,13 +70,13 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     yield _table(results, caption, columns, _highest(results, metric))
 
 
-def _baselines(results: Results, metric: str) -> tuple[str, Mapping[tuple[int, ...], SettingDifference]]:
-    """An axis, and the difference of each setting, by its cells, that has one baseline alone along it."""
+def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, SettingDifference]]:
+    """An axis, and the difference of each setting, by its number, that has one baseline alone along it."""
     for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
-        found: dict[tuple[int, ...], list[SettingDifference]] = {}
+        found: dict[int, list[SettingDifference]] = {}
         for one in results.differences(axis, [metric]):
-            found.setdefault(one.setting.cells, []).append(one)
-        if single := {cells: some[0] for cells, some in found.items() if len(some) == 1}:
+            found.setdefault(one.setting.number, []).append(one)
+        if single := {number: some[0] for number, some in found.items() if len(some) == 1}:
             return axis, single
     return "", {}
 
