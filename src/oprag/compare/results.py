@@ -22,7 +22,6 @@ from oprag.compare.analysis.rows import (
     answer_columns,
     answer_rows,
     axis_columns,
-    setting_columns,
     setting_rows,
 )
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
@@ -200,7 +199,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(setting_columns(self._rows))
+        return tuple(next(iter(self._rows), ()))
 
     @overload
     def __getitem__(self, which: int) -> Mapping[str, Any]: ...

@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import reduce
 from itertools import permutations
 from operator import add
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,11 @@ def scored(*values):
 
 def questions(count):
     return np.arange(count)
+
+
+def family_of(rows, clusters, pairs, resamples=10_000):
+    matrix: Any = SimpleNamespace(clusters=clusters, confidence=0.95, resamples=resamples)
+    return ComparisonFamily(matrix, rows, pairs)
 
 
 def test_of_equal_ones_it_is_the_first_however_their_questions_are_sorted():
@@ -48,7 +55,7 @@ def test_where_questions_lack_it_is_ahead_in_those_that_both_have():
 def test_p_values_are_corrected_for_all_comparisons_together():
     draw = np.random.default_rng(1)
     rows = draw.normal([0, 0.4, 0.8, 0.1], 1, size=(12, 4)).T
-    family = ComparisonFamily(rows, questions(12), [(0, 1), (0, 2), (0, 3)])
+    family = family_of(rows, questions(12), [(0, 1), (0, 2), (0, 3)])
     wanted = max_t_p_values(np.column_stack([rows[0] - other for other in rows[1:]]))
     found = [family.compare(other, 0) for other in (1, 2, 3)]
     assert [one.adjusted_p for one in found] == pytest.approx(wanted)
@@ -62,11 +69,11 @@ def test_a_pair_counts_once_in_either_direction_and_never_without_a_difference(s
     rows = np.array(samples)
     count = len(rows)
     pairs = [(one, other) for one in range(count) for other in range(one)]
-    once = ComparisonFamily(rows, questions(8), pairs, resamples=500)
+    once = family_of(rows, questions(8), pairs, resamples=500)
     # The same scores again, with another zero.
     twice = np.concatenate([rows, np.where(rows == 0, -0.0, rows)])
     turned = [(other + count, one) for one, other in pairs]
-    again = ComparisonFamily(twice, questions(8), [*pairs, *turned], resamples=500)
+    again = family_of(twice, questions(8), [*pairs, *turned], resamples=500)
     assert again.comparisons == once.comparisons <= len(pairs)
     for one, other in pairs:
         first, second, back = once.compare(one, other), again.compare(one, other), again.compare(other, one)
@@ -78,23 +85,23 @@ def test_a_pair_counts_once_in_either_direction_and_never_without_a_difference(s
 
 def test_units_are_clusters():
     rows = np.array([np.zeros(8), np.tile([1.0, -1.0], 4)])
-    apart = ComparisonFamily(rows, questions(8), [(0, 1)])
+    apart = family_of(rows, questions(8), [(0, 1)])
     assert apart.comparisons == 1
     # In each document they cancel, so that nothing can be told apart.
-    together = ComparisonFamily(rows, questions(8) // 2, [(0, 1)])
+    together = family_of(rows, questions(8) // 2, [(0, 1)])
     assert together.comparisons == 0
     assert together.compare(0, 1).adjusted_p is None
 
 
 def test_shown_needs_an_interval_on_one_side_of_zero_and_a_small_p_value():
     rows = np.array([np.zeros(12), np.full(12, 0.5)])
-    family = ComparisonFamily(rows, questions(12), [(0, 1)])
+    family = family_of(rows, questions(12), [(0, 1)])
     higher, lower = family.compare(1, 0), family.compare(0, 1)
     assert higher.shown
     assert higher.shown_higher
     assert lower.shown
     assert not lower.shown_higher
-    few = ComparisonFamily(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
+    few = family_of(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
     assert few.excludes_zero
     assert (few.adjusted_p, few.shown) == (0.0625, False)
 

@@ -29,7 +29,7 @@ def test_pooled_differences_are_means_over_settings_for_each_question():
         made(scores(0.4, 0.6), order="rank", k=2),
     )
     (pooled,) = pool_pairs(matrix, "token_f1")
-    assert (pooled.value, pooled.rows) == ("rank", [(0, 1), (2, 3)])
+    assert (pooled.value, pooled.pairs) == ("rank", [(0, 1), (2, 3)])
     assert pooled.apart == pytest.approx([(0.4 + 0.2) / 2, (0.2 - 0.4) / 2])
 
 
@@ -63,7 +63,7 @@ def test_a_question_that_a_pair_lacks_is_left_out_and_a_pair_without_questions_t
         made(scores(0.2, None), order="rank", k=3),
     )
     (pooled,) = pool_pairs(matrix, "token_f1")
-    assert pooled.rows == [(0, 1), (2, 3)]
+    assert pooled.pairs == [(0, 1), (2, 3)]
     np.testing.assert_allclose(pooled.apart, [0.35, np.nan])
 
 

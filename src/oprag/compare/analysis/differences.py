@@ -17,14 +17,14 @@ from oprag.compare.analysis.settings import (
     by_data,
     content,
     curves_along,
-    values_of,
+    grid_values,
     varying_axes,
 )
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
+from oprag.compare.stats.resampling import FloatArray
 
 __all__ = [
     "ComparisonFamily",
@@ -106,26 +106,14 @@ class ComparisonFamily:
     Pairs with the same score in every question are not counted: these questions cannot tell them apart.
 
     Args:
+        matrix: The results.
         scores: The score of each question in each setting, of shape (settings, questions); NaN where it has none.
-        clusters: What each question belongs to, of shape (questions,).
         pairs: The numbers of the settings on the two sides of each comparison.
-        confidence: Confidence level of the intervals.
-        resamples: Number of samples for intervals and p-values.
     """
 
-    def __init__(
-        self,
-        scores: FloatArray,
-        clusters: IntArray,
-        pairs: Iterable[tuple[int, int]],
-        *,
-        confidence: float = 0.95,
-        resamples: int = RESAMPLES,
-    ) -> None:
-        self.confidence = confidence
+    def __init__(self, matrix: ResultMatrix, scores: FloatArray, pairs: Iterable[tuple[int, int]]) -> None:
+        self._matrix = matrix
         self._scores = scores
-        self._clusters = clusters
-        self._resamples = resamples
         self._known: dict[tuple[int, int], Difference] = {}
         # By content: 0 is -0, and one NaN the other.
         numbers: dict[bytes, int] = {}
@@ -143,7 +131,7 @@ class ComparisonFamily:
         for column, sums in enumerate(compared.values()):
             for unit, value in sums.items():
                 table[units[unit], column] = value
-        corrected = max_t_p_values(table, resamples).tolist() if compared else []
+        corrected = max_t_p_values(table, matrix.resamples).tolist() if compared else []
         self._adjusted: dict[frozenset[int], float] = dict(zip(compared, corrected, strict=True))
 
     @property
@@ -158,9 +146,9 @@ class ComparisonFamily:
             found = paired_difference(
                 self._scores[first],
                 self._scores[second],
-                self._clusters,
-                confidence=self.confidence,
-                resamples=self._resamples,
+                self._matrix.clusters,
+                confidence=self._matrix.confidence,
+                resamples=self._matrix.resamples,
             )
             adjusted = self._adjusted.get(frozenset(place))
             if adjusted is not None and found.p_value is not None:
@@ -177,7 +165,7 @@ class ComparisonFamily:
         apart = self._scores[first] - self._scores[second]
         both = ~np.isnan(apart)
         found: dict[int, list[float]] = {}
-        for unit, value in zip(self._clusters[both].tolist(), apart[both].tolist(), strict=True):
+        for unit, value in zip(self._matrix.clusters[both].tolist(), apart[both].tolist(), strict=True):
             found.setdefault(unit, []).append(value)
         return {unit: fsum(values) for unit, values in found.items()}
 
@@ -197,7 +185,7 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
     if more_is_better(metric, matrix.described):
         pairs += _with_the_highest(matrix.settings, scores)
-    return ComparisonFamily(scores, matrix.clusters, pairs, confidence=matrix.confidence, resamples=matrix.resamples)
+    return ComparisonFamily(matrix, scores, pairs)
 
 
 def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterator[tuple[int, int]]:
@@ -275,7 +263,8 @@ def axis_pairs(
     """
     settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
     if first is None:
-        first = next(iter(values_of(settings, axis, matrix.described)), None)
+        there = [one.values[axis] for one in settings]
+        first = next((value for value in [*grid_values(matrix.described)[axis], *there] if value in there), None)
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
     baselines: dict[frozenset[str], list[Setting]] = {}
     others: list[Setting] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,18 +23,18 @@ class OrderEffect:
 
     Attributes:
         order: The other order.
-        values: The values that both settings have; those of all settings that are pooled where it is pooled.
         difference: Source order minus the other order.
         pooled: Whether it is the mean, for each question, over all pairs of settings that differ in the order alone.
+        values: The values that both settings have, where it is not pooled.
         pairs: The number of pairs of settings.
         detectable: The smallest difference that this number of questions is likely to show; None if nothing differs,
             there are too few questions, or it is not pooled.
     """
 
     order: Any
-    values: Mapping[str, Any]
     difference: Difference
     pooled: bool
+    values: Mapping[str, Any] = field(default_factory=dict)
     pairs: int = 1
     detectable: float | None = None
 
@@ -45,28 +45,19 @@ class PooledPairs:
 
     Attributes:
         value: The value of the second of each pair; the first has the value that all others are compared with.
-        rows: The numbers of the settings of each pair.
+        pairs: The numbers of the settings of each pair.
         apart: First minus second, averaged over all pairs, of each question that all of them have; else NaN.
     """
 
     value: Any
-    rows: Sequence[tuple[int, int]]
+    pairs: Sequence[tuple[int, int]]
     apart: FloatArray
 
 
 def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[PooledPairs]:
     """Pair the settings of each value of an axis with those alike of its first value, of orders with source order.
 
-    Pairs without a question in common are left out.
-
-    Args:
-        matrix: The results.
-        metric: The metric.
-        axis: The axis.
-        data: The data set; needed where there are several.
-
-    Returns:
-        One for each other value; nothing where no setting is in source order.
+    Pairs without a question in common are left out; without a setting in source order there are none of orders.
     """
     values = matrix.setting_values(metric)
     found: dict[Any, list[tuple[int, int]]] = {}
@@ -74,9 +65,7 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
         if not np.isnan(values[one] - values[other]).all():
             found.setdefault(matrix.settings[other].values[axis], []).append((one, other))
     return [
-        PooledPairs(
-            value=value, rows=pairs, apart=mean_over(np.array([values[one] - values[other] for one, other in pairs]))
-        )
+        PooledPairs(value=value, pairs=pairs, apart=mean_over(np.array([values[i] - values[j] for i, j in pairs])))
         for value, pairs in found.items()
     ]
 
@@ -85,13 +74,7 @@ def compare_pooled(matrix: ResultMatrix, apart: Sequence[FloatArray]) -> list[Di
     """Differences from 0 of the mean of each array, corrected for each other alone; NaN where a question has none."""
     none = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
     pairs = [(number, len(apart) + number) for number in range(len(apart))]
-    family = ComparisonFamily(
-        np.array([*apart, *none]),
-        matrix.clusters,
-        pairs,
-        confidence=matrix.confidence,
-        resamples=matrix.resamples,
-    )
+    family = ComparisonFamily(matrix, np.array([*apart, *none]), pairs)
     return [family.compare(*pair) for pair in pairs]
 
 
@@ -101,23 +84,12 @@ def order_effects(
     """Source order minus each other order: pooled, and for each pair of settings that differ in the order alone.
 
     Pooled differences are corrected for each other alone: whether source order helps is one question, however many
-    settings it is asked in. Single pairs have the p-values that they have everywhere.
-
-    Args:
-        matrix: The results.
-        metric: The metric.
-        data: The data set; needed where there are several.
-        family: The comparisons that single pairs are corrected for; without it, there are pooled differences alone.
-
-    Returns:
-        For each other order the pooled difference, then the single ones; nothing where source order was not compared.
+    settings it is asked in. Single pairs have the p-values that they have in their family, and are left out without.
     """
     pooled = pool_pairs(matrix, metric, data=data)
     together = compare_pooled(matrix, [one.apart for one in pooled])
     found: list[OrderEffect] = []
     for one, difference in zip(pooled, together, strict=True):
-        shared = [_shared(matrix, *pair) for pair in one.rows]
-        always = {name: value for name, value in shared[0].items() if all(other.get(name) == value for other in shared)}
         detectable = detectable_difference(
             one.apart,
             matrix.clusters,
@@ -127,27 +99,15 @@ def order_effects(
         )
         found.append(
             OrderEffect(
-                order=one.value,
-                values=always,
-                difference=difference,
-                pooled=True,
-                pairs=len(one.rows),
-                detectable=detectable,
+                order=one.value, difference=difference, pooled=True, pairs=len(one.pairs), detectable=detectable
             )
         )
-        if family is not None:
-            found += [
-                OrderEffect(
-                    order=one.value,
-                    values=there,
-                    difference=family.compare(first, second),
-                    pooled=False,
-                )
-                for (first, second), there in zip(one.rows, shared, strict=True)
-            ]
+        if family is None:
+            continue
+        for first, second in one.pairs:
+            values, others = matrix.settings[first].values, matrix.settings[second].values
+            shared = {name: value for name, value in values.items() if name != "order" and others.get(name) == value}
+            found.append(
+                OrderEffect(order=one.value, values=shared, difference=family.compare(first, second), pooled=False)
+            )
     return found
-
-
-def _shared(matrix: ResultMatrix, first: int, second: int) -> dict[str, Any]:
-    one, other = matrix.settings[first].values, matrix.settings[second].values
-    return {name: value for name, value in one.items() if name != "order" and other.get(name) == value}

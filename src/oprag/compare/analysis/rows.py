@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from oprag.compare.analysis.matrix import COUNTS, PHASES, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord
+from oprag.compare.db.records import CellRecord, Phase
 from oprag.compare.spec.axes import AVERAGED, axes
 
-__all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_columns", "setting_rows"]
+__all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_rows"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
 _ANSWERS = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
@@ -41,22 +41,11 @@ def axis_columns(settings: Sequence[HasValues]) -> list[str]:
 
 
 def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for each setting.
-
-    Args:
-        settings: The settings.
-        names: The axes that are columns.
-    """
+    """A row for each setting, all with the same columns, of which some are these axes."""
     metrics = list(dict.fromkeys(name for one in settings for name in one.scores))
     priced = any("money" in one.per_answer for one in settings)
-    made = [{**_plain(one, names, metrics, priced=priced), **_of_phases(one)} for one in settings]
-    columns = setting_columns(made)
-    return [{name: row.get(name) for name in columns} for row in made]
-
-
-def setting_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The columns that some row has, in their sequence."""
-    return list(dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row))
+    phases = [phase for phase in PHASES if any(phase in one.phases for one in settings)]
+    return [{**_plain(one, names, metrics, priced=priced), **_of_phases(one, phases)} for one in settings]
 
 
 def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str], *, priced: bool) -> dict[str, Any]:
@@ -75,27 +64,21 @@ def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str]
     return plain | {name: setting.cost(name) for name in (*COUNTS, "tokens", *(["money"] if priced else []))}
 
 
-def _of_phases(setting: SettingSummary) -> dict[str, Any]:
-    if not setting.phases:
-        return {}
-    plain: dict[str, Any] = {"seconds": setting.cost("seconds")}
-    for name, phase in setting.phases.items():
+def _of_phases(setting: SettingSummary, phases: Sequence[Phase]) -> dict[str, Any]:
+    plain: dict[str, Any] = {"seconds": setting.cost("seconds")} if phases else {}
+    for name in phases:
+        phase = setting.phases.get(name)
         plain |= {
-            f"{name}_seconds": phase.seconds.mean,
-            f"{name}_seconds_median": phase.seconds.median,
-            f"{name}_seconds_sd": phase.seconds.standard_deviation,
+            f"{name}_seconds": phase and phase.seconds.mean,
+            f"{name}_seconds_median": phase and phase.seconds.median,
+            f"{name}_seconds_sd": phase and phase.seconds.standard_deviation,
         }
-        plain |= {f"{name}_{what}": getattr(phase, what) for what in _USED}
+        plain |= {f"{name}_{what}": phase and getattr(phase, what) for what in _USED}
     return plain
 
 
 def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
-    """The columns of answers.
-
-    Args:
-        matrix: The results.
-        names: The axes that are columns.
-    """
+    """The columns of answers, of which some are these axes."""
     measured = _MEASURED if matrix.measured.any() else ()
     asked = [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names]
     return [*asked, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *measured]
@@ -124,14 +107,15 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
             for question, row in sorted(_rows(reader, places[cell.key]).items()):
                 column = column_of.get(reader.questions[question].key)
                 if column is not None:
-                    known = {**row, **matrix.fields[column], **fixed, **_measured(matrix, number, column)}
+                    known = {**row, **matrix.fields[column], **fixed, **_numbers(matrix, number, column)}
                     yield {name: known.get(name) for name in columns}
 
 
-def _measured(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
-    there = {name: matrix.values[name][row, column] for name in _MEASURED if name in matrix.values}
-    known = {name: float(value) for name, value in there.items() if not np.isnan(value)}
-    return {name: int(value) if name.endswith("_bytes") else value for name, value in known.items()}
+def _numbers(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
+    """The scores of an answer, and what was measured of it."""
+    names = [*matrix.metrics, *(name for name in _MEASURED if name in matrix.values)]
+    known = {name: value for name in names if not np.isnan(value := matrix.values[name][row, column])}
+    return {name: int(value) if name.endswith("_bytes") else float(value) for name, value in known.items()}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:
@@ -144,7 +128,7 @@ def _averaged_value(cell: CellRecord, name: str) -> Any:
 
 
 def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
-    """Each answer of a cell with its question and its scores, by the index of the question."""
+    """Each answer of a cell with its question, by the index of the question."""
     found: dict[int, dict[str, Any]] = {}
     for answer in reader.answers([cell], longest=None):
         question = reader.questions[answer.question]
@@ -159,6 +143,4 @@ def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
             **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
             "notes": [*answer.notes],
         }
-    for _, place, metric, value in reader.scores([cell]):
-        found[place][metric] = value
     return found

@@ -25,7 +25,6 @@ __all__ = [
     "hashable",
     "nearest",
     "place_in_grid",
-    "values_of",
     "varying_axes",
 ]
 
@@ -152,12 +151,6 @@ def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
 def hashable(value: Any) -> Any:
     """A value as settings are told apart by it: JSON makes lists of tuples, such as several keys of metadata."""
     return tuple(map(hashable, value)) if isinstance(value, list) else value
-
-
-def values_of(settings: Sequence[HasValues], axis: str, described: Mapping[str, Any]) -> list[Any]:
-    """The values of an axis that settings have, in the sequence of the grid."""
-    there = [setting.values[axis] for setting in settings if axis in setting.values]
-    return list(dict.fromkeys([*(value for value in grid_values(described)[axis] if value in there), *there]))
 
 
 def by_data(settings: Sequence[Described]) -> dict[str, list[Described]]:

@@ -70,16 +70,7 @@ def slices_of(
 ) -> list[Slice]:
     """The pooled differences between the values of an axis, for the questions of each value of a field.
 
-    Args:
-        matrix: The results.
-        field: A field of the questions.
-        metric: The metric.
-        axis: The axis; other orders are compared with source order, other values with the first of the grid.
-        data: The data set; needed where there are several.
-
-    Returns:
-        For each other value of the axis a slice for each value of the field; nothing where the field has one value
-        alone, or texts with more than `MOST_VALUES`.
+    There are none where the field has one value alone, or texts with more than `MOST_VALUES`.
 
     Raises:
         OptionError: No question has the field.
