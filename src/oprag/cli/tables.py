@@ -187,7 +187,7 @@ def _difference(pair: SettingDifference | None) -> str:
         return "–"
     if pair.difference.tied:
         return "none in any question"
-    return f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+    return difference_text(pair.difference)
 
 
 def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:

@@ -298,32 +298,20 @@ def _costs(
     shape: Shape,
 ) -> dict[str, FloatArray]:
     """The counts of the answers, and their price if the file has the prices of the model."""
-    if not answers:
-        return {}
-    rows, columns = np.array(list(answers)).T
-    counts = np.array([[getattr(one, name) for name in COUNTS] for one in answers.values()], dtype=np.float64).T
-    models = [effective_values(cell.values).get("model") for cell in cells]
-    taken = dict(zip(COUNTS, counts, strict=True))
-    for name in _OF_MODELS:
-        taken[name][np.array([model is None for model in models])[rows]] = np.nan
-    taken["tokens"] = taken["input_tokens"] + taken["output_tokens"]
     written = described.get("prices")
     there = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in there}
-    taken["money"] = np.array(
-        [
-            prices[model].of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
-            if (model := models[row]) in prices
-            else np.nan
-            for (row, _), one in answers.items()
-        ]
-    )
-    found: dict[str, FloatArray] = {}
-    for name, values in taken.items():
-        if not np.isnan(values).all():
-            found[name] = np.full(shape, np.nan)
-            found[name][rows, columns] = values
-    return found
+    models = [effective_values(cell.values).get("model") for cell in cells]
+    found = {name: np.full(shape, np.nan) for name in (*COUNTS, "money")}
+    for place, one in answers.items():
+        for name in COUNTS:
+            found[name][place] = getattr(one, name)
+        if price := prices.get(models[place[0]]):
+            found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
+    for name in _OF_MODELS:
+        found[name][[model is None for model in models]] = np.nan
+    found["tokens"] = found["input_tokens"] + found["output_tokens"]
+    return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
 def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:

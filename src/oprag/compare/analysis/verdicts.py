@@ -11,7 +11,7 @@ from oprag.compare.analysis.differences import ComparisonFamily
 from oprag.compare.analysis.effects import OrderEffect, order_effects
 from oprag.compare.analysis.settings import asks_model, by_data, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import amount, counted, difference_text, listed, money_text, named
+from oprag.compare.analysis.wording import amount, counted, listed, money_text, named
 from oprag.compare.db.records import Spent
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.stats.difference import FEW_UNITS
@@ -118,7 +118,7 @@ def _order_answer(pooled: Sequence[OrderEffect]) -> tuple[str, str]:
     if lower:
         parts.append(f"source order scores lower {_than(lower)}.")
     if len(others) == len(pooled):
-        against = listed([f"{difference_text(one.difference)} against {one.order}" for one in others])
+        against = listed([f"{one.difference} against {one.order}" for one in others])
         least = min((p for one in others if (p := one.difference.adjusted_p) is not None), default=None)
         told = "" if least is None else f" ({'smallest ' if len(others) > 1 else ''}p = {least:.2g})"
         parts.append(f"source order scores {against}; no difference is shown{told}.")
@@ -138,7 +138,7 @@ def _orders(effects: Sequence[OrderEffect]) -> str:
 
 
 def _than(effects: Sequence[OrderEffect]) -> str:
-    return f"than {listed([f'{one.order} ({difference_text(one.difference)})' for one in effects])}"
+    return f"than {listed([f'{one.order} ({one.difference})' for one in effects])}"
 
 
 def _could_be_seen(effects: Sequence[OrderEffect]) -> Iterator[str]:

@@ -71,20 +71,12 @@ def score(value: float | None) -> str:
 
 def interval(summary: Summary | None) -> str:
     """A mean with its interval, or what there is of them."""
-    if summary is None or summary.mean is None:
-        return "–"
-    if summary.low is None or summary.high is None:
-        return score(summary.mean)
-    return f"{score(summary.mean)} [{score(summary.low)}, {score(summary.high)}]"
+    return "–" if summary is None else summary.describe()
 
 
 def difference_text(difference: Difference) -> str:
-    """A difference with its interval, both with a sign, or what there is of them."""
-    if difference.mean is None:
-        return "–"
-    if difference.low is None or difference.high is None:
-        return f"{difference.mean:+z.3f}"
-    return f"{difference.mean:+z.3f} [{difference.low:+z.3f}, {difference.high:+z.3f}]"
+    """A difference with its interval, and a star where it is shown."""
+    return f"{difference}{' *' if difference.shown else ''}"
 
 
 def money_text(value: float | None) -> str:

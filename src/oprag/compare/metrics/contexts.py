@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from itertools import groupby
 from math import log2
 from operator import index
 from typing import Any
@@ -190,27 +189,15 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
         try:
             if any(position != position for position in order):  # noqa: PLR0124 (NaN differs from itself)
                 raise OptionError(f"positions must have an order, got NaN in the source {describe(source)}", order)
-            in_sequence, against = _sorted(order)
+            in_sequence: list[Any] = []
+            for position in order:
+                low, high = bisect_left(in_sequence, position), bisect_right(in_sequence, position)
+                pairs += len(in_sequence) - (high - low)
+                inverted += len(in_sequence) - high
+                # Moving the later ones is one copy of memory, which no context is long enough to feel.
+                in_sequence.insert(high, position)
         except TypeError as error:
             raise OptionError(
                 f"positions of one source must be comparable, in {describe(source)}: {error}", order
             ) from error
-        inverted += against
-        pairs += _pairs(len(order)) - sum(_pairs(len(list(ties))) for _, ties in groupby(in_sequence))
     return inverted / pairs if pairs else None
-
-
-def _pairs(count: int) -> int:
-    return count * (count - 1) // 2
-
-
-def _sorted(order: list[Any]) -> tuple[list[Any], int]:
-    """The positions in sequence, and how many pairs were not: each one stands before all higher ones seen so far."""
-    in_sequence: list[Any] = []
-    inverted = 0
-    for position in order:
-        place = bisect_right(in_sequence, position)
-        inverted += len(in_sequence) - place
-        # Moving what is behind it is one copy of memory, which no context is long enough to feel.
-        in_sequence.insert(place, position)
-    return in_sequence, inverted

@@ -146,7 +146,7 @@ def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...
     return (
         value_text(pair.value),
         f"{where} (against {against})".strip() if against else where or "–",
-        f"{difference_text(difference)}{' *' if difference.shown else ''}",
+        difference_text(difference),
         f"{difference.n:,}",
         "–" if difference.adjusted_p is None else f"{difference.adjusted_p:.2g}",
     )

@@ -127,7 +127,7 @@ def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> For
     return Forest(
         caption,
         [
-            ForestRow(name, picture, f"{difference_text(one)}{' *' if one.shown else ''}", pooled)
+            ForestRow(name, picture, difference_text(one), pooled)
             for (name, one, pooled), picture in zip(rows, pictures, strict=True)
         ],
         axis,

@@ -86,7 +86,7 @@ def _difference(one: SettingDifference | None) -> str:
         return "–"
     if one.difference.tied:
         return "the same"
-    return f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}"
+    return difference_text(one.difference)
 
 
 def _others(results: Results, metric: str | None) -> Iterator[Part]:

@@ -66,14 +66,19 @@ class Difference:
         """Whether the first is shown to be higher."""
         return self.shown and self.low is not None and self.low > 0
 
+    def __str__(self) -> str:
+        if self.mean is None:
+            return "–"
+        if self.low is None or self.high is None:
+            return f"{self.mean:+z.3f}"
+        return f"{self.mean:+z.3f} [{self.low:+z.3f}, {self.high:+z.3f}]"
+
     def describe(self) -> str:
         """The difference in one line, with what it lacks."""
-        if self.mean is None:
-            parts = ["no question that both have"]
-        elif self.low is None or self.high is None:
-            parts = [f"{self.mean:+z.3f}, n = {self.n:,}", "too few for an interval"]
-        else:
-            parts = [f"{self.mean:+z.3f} [{self.low:+z.3f}, {self.high:+z.3f}], n = {self.n:,}"]
+        parts = ["no question that both have" if self.mean is None else f"{self}, n = {self.n:,}"]
+        if self.mean is not None and self.low is None:
+            parts.append("too few for an interval")
+        elif self.mean is not None:
             if self.units != self.n:
                 parts[0] += f" in {self.units:,} clusters"
             if self.units < FEW_UNITS:

@@ -33,8 +33,8 @@ _ROUNDING = 1e-12
 """What is nearer to 0 than this share of the largest value is 0, but for the rounding of a sum."""
 _BLOCK = 2**20
 """Maximum number of weights that are made at a time: 8 MB, and as much twice while they are made."""
-_KEPT = 2**26
-"""Maximum number of weights that are kept for the next call, with a byte for each: 64 MB."""
+_PLAIN, _KEPT = 2**22, 2**26
+"""Maximum number of weights that are kept for the next call: as they are (32 MB), and with a byte for each (64 MB)."""
 _UNPACKED = 2**15
 """Weights that are unpacked at a time: few enough to stay in the cache of a core."""
 
@@ -155,14 +155,15 @@ def _weights(maker: Maker, units: int, resamples: int, seed: int) -> Iterable[Fl
         return _blocks(maker, units, resamples, seed)
     kept = _kept(maker, units, resamples, seed)
     step = max(1, _UNPACKED // units)
-    return (kept[start : start + step].astype(np.float64) for start in range(0, resamples, step))
+    return (kept[start : start + step].astype(np.float64, copy=False) for start in range(0, resamples, step))
 
 
 @lru_cache(maxsize=3)
-def _kept(maker: Maker, units: int, resamples: int, seed: int) -> NDArray[np.int8]:
+def _kept(maker: Maker, units: int, resamples: int, seed: int) -> NDArray[np.int8] | FloatArray:
     # All cells of a grid are asked the same questions, so the same weights serve them all, and reading them takes a
     # twentieth of making them. A byte is enough: hardly any unit is drawn more than ten times.
-    return np.concatenate([block.astype(np.int8) for block in _blocks(maker, units, resamples, seed)])
+    kind = np.float64 if units * resamples <= _PLAIN else np.int8
+    return np.concatenate([block.astype(kind, copy=False) for block in _blocks(maker, units, resamples, seed)])
 
 
 def _blocks(maker: Maker, units: int, resamples: int, seed: int) -> Iterator[FloatArray]:

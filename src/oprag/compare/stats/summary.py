@@ -37,8 +37,8 @@ class Summary:
         """The mean with its interval, to three digits, or what there is of them."""
         if self.mean is None:
             return "–"
-        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.mean:.3f}{interval}"
+        interval = "" if self.low is None or self.high is None else f" [{self.low:z.3f}, {self.high:z.3f}]"
+        return f"{self.mean:z.3f}{interval}"
 
 
 def summarise(
