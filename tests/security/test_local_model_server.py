@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.providers import local_model
-from oprag.compare.providers.gguf_likelihood import GgufServer
+from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 
 
 class _Model:
@@ -74,12 +74,13 @@ def model(monkeypatch, tmp_path):
 def _likelihood_server(tmp_path):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF and weights")
-    return GgufServer(path, 512, 1)
+    return GgufLikelihood(path).window
 
 
 def test_every_server_has_a_random_key_that_its_own_clients_send(model, tmp_path):
-    servers = [_likelihood_server(tmp_path) for _ in range(2)]
-    assert len(servers) == len(set(model.keys)) == 2
+    for _ in range(2):
+        _likelihood_server(tmp_path)
+    assert len(model.keys) == len(set(model.keys)) == 2
     assert min(map(len, model.keys)) >= 32
     assert set(model.asked) == {f"Bearer {key}" for key in model.keys}
 
@@ -93,7 +94,7 @@ def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model
     local_model.local_model()
     (key,) = model.keys
     assert [settings["api_key"] for settings in made] == [key] * 2
-    assert key not in repr(local_model._server(sys.modules["xllamacpp"]))
+    assert key not in repr(local_model._server())
 
 
 def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch, tmp_path):

@@ -4,7 +4,7 @@ import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -250,17 +250,20 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     started = []
 
     class Server:
-        def __init__(self, path, window, threads):
-            started.append((path, window))
+        def __init__(self, parameters):
+            started.append((parameters.model.path, parameters.n_ctx))
 
-        def tokenize(self, text, *, first, parse_special_tokens):
-            return [0] * first + [1] * len(text)
-
-        def complete(self, tokens, **_):
+        def request(self, route, body):
+            if route == "/tokenize":
+                return {"tokens": [0] * body["add_special"] + [1] * len(body["content"])}
             return {"completion_probabilities": [{"id": 1, "logprob": -0.5, "top_logprobs": []}]}
 
-    monkeypatch.setitem(sys.modules, "xllamacpp", ModuleType("xllamacpp"))
-    monkeypatch.setattr("oprag.compare.providers.gguf_likelihood.GgufServer", Server)
+    module: Any = ModuleType("xllamacpp")
+    module.CommonParams = lambda: SimpleNamespace(
+        model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+    )
+    monkeypatch.setitem(sys.modules, "xllamacpp", module)
+    monkeypatch.setattr("oprag.compare.providers.gguf_likelihood.start_llama_server", Server)
     path = tmp_path / "model.gguf"
     with pytest.raises(ExperimentError, match="there is no model file"):
         ModelSpec(f"gguf:{path}").open()
@@ -274,7 +277,7 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     prompt = Prompt((Message("user", "It rained."), Message("assistant", "so")), LIKELIHOOD)
     with ThreadPoolExecutor(4) as pool:
         assert [one.text for one in pool.map(lambda _: model.complete(prompt), range(8))] == ["-0.5"] * 8
-    assert started == [(path, 20)]
+    assert started == [(str(path), 20)]
     longer = Prompt((Message("user", "It rained and rained."), Message("assistant", "so")), LIKELIHOOD)
     assert "the window is 20" in str(model.complete(longer).error)
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
-import json
 import threading
 from functools import cached_property
 from math import fsum
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.cores import usable_cores
-from oprag.compare.providers.likelihood import common_prefix_length, split_answer
-from oprag.compare.providers.llama_server import start_llama_server
+from oprag.compare.providers.likelihood import TokenLikelihood, common_prefix_length
+from oprag.compare.providers.llama_server import LlamaServer, llama_parameters, start_llama_server
 from oprag.errors import MissingExtraError, ModelError
 from oprag.options import check_bool, check_count
 
-__all__ = ["GgufLikelihood", "GgufServer"]
+__all__ = ["GgufLikelihood"]
 
 _BIAS = 1e6  # above all differences of logits
 _LISTED = (1_000, 1_000_000)  # tokens; the last is more than any vocabulary has
@@ -26,7 +23,7 @@ _BLOCK = 512  # tokens that are read at once
 _MAGIC = b"GGUF"
 
 
-class GgufLikelihood:
+class GgufLikelihood(TokenLikelihood):
     """Makes a llama.cpp server write the given answer, and reads how likely each token was.
 
     One token after the other is written, with a bias that lets no other one be chosen. The probability that the server
@@ -74,28 +71,31 @@ class GgufLikelihood:
         _check_gguf(self._path)
         self._lock = threading.Lock()
         self._loading = threading.Lock()
-        self._loaded: GgufServer | None = None
+        self._loaded: LlamaServer | None = None
         self._read: list[int] = []
 
     @property
     def window(self) -> int:
         """Maximum number of tokens of prompt and answer together."""
         # The server may have made it a little longer than it was told.
-        return self._window or self._server.window
+        return self._window or self._trained_window
+
+    @cached_property
+    def _trained_window(self) -> int:
+        return int(self._server.request("/props")["default_generation_settings"]["n_ctx"])
 
     @property
-    def _server(self) -> GgufServer:
+    def _server(self) -> LlamaServer:
         """The server, which is started once."""
         with self._loading:
             if self._loaded is None:
-                threads = self._threads or max(1, int(usable_cores()) - 1)
-                self._loaded = GgufServer(self._path, self._window, threads)
+                self._loaded = _started(self._path, self._window, self._threads)
             return self._loaded
 
     @cached_property
     def _first(self) -> list[int]:
         """The token that begins every text; where two are put around one, the second ends it."""
-        return self._server.tokenize("", first=True, parse_special_tokens=False)[:1]
+        return self._tokenized("", first=True)[:1]
 
     @cached_property
     def _whole(self) -> int:
@@ -110,27 +110,7 @@ class GgufLikelihood:
         special = ", special tokens parsed" if self._parse_special_tokens else ""
         return f"gguf:{self._path.name}@{digest}{special}"
 
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without the token that begins every text.
-
-        Args:
-            text: The text.
-        """
-        return len(self._tokens(text))
-
-    def answer_likelihood(self, prompt: str, answer: str) -> float:
-        """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
-
-        Args:
-            prompt: The text before the answer.
-            answer: The answer.
-
-        Raises:
-            OptionError: The prompt or the answer is no string.
-            LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
-            ModelError: The model failed.
-        """
-        given, scored = split_answer(prompt, answer, self._tokens, self._first, self.window)
+    def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
         with self._lock:
             if given != self._read:
                 self._prepare(given)
@@ -157,7 +137,7 @@ class GgufLikelihood:
 
     def _likelihoods(self, before: list[int], token: int, listed: int) -> dict[int, float]:
         """The log-probabilities of a token, that is made to be written, and of the likeliest ones, by their numbers."""
-        reply = self._server.complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, _BIAS]], temperature=0)
+        reply = self._complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, _BIAS]], temperature=0)
         return {
             one["id"]: one["logprob"]
             for written in reply.get("completion_probabilities", [])
@@ -175,12 +155,23 @@ class GgufLikelihood:
         if 0 < shared < len(given) - 1:
             # It would go on where the two part. One other token in that place makes it go on at the block.
             other = next(token for token in range(3) if token not in {given[shared], self._read[shared]})
-            self._server.complete([*given[:shared], other], n_predict=0)
+            self._complete([*given[:shared], other], n_predict=0)
         if shared < len(given) - 1:
-            self._server.complete(given[:-1], n_predict=0, cache_prompt=shared > 0)
+            self._complete(given[:-1], n_predict=0, cache_prompt=shared > 0)
 
     def _tokens(self, text: str) -> list[int]:
-        return self._server.tokenize(text, first=False, parse_special_tokens=self._parse_special_tokens)
+        return self._tokenized(text, parse_special=self._parse_special_tokens)
+
+    def _tokenized(self, text: str, *, first: bool = False, parse_special: bool = False) -> list[int]:
+        """The tokens of a text; with `first` those that begin (and end) every text as well."""
+        body = {"content": text, "add_special": first, "parse_special": parse_special}
+        tokens: list[int] = self._server.request("/tokenize", body)["tokens"]
+        return tokens
+
+    def _complete(self, tokens: list[int], **settings: Any) -> dict[str, Any]:
+        """What the server says to these tokens; what it has read of them before is not read again."""
+        reply: dict[str, Any] = self._server.request("/completion", {"prompt": tokens, "cache_prompt": True} | settings)
+        return reply
 
 
 def _check_gguf(path: Path) -> None:
@@ -198,58 +189,16 @@ def _check_gguf(path: Path) -> None:
         raise ModelError(f"{path} cannot be loaded as a GGUF model: it does not begin with GGUF", path)
 
 
-class GgufServer:
-    """Serves a GGUF file on the loopback interface until nothing holds it any more, through `xllamacpp`."""
-
-    def __init__(self, path: Path, window: int | None, threads: int) -> None:
-        _check_gguf(path)
-        import xllamacpp
-
-        parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(path)
-        parameters.n_ctx = window or 0
-        parameters.n_parallel = 1
-        parameters.n_batch = 4 * _BLOCK
-        parameters.n_ubatch = _BLOCK
-        parameters.port = 0
-        parameters.verbosity = -1
-        parameters.warmup = False
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-        # The window is what was asked for, not what it thinks to fit.
-        parameters.fit_params = False
-        # No copies of older prompts, each of which would need much memory; only the last prompt is kept.
-        parameters.cache_ram_mib = 0
-        parameters.n_ctx_checkpoints = 0
-        # Layers with a sliding window keep all, so that a new prompt can go on from any place of the last one.
-        parameters.swa_full = True
-        try:
-            self._server = start_llama_server(parameters)
-        except RuntimeError as error:
-            raise ModelError(f"{path} cannot be loaded as a GGUF model: {error}", path) from error
-        self._host = self._server.address.removeprefix("http://")
-        self._path = path
-        self.window: int = self._send("GET", "/props")["default_generation_settings"]["n_ctx"]
-
-    def tokenize(self, text: str, *, first: bool, parse_special_tokens: bool) -> list[int]:
-        """The tokens of a text; with `first` those that begin (and end) every text as well."""
-        body = {"content": text, "add_special": first, "parse_special": parse_special_tokens}
-        tokens: list[int] = self._send("POST", "/tokenize", body)["tokens"]
-        return tokens
-
-    def complete(self, tokens: list[int], **settings: Any) -> dict[str, Any]:
-        """What the server says to these tokens; what it has read of them before is not read again."""
-        return self._send("POST", "/completion", {"prompt": tokens, "cache_prompt": True} | settings)
-
-    def _send(self, method: str, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(self._host)
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._server.key}"}
-        try:
-            connection.request(method, route, json.dumps(body), headers)
-            reply: dict[str, Any] = json.loads(connection.getresponse().read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ModelError(f"the server of {self._path.name} does not answer: {error}", self._path) from error
-        finally:
-            connection.close()
-        if "error" in reply:
-            raise ModelError(f"the server of {self._path.name} refused: {reply['error'].get('message')}", self._path)
-        return reply
+def _started(path: Path, window: int | None, threads: int | None) -> LlamaServer:
+    parameters = llama_parameters(path, window or 0, threads)
+    parameters.n_batch = 4 * _BLOCK
+    parameters.n_ubatch = _BLOCK
+    parameters.warmup = False
+    # The window is what was asked for, not what it thinks to fit.
+    parameters.fit_params = False
+    # No copies of older prompts, each of which would need much memory; only the last prompt is kept.
+    parameters.cache_ram_mib = 0
+    parameters.n_ctx_checkpoints = 0
+    # Layers with a sliding window keep all, so that a new prompt can go on from any place of the last one.
+    parameters.swa_full = True
+    return start_llama_server(parameters)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -19,6 +20,7 @@ from oprag.methods.prompts import TextTemplate
 __all__ = [
     "LIKELIHOOD",
     "LikelihoodModel",
+    "TokenLikelihood",
     "common_prefix_length",
     "likelihood_completion",
     "likelihood_prompt",
@@ -79,6 +81,50 @@ def likelihood_prompt(context: str, question: str, choices: Sequence[str] = ()) 
     lines = [question, *(f"{letter}. {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))]
     (message,) = _TEMPLATE.messages({"context": context, "question": "\n".join(lines)})
     return message.content if context else message.content.lstrip()
+
+
+class TokenLikelihood(ABC):
+    """A `LikelihoodModel` that computes the probability of each token."""
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """Maximum number of tokens of prompt and answer together."""
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without the token that begins every text.
+
+        Args:
+            text: The text.
+        """
+        return len(self._tokens(text))
+
+    def answer_likelihood(self, prompt: str, answer: str) -> float:
+        """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
+
+        Args:
+            prompt: The text before the answer.
+            answer: The answer.
+
+        Raises:
+            OptionError: The prompt or the answer is not a string.
+            LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
+            ModelError: The model failed.
+        """
+        return self._mean_likelihood(*split_answer(prompt, answer, self._tokens, self._first, self.window))
+
+    @property
+    @abstractmethod
+    def _first(self) -> list[int]:
+        """The tokens that begin every text."""
+
+    @abstractmethod
+    def _tokens(self, text: str) -> list[int]:
+        """The tokens of a text, without those that begin every text."""
+
+    @abstractmethod
+    def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
+        """The mean log-probability of the scored tokens after the given ones; at least one of each."""
 
 
 class SplitAnswer(NamedTuple):

@@ -8,8 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.cores import usable_cores
-from oprag.compare.providers.llama_server import LlamaServer, start_llama_server
+from oprag.compare.providers.llama_server import LlamaServer, llama_parameters, start_llama_server
 from oprag.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -45,12 +44,8 @@ _TIMEOUT = 600.0
 
 def local_model(**settings: Any) -> ChatOpenAI:
     """The packaged model on a server that is started once, with settings of LangChain's `ChatOpenAI`."""
-    try:
-        import xllamacpp
-    except ImportError as error:
-        raise _missing() from error
     with _LOCK:
-        server = _server(xllamacpp)
+        server = _server()
     return local_client(server.address, server.key, **settings)
 
 
@@ -79,18 +74,12 @@ _LOCK = Lock()
 
 
 @cache
-def _server(xllamacpp: Any) -> LlamaServer:
+def _server() -> LlamaServer:
     """The server; it stops when nothing holds it any more."""
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(local_model_file())
-    parameters.n_ctx = LOCAL_WINDOW
-    parameters.n_parallel = 1
-    parameters.port = 0
-    parameters.verbosity = -1
-    # Its threads wait for each other at every layer: with one a core, whatever else runs makes it many times slower.
-    threads = max(1, int(usable_cores()) - 1)
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
-    return start_llama_server(parameters)
+    try:
+        return start_llama_server(llama_parameters(local_model_file(), LOCAL_WINDOW))
+    except ImportError as error:
+        raise _missing() from error
 
 
 def local_model_file() -> Path:

@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.providers.likelihood import split_answer
+from oprag.compare.providers.likelihood import TokenLikelihood
 from oprag.errors import MissingExtraError, ModelError, OptionError
 from oprag.options import check_bool, check_count, check_text
 
 __all__ = ["TransformersLikelihood"]
 
 
-class TransformersLikelihood:
+class TransformersLikelihood(TokenLikelihood):
     """Reads prompt and answer in one pass of a causal language model, through `transformers`.
 
     The logits are computed for the answer alone, where the model can do that (`logits_to_keep`, as all that come with
@@ -34,9 +34,6 @@ class TransformersLikelihood:
         revision: The branch, tag or commit on the hub; None for the newest.
         parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
             such. Else they are plain text, as is safe where documents of others are in the prompt.
-
-    Attributes:
-        window: Maximum number of tokens of prompt and answer together.
 
     Raises:
         MissingExtraError: The extra `huggingface` is not installed.
@@ -74,10 +71,12 @@ class TransformersLikelihood:
         self._model = (model if device is None else model.to(device)).eval()
         self._tokenizer = tokenizer
         self._keeps = "logits_to_keep" in inspect.signature(self._model.forward).parameters
-        self.window = window or _window(self._model.config)
-        # The token that begins every text, if there is one; some tokenizers would put one at the end as well.
-        first = self._tokenizer("")["input_ids"][:1]
-        self._first: list[int] = first if first == [self._tokenizer.bos_token_id] else []
+        self._window = window or _window(self._model.config)
+
+    @property
+    def window(self) -> int:
+        """Maximum number of tokens of prompt and answer together."""
+        return self._window
 
     @cached_property
     def name(self) -> str:
@@ -91,29 +90,9 @@ class TransformersLikelihood:
         special = ", special tokens parsed" if self._parse_special_tokens else ""
         return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}{special}"
 
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text, without the token that begins every text.
-
-        Args:
-            text: The text.
-        """
-        return len(self._tokens(text))
-
-    def answer_likelihood(self, prompt: str, answer: str) -> float:
-        """The mean log-probability of a token of the answer after the prompt, see `LikelihoodModel`.
-
-        Args:
-            prompt: The text before the answer.
-            answer: The answer.
-
-        Raises:
-            OptionError: The prompt or the answer is no string.
-            LikelihoodError: The answer is empty, or does not fit the window together with the prompt.
-            ModelError: The model failed.
-        """
+    def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
         import torch
 
-        given, scored = split_answer(prompt, answer, self._tokens, self._first, self.window)
         # The last token is only scored, not read; the logits behind each token are those of the next one.
         ids = torch.tensor([given + scored[:-1]], device=self._model.device)
         keep = {"logits_to_keep": len(scored)} if self._keeps else {}
@@ -124,6 +103,12 @@ class TransformersLikelihood:
                 return float(logits.float().log_softmax(-1).gather(1, chosen).double().mean())
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the model failed on {len(given) + len(scored):,} tokens: {error}", self.name) from error
+
+    @cached_property
+    def _first(self) -> list[int]:
+        # Some tokenizers would put a token at the end as well.
+        first: list[int] = self._tokenizer("")["input_ids"][:1]
+        return first if first == [self._tokenizer.bos_token_id] else []
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(
