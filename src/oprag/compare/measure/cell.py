@@ -6,10 +6,10 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
+from oprag.compare.cores import usable_cores
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import NoCache
 from oprag.compare.db.keys import prompt_key
@@ -40,7 +40,7 @@ class CellPart(NamedTuple):
     path: str
     run: int  # its number
     experiment: Experiment  # with what the cell needs
-    cell: Cell  # with a counter that can be pickled, in place of the experiment's
+    cell: Cell
     key: str  # of the cell
     questions: Sequence[tuple[Question, str, Sequence[int]]]  # with their keys and missing attempts
     indexed: AbstractSet[tuple[str, ...]]  # documents whose index was measured before
@@ -81,8 +81,7 @@ class _MeasuredCell:
 
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
-        counter = experiment.token_counter
-        self.cell = replace(part.cell, context_options=replace(part.cell.context_options, count_tokens=counter))
+        self.cell = part.cell
         self.failures = part.failures
         self._part = part
         self._file = ResultsFile(part.path, part.run)
@@ -92,7 +91,7 @@ class _MeasuredCell:
         self._library = Library(resolved, NoCache(), together=False)
         self._embedders = resolved.embedders
         name = self.cell.model or ""
-        self._model = resolved.models.get(name)
+        self._model: Any = resolved.models.get(name)  # a cell without a model asks nothing
         self._tariff = Tariff.of(experiment, name)
         self._ledger = Ledger(experiment.limits, part.spent)
         self._limit = Limit(experiment.max_concurrency)
@@ -175,12 +174,13 @@ class _MeasuredCell:
             except StopIteration:
                 return phases
             assert not isinstance(request, AskModel)  # noqa: S101 - no judge was given
-            reserved = self._reserve(request)
+            if isinstance(request, Generate):
+                self._check_limits(request.prompts)
             taken = measure_usage(self._step(item, request))
             phases.setdefault("retrieval" if isinstance(request, Retrieve) else "generation", []).append(taken)
             reply = taken.value
             if isinstance(request, Generate):
-                self._settle(item, request.prompts, reserved, reply)
+                self._settle(item, request.prompts, reply)
 
     def _step(self, item: WorkItem, request: Request) -> Callable[[], Any]:
         """A function that does what a request asks for."""
@@ -195,37 +195,26 @@ class _MeasuredCell:
         return lambda: tuple(library.whole_text(cell, name) for name in request.sources)
 
     def _asked(self, prompt: Prompt) -> Steps[Completion]:
-        completion: Completion = yield Step(lambda: self._ask(prompt))
+        completion: Completion = yield Step(partial(ask, self._model, prompt, self._tariff.count_tokens))
         return completion
 
-    def _ask(self, prompt: Prompt) -> Completion:
-        assert self._model is not None  # noqa: S101 - a cell without a model asks nothing
-        return ask(self._model, prompt, self._tariff.count_tokens)
+    def _check_limits(self, prompts: Sequence[Prompt]) -> None:
+        """Stop unless all calls of a request may be made: some of them alone would be spent in vain."""
+        at_most = reduce(Spent.plus, map(self._tariff.at_most, prompts), Spent())
+        if (reason := self._ledger.refusal(at_most)) is not None:
+            raise _Stopped(reason)
 
-    def _reserve(self, request: Request) -> list[Spent]:
-        """Reserve all calls of a request: some of them alone would be spent in vain."""
-        at_most = [self._tariff.at_most(prompt) for prompt in request.prompts] if isinstance(request, Generate) else []
-        for number, one in enumerate(at_most):
-            if (reason := self._ledger.refusal(one)) is not None:
-                for reserved in at_most[:number]:
-                    self._ledger.settle(reserved, Spent())
-                raise _Stopped(reason)
-            self._ledger.reserve(one)
-        return at_most
-
-    def _settle(
-        self, item: WorkItem, prompts: Sequence[Prompt], reserved: Sequence[Spent], replies: Sequence[Completion | None]
-    ) -> None:
-        """Count the calls; those that were not begun, since another one had failed, took nothing."""
-        for prompt, at_most, completion in zip(prompts, reserved, replies, strict=True):
-            self._ledger.settle(at_most, Spent() if completion is None else self._tariff.spent(completion))
+    def _settle(self, item: WorkItem, prompts: Sequence[Prompt], replies: Sequence[Completion | None]) -> None:
+        """Count the calls that were begun: none is after one that failed."""
+        for prompt, completion in zip(prompts, replies, strict=True):
             if completion is None:
                 continue
+            self._ledger.settle(Spent(), self._tariff.spent(completion))
             if isinstance(completion.error, MissingExtraError):
                 raise completion.error
             self.failures = 0 if completion.error is None else self.failures + 1
             self._last_error = completion.error or self._last_error
-            if completion.error is None and self._model is not None:
+            if completion.error is None:
                 key = prompt_key(self._model.identity, prompt, item.cell.repeat)
                 self._replies.append(reply_of(key, self._model, prompt.step, completion, self._tariff))
 
@@ -244,7 +233,7 @@ def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]
         attempt=attempt,
         phase=phase,
         seconds=wall,
-        cpu_percent=100 * used / wall / taken[0].cores if wall else 0.0,
+        cpu_percent=100 * used / wall / usable_cores() if wall else 0.0,
         peak_memory_bytes=max(one.peak_memory_bytes for one in taken),
         memory_growth_bytes=max(one.memory_growth_bytes for one in taken),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,7 +27,6 @@ from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.errors import MeasuringError, MissingExtraError, OpragError
 from oprag.options import check_count
-from oprag.tokens import approximate_tokens
 
 __all__ = ["measure_cells"]
 
@@ -151,7 +149,7 @@ class _Measuring:
             path=str(self._file.path.absolute()),
             run=self._file.run,
             experiment=_narrowed(self._experiment, cell),
-            cell=_sendable(cell),
+            cell=cell,
             key=key,
             questions=[
                 (item.question, item.question_key, self._known.missing(item.place, self._repeats)) for item in missing
@@ -223,8 +221,3 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
     }
     # Answers are scored in this process.
     return experiment.replace(**parts, metrics=DEFAULT_METRICS)
-
-
-def _sendable(cell: Cell) -> Cell:
-    """A cell without its token counter, which may not be picklable; the experiment has its name."""
-    return replace(cell, context_options=replace(cell.context_options, count_tokens=approximate_tokens))

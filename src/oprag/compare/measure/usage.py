@@ -9,10 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, TypeVar
-
-from oprag.compare.cores import usable_cores
 
 __all__ = ["Usage", "measure_usage"]
 
@@ -31,7 +28,6 @@ class Usage(Generic[Value]):
         value: The value that it returned.
         seconds: Wall time.
         cpu_seconds: Processor time, user and system, without that of sampling the memory.
-        cores: `usable_cores()`.
         peak_memory_bytes: Highest sampled resident memory, with all that was there before the call, such as the
             interpreter and loaded models. Memory that processes share counts for each of them.
         memory_growth_bytes: The peak less the resident memory at the start. Memory that the process had freed before
@@ -41,7 +37,6 @@ class Usage(Generic[Value]):
     value: Value
     seconds: float
     cpu_seconds: float
-    cores: float
     peak_memory_bytes: int
     memory_growth_bytes: int
 
@@ -53,41 +48,38 @@ def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
     process = psutil.Process()
     # The garbage of earlier calls is not part of this one.
     gc.collect()
-    with _MemorySampler(process) as memory:
+    memory = _MemorySampler(process)
+    try:
         # The clocks are read next to the call; listing descendants is outside of them.
         descendants = _descendants_seconds(process)
         cpu, wall = time.process_time(), time.perf_counter()
         value = function()
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         descendants = _descendants_seconds(process) - descendants
+    finally:
+        memory.stop()
     return Usage(
         value=value,
         seconds=wall,
         cpu_seconds=max(0.0, cpu - memory.own_seconds) + max(0.0, descendants),
-        cores=usable_cores(),
         peak_memory_bytes=memory.peak_bytes,
         memory_growth_bytes=memory.peak_bytes - memory.start_bytes,
     )
 
 
 class _MemorySampler:
-    """Samples the resident memory of a process and its descendants within a `with` block."""
+    """Samples the resident memory of a process and its descendants until it is stopped."""
 
     def __init__(self, process: Any) -> None:
         self._process = process
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="oprag-memory", daemon=True)
         self.peak_bytes = 0
         self.own_seconds = 0.0
-
-    def __enter__(self) -> _MemorySampler:
         self.start_bytes = self._sample(self._descendants())
+        self._thread = threading.Thread(target=self._run, name="oprag-memory", daemon=True)
         self._thread.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def stop(self) -> None:
         self._stop.set()
         self._thread.join()
         self._sample(self._descendants())
