@@ -15,6 +15,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.ray import run_on_ray
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows
+from tests.compare.providers.hosted import Hosted
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS, "order": ["source", "rank"], "passage_tokens": 60}
 SECONDS = 0.05
@@ -52,6 +53,10 @@ def model(
         return Completion(said, usage=Usage(tokens, 0)) if tokens else Completion(said)
 
     return reply
+
+
+def another_in_each_process() -> Hosted:
+    return Hosted(model=f"chat-{os.getpid()}")
 
 
 def embedder() -> Words:

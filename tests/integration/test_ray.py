@@ -213,6 +213,12 @@ def test_a_worker_that_lacks_something_says_so(path, log, tmp_path, monkeypatch)
     assert "nor does Python find such a function" in rows(path, "SELECT outcome FROM runs")[0][0]
 
 
+def test_a_worker_that_has_another_model_is_refused(path):
+    small = spread(None, models={"m": ModelSpec("tests.integration.spread:another_in_each_process")})
+    with pytest.raises(ExperimentError, match=r"the worker on .* sees another experiment: "):
+        run_on_ray(small, path)
+
+
 def test_another_cluster_than_the_one_in_use_is_refused(path, log):
     with pytest.raises(ExperimentError, match="this process is connected to the Ray cluster at"):
         run_on_ray(spread(log), path, address="127.0.0.1:1")

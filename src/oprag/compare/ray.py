@@ -28,6 +28,7 @@ from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.threads import ModelThreads
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
+from oprag.embedding.embedder import DualEncoder
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
 from oprag.index.splitting import Split
 from oprag.masking import describe
@@ -79,7 +80,10 @@ def run_on_ray(
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written; what was written stays.
         MissingExtraError: The extra `ray`, or a package that the experiment needs, is not installed.
     """
-    ray = _load_ray()
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("Running on a Ray cluster", "ray") from error
     local = ResolvedExperiment.of(experiment)
     check_sendable(local.experiment, ray.cloudpickle.dumps)
     resolved = _OnRay(local)
@@ -120,22 +124,13 @@ class _OnRay(ResolvedExperiment):
         return self.pool.complete(name, prompt)
 
     def _remote(self, name: str | None, local: ExperimentEmbedder) -> ExperimentEmbedder:
-        """The embedder with this process's tokenizer; the workers add its prefixes."""
-        return replace(local, _embedder=_RemoteEmbedder(self, name), _prefixes=("", ""))
+        """The embedder with this process's tokenizer; the workers add its prefixes. The score embedder has no name."""
+        kinds = ("embed_questions", "embed_documents")
+        encoders = (partial(self._embed, name, kind) for kind in kinds)
+        return replace(local, _embedder=DualEncoder(local.name, *encoders), _prefixes=("", ""))
 
-
-@dataclass
-class _RemoteEmbedder:
-    """An embedder on the workers; the score embedder has no name."""
-
-    resolved: _OnRay
-    key: str | None
-
-    def embed_questions(self, texts: Sequence[str]) -> Any:
-        return self.resolved.pool.call("embed", self.key, "embed_questions", list(texts))
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        return self.resolved.pool.call("embed", self.key, "embed_documents", list(texts))
+    def _embed(self, name: str | None, kind: str, texts: Sequence[str]) -> Any:
+        return self.pool.call("embed", name, kind, list(texts))
 
 
 @dataclass(frozen=True)
@@ -150,37 +145,41 @@ class _RemoteSplitting(Splitting):
         return pieces
 
 
-# What runs on the workers. The experiment travels as a reference in a list, so that it is fetched where it is needed.
-
-
 class _Worker:
-    """An actor of Ray, called from several threads; it opens the experiment at the first call."""
+    """An actor of Ray, called from several threads; it opens the experiment at the first call.
 
-    def __init__(self) -> None:
+    Args:
+        refs: A list with the reference to the experiment, so that it is fetched where it is needed.
+        expected: The key of the experiment in the process of the caller.
+    """
+
+    def __init__(self, refs: Sequence[Any], expected: str) -> None:
+        self._refs = refs
+        self._expected = expected
         self._lock = threading.Lock()
         self._resolved: ResolvedExperiment | None = None
 
-    def seen(self, refs: Sequence[Any]) -> tuple[str, str]:
-        """The name of the machine, and the key of the experiment as it is there."""
-        return socket.gethostname(), _seen(self._opened(refs))
+    def open(self) -> None:
+        """Open the experiment."""
+        self._opened()
 
-    def complete(self, refs: Sequence[Any], model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
+    def complete(self, model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
         """A reply, and the class and message of its error, which itself often cannot be sent."""
-        resolved = self._opened(refs)
+        resolved = self._opened()
         completion = ask(resolved.models[model], prompt, resolved.experiment.token_counter)
         error = completion.error
         if error is None or isinstance(error, OpragError):
             return completion, None
         return replace(completion, error=None), (error_name(error), error_message(error))
 
-    def embed(self, refs: Sequence[Any], embedder: str | None, kind: str, texts: Sequence[str]) -> Any:
+    def embed(self, embedder: str | None, kind: str, texts: Sequence[str]) -> Any:
         """The vectors of texts."""
-        resolved = self._opened(refs)
+        resolved = self._opened()
         return getattr(resolved.score_embedder if embedder is None else resolved.embedders[embedder], kind)(texts)
 
-    def split(self, refs: Sequence[Any], embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
+    def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
         """The chunks of documents."""
-        tokenizer = self._opened(refs).embedders[embedder].named_tokenizer
+        tokenizer = self._opened().embedders[embedder].named_tokenizer
         return Splitting(split, tokenizer.tokenizer, tokenizer.identity).pieces(documents)
 
     def stop(self) -> None:
@@ -188,21 +187,30 @@ class _Worker:
         if self._resolved is not None:
             self._resolved.stop.set()
 
-    def _opened(self, refs: Sequence[Any]) -> ResolvedExperiment:
+    def _opened(self) -> ResolvedExperiment:
         import ray
 
         with self._lock:
             if self._resolved is None:
-                self._resolved = ResolvedExperiment(ray.get(refs[0]))
+                resolved = ResolvedExperiment(ray.get(self._refs[0]))
+                if _key_of(resolved) != self._expected:
+                    host = socket.gethostname()
+                    raise ExperimentError(
+                        f"the worker on {host} sees another experiment: something that answers depend on, such as the "
+                        "version of a package or a model's file, differs from the machine that started the run; make "
+                        "them equal",
+                        host,
+                    )
+                self._resolved = resolved
             return self._resolved
 
 
-def _complete_alone(refs: Sequence[Any], model: str, prompt: Prompt) -> Any:
+def _complete_alone(refs: Sequence[Any], expected: str, model: str, prompt: Prompt) -> Any:
     """A call in a process of its own, which takes no other call with it when it dies."""
-    return _Worker().complete(refs, model, prompt)
+    return _Worker(refs, expected).complete(model, prompt)
 
 
-def _seen(resolved: ResolvedExperiment) -> str:
+def _key_of(resolved: ResolvedExperiment) -> str:
     return key_of("experiment", [record.key for record in resolved.cell_records])
 
 
@@ -215,12 +223,12 @@ class _WorkerError(ModelError):
 
 
 class _Slot:
-    """A worker, its number of calls, and the result of `seen` until it is checked."""
+    """A worker, its number of calls, and the result of `open`."""
 
-    def __init__(self, actor: Any, refs: Sequence[Any]) -> None:
+    def __init__(self, actor: Any) -> None:
         self.actor = actor
         self.busy = 0
-        self.seen = actor.seen.remote(refs)
+        self.opened = actor.open.remote()
 
 
 class _Pool:
@@ -229,8 +237,7 @@ class _Pool:
     def __init__(self, ray: Any, resolved: _OnRay) -> None:
         experiment = resolved.experiment
         self._ray = ray
-        self._expected = _seen(resolved)
-        self._refs = [ray.put(experiment)]
+        self._given = [ray.put(experiment)], _key_of(resolved)
         # Threads enough for all calls, even of a single worker, and for splitting and embedding meanwhile.
         self._actor = ray.remote(_Worker).options(num_cpus=1, max_concurrency=experiment.max_concurrency + 4)
         self._alone = ray.remote(_complete_alone).options(num_cpus=0, max_retries=_TRIES, retry_exceptions=False)
@@ -242,20 +249,23 @@ class _Pool:
 
     def start(self) -> None:
         """Wait for the workers, and drop those for which there is no room."""
-        waiting = [slot.seen for slot in self._slots]
+        waiting = [slot.opened for slot in self._slots]
         self._ray.wait(waiting, num_returns=1)
         started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START)
+        there: list[_Slot] = []
         lost: list[Exception] = []
         for slot in self._slots:
+            if slot.opened not in started:
+                self._ray.kill(slot.actor)
+                continue
             try:
-                if slot.seen in started:
-                    self._check(slot)
-                else:
-                    self._ray.kill(slot.actor)
+                self._result(slot.opened)
             except self._ray.exceptions.RayActorError as error:
                 lost.append(error)
-        self._slots = [slot for slot in self._slots if slot.seen is None]
-        if not self._slots:
+            else:
+                there.append(slot)
+        self._slots = there
+        if not there:
             raise ExperimentError(f"all workers died when they opened the experiment: {named_error(lost[-1])}", None)
 
     def complete(self, model: str, prompt: Prompt) -> Completion:
@@ -275,7 +285,7 @@ class _Pool:
         for left in reversed(range(tries)):
             slot = self._least_busy()
             try:
-                return self._result(getattr(slot.actor, name).remote(self._refs, *arguments))
+                return self._result(getattr(slot.actor, name).remote(*arguments))
             except self._ray.exceptions.RayActorError:
                 self._replace(slot)
                 if not left:
@@ -304,7 +314,7 @@ class _Pool:
         with self._lock:
             if self._closed:
                 raise ModelError("the run has ended", prompt)
-            call = self._alone.remote(self._refs, model, prompt)
+            call = self._alone.remote(*self._given, model, prompt)
             self._alone_calls.add(call)
         try:
             return self._result(call)
@@ -321,31 +331,16 @@ class _Pool:
             raise (cause if isinstance(cause, OpragError) else error.as_instanceof_cause()) from None
 
     def _new_slot(self) -> _Slot:
-        return _Slot(self._actor.remote(), self._refs)
+        return _Slot(self._actor.remote(*self._given))
 
     def _least_busy(self) -> _Slot:
         with self._lock:
             # A new worker is asked once it is ready, unless none is.
-            slots = [slot for slot in self._slots if self._is_there(slot)] or self._slots
+            ready, _ = self._ray.wait([slot.opened for slot in self._slots], num_returns=len(self._slots), timeout=0)
+            slots = [slot for slot in self._slots if slot.opened in ready] or self._slots
             slot = min(slots, key=lambda slot: slot.busy)
             slot.busy += 1
             return slot
-
-    def _is_there(self, slot: _Slot) -> bool:
-        if slot.seen is not None and self._ray.wait([slot.seen], timeout=0)[0]:
-            with suppress(self._ray.exceptions.RayError, OpragError):
-                self._check(slot)
-        return slot.seen is None
-
-    def _check(self, slot: _Slot) -> None:
-        host, seen = self._result(slot.seen)
-        if seen != self._expected:
-            raise ExperimentError(
-                f"the worker on {host} sees another experiment: something that answers depend on, such as the version "
-                "of a package or a model's file, differs from that of the machine that began the run; make them equal",
-                host,
-            )
-        slot.seen = None
 
     def _replace(self, dead: _Slot) -> None:
         """Start another worker in place of a dead one, once for all of its calls."""
@@ -394,15 +389,6 @@ def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
     while threads.running and not resolved.stop.is_set():
         threads.take()
     threads.close()
-
-
-def _load_ray() -> Any:
-    """The library."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("Running on a Ray cluster", "ray") from error
-    return ray
 
 
 def check_address(address: str | None) -> None:
