@@ -82,7 +82,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
         pairs: The differences in this metric along one axis.
         most: How many settings are printed.
     """
-    shown = results.settings[:most]
+    shown = results.settings
     baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
     columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in shown]}
@@ -96,7 +96,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     if baselines:
         told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
-    _print_table(Table(told, list(columns), rows, more=len(results) - len(shown)), split=False)
+    _print_table(Table(told, list(columns), rows, most=most), split=False)
     for line in _notes(results, metric, list(baselines.values()), cost):
         console().print(line)
 
@@ -125,9 +125,10 @@ def _print_table(table: Table, *, split: bool = True) -> None:
     """Print a table; if it is split, as many below each other as the width needs, each with the names of the rows."""
     out = console()
     out.print(safe(table.caption), style="bold")
+    rows = table.rows[: table.most]
     # Titles are wrapped between words, and names anywhere; other cells are not.
     widths = [
-        max(map(len, [*title.split(), *(row[number] for row in table.rows)])) for number, title in enumerate(table.head)
+        max(map(len, [*title.split(), *(row[number] for row in rows)])) for number, title in enumerate(table.head)
     ]
     names = range(table.names)
     left = out.width - sum(min(widths[number], _NAME) + _GAP for number in names)
@@ -149,7 +150,7 @@ def _print_table(table: Table, *, split: bool = True) -> None:
                 no_wrap=number not in names,
                 overflow="fold",
             )
-        for row in table.rows:
+        for row in rows:
             printed.add_row(*(safe(row[number]) for number in part))
         out.print(printed)
     if table.more:

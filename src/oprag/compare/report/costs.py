@@ -25,7 +25,6 @@ from oprag.compare.results import Results
 __all__ = ["COSTS", "section"]
 
 _MOST_SETS = 6
-_MOST_ROWS = 60
 COSTS = {
     "tokens": "tokens of an answer, in and out",
     "context_tokens": "tokens of the context",
@@ -86,7 +85,7 @@ def _front(
     chart = scatter_chart(series, title=title, description=told, x=x, y=y, front=list(equal))
     rows = [
         (_named_together(some, results.axes), show(cost), interval(some[0].scores[metric]))
-        for (cost, _), some in list(equal.items())[:_MOST_ROWS]
+        for (cost, _), some in equal.items()
     ]
     return [
         Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ()),
@@ -94,7 +93,6 @@ def _front(
             f"The Pareto front of {title}, the cheapest first",
             ("setting", axis.title, metric),
             rows,
-            more=len(equal) - len(rows),
         ),
     ]
 

@@ -14,7 +14,6 @@ from oprag.compare.results import Results
 
 __all__ = ["section", "slices"]
 
-_MOST = 60  # rows for each axis
 _MOST_PAIRS = 400
 _MOST_FIELDS, _FEWEST = 6, 10
 _MOST_SETS = 4
@@ -127,15 +126,14 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
     # A control meets many baselines, which is one row.
     folded = {number: some for number, some in controls.items() if len(some) > 1}
     single = [pair for pair in pairs if not pair.baseline_alone or pair.setting.number not in folded]
-    rows = [_row(results, axis, pair) for pair in sorted(single, key=_clearest)[:_MOST]]
-    rows += [_folded(some) for some in folded.values()]
+    rows = [_folded(some) for some in folded.values()]
+    rows += [_row(results, axis, pair) for pair in sorted(single, key=_clearest)]
     if rows:
         yield Table(
             f"Mean difference in {pairs[0].metric} from {axis} {first}, the clearest first",
             (axis, "in the setting", "difference [95 % interval]", "questions", "p (corrected)"),
             rows,
             names=2,
-            more=max(0, len(single) - _MOST),
         )
 
 

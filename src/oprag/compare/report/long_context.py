@@ -15,7 +15,6 @@ from oprag.compare.stats.resampling import FloatArray
 
 __all__ = ["section"]
 
-_MOST = 60
 _NEAREST = (
     " Whole documents were read in several settings; each of retrieval is compared with the one that shares the most "
     "values with it."
@@ -42,8 +41,7 @@ def section(results: Results, metric: str | None) -> Section | None:
     if not found:
         return None
     reach = max(1.0, *(float(np.abs(apart).max()) for apart in found.values()))
-    shown = list(found.items())[:_MOST]
-    bins = [_bins(apart, reach) for _, apart in shown]
+    bins = [_bins(apart, reach) for apart in found.values()]
     most = max(map(max, bins))
     parts: list[Part] = [
         Text(
@@ -62,8 +60,7 @@ def section(results: Results, metric: str | None) -> Section | None:
                 "worse",
                 f"questions by difference, from −{reach:g} to +{reach:g}",
             ),
-            [(name, *_counts(apart)) for name, apart in shown],
-            more=len(found) - len(shown),
+            [(name, *_counts(apart)) for name, apart in found.items()],
             bars=[[round(HEIGHTS * count / most) or min(1, count) for count in line] for line in bins],
         ),
     ]

@@ -124,12 +124,8 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
 def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:
     """A forest plot of differences from source order: the name of each, and whether it is pooled."""
     pictures, axis = forest_marks([row[1:] for row in rows])
-    return Forest(
-        caption,
-        [
-            ForestRow(name, picture, difference_text(one), pooled)
-            for (name, one, pooled), picture in zip(rows, pictures, strict=True)
-        ],
-        axis,
-        ("other is better", "source is better"),
-    )
+    told = [
+        ForestRow(name, picture, difference_text(one), pooled)
+        for (name, one, pooled), picture in zip(rows, pictures, strict=True)
+    ]
+    return Forest(caption, told, axis)

@@ -85,7 +85,7 @@ class Table:
         names: How many columns at the left name the row.
         words: Whether its cells are words, but for those that name the row; else they are numbers.
         marked: The numbers of the rows that stand out.
-        more: How many rows are left out.
+        most: How many rows are shown; the others are counted.
         shades: How dark the cells of each row are, but for those that name it, from 0 to `SHADES`; None for not at all.
         bars: The heights of the bars in a last column of each row, from 0 to `HEIGHTS`.
     """
@@ -97,9 +97,14 @@ class Table:
     names: int = 1
     words: bool = False
     marked: Collection[int] = ()
-    more: int = 0
+    most: int = 60
     shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
     bars: Sequence[Sequence[int]] = field(default=(), repr=False)
+
+    @property
+    def more(self) -> int:
+        """How many rows are left out."""
+        return max(0, len(self.rows) - self.most)
 
 
 @dataclass(frozen=True)
@@ -126,13 +131,12 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """A forest plot: a table with a picture of each interval, and what is to the left and to the right of 0."""
+    """A forest plot of differences from source order: a table with a picture of each interval."""
 
     kind: ClassVar[str] = "forest"
     caption: str
     rows: Sequence[ForestRow]
     axis: str = field(repr=False)
-    sides: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

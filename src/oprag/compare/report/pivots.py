@@ -18,7 +18,7 @@ _PAIRS = (
     *(("embedder", "model"), ("store", "embedder"), ("method", "store"), ("method", "model"), ("method", "order")),
     _THRESHOLDS,
 )
-_MOST = 9  # rows and columns: so many are no wider than a sheet of paper
+_MOST = 9  # columns: so many are no wider than a sheet of paper
 
 
 def section(results: Results, metric: str | None) -> Section | None:
@@ -71,11 +71,9 @@ def _tables(results: Results, metric: str | None, rows: str, columns: str) -> It
             if len(pivot.column_values) > _MOST
             else ""
         )
-        lines = [*zip(pivot.row_values, pivot.texts(), strict=True)][:_MOST]
         yield Table(
             f"{COSTS.get(name, name)}: {rows} × {columns}, {value}{left}",
             (rows, *map(value_text, across)),
-            [(value_text(row), *texts[:_MOST]) for row, texts in lines],
-            more=len(pivot.row_values) - len(lines),
-            shades=[[shades.get((row, column)) for column in across] for row, _ in lines],
+            [(value_text(row), *texts[:_MOST]) for row, texts in zip(pivot.row_values, pivot.texts(), strict=True)],
+            shades=[[shades.get((row, column)) for column in across] for row in pivot.row_values],
         )

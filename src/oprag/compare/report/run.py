@@ -14,9 +14,6 @@ from oprag.compare.spec.axes import axes
 
 __all__ = ["section"]
 
-_RUNS = 50
-_NOTES = 20
-
 
 def section(results: Results) -> Section:
     """How it was run."""
@@ -88,8 +85,8 @@ def _notes(results: Results) -> Iterator[Part]:
     for row in results.settings:
         notes.update(row.notes)
     if notes:
-        rows = [(note, f"{count:,}") for note, count in notes.most_common(_NOTES)]
-        yield Table("Notes on answers", ("Note", "Answers"), rows, more=len(notes) - len(rows))
+        rows = [(note, f"{count:,}") for note, count in notes.most_common()]
+        yield Table("Notes on answers", ("Note", "Answers"), rows, most=20)
 
 
 def _spending(reader: ResultsReader) -> Iterator[Part]:
@@ -105,7 +102,7 @@ def _spending(reader: ResultsReader) -> Iterator[Part]:
 def _runs(reader: ResultsReader) -> Iterator[Part]:
     rows = reader.runs()
     shown: list[tuple[str, ...]] = []
-    for number, run in enumerate(rows[:_RUNS]):
+    for number, run in enumerate(rows):
         same = number and run.versions == rows[number - 1].versions
         told = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
         shown.append((_time(run.started), _time(run.ended), run.outcome or "did not end, or goes on", told))
@@ -114,7 +111,6 @@ def _runs(reader: ResultsReader) -> Iterator[Part]:
         ("Began", "Ended", "Outcome", "Versions"),
         shown,
         words=True,
-        more=len(rows) - len(shown),
     )
 
 

@@ -112,7 +112,7 @@ def _taken(results: Results) -> Part:
 def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
     names = [name_of(one.values, results.axes) for one in results.settings]
     rows = list(zip(names, *columns.values(), strict=True))
-    return Table(caption, ("setting", *columns), rows[:_MOST], marked=marked, more=max(0, len(rows) - _MOST))
+    return Table(caption, ("setting", *columns), rows, marked=marked, most=_MOST)
 
 
 def _scores(results: Results, metric: str) -> list[str]:
@@ -174,9 +174,9 @@ def measured(results: Results, _: str | None = None) -> Section | None:
     table = Table(
         "Time, processor and memory of each phase, over questions",
         ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
-        rows[:_MOST_PHASES],
+        rows,
         names=2,
-        more=max(0, len(rows) - _MOST_PHASES),
+        most=_MOST_PHASES,
     )
     told = f"Cells were measured one at a time, each in a fresh process without caches. {measured_how(there)}"
     return Section("measured", "Time, processor and memory", [table, Text(told, quiet=True)])
