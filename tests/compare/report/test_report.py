@@ -18,12 +18,14 @@ from oprag.compare import DataSet, write_report
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.wording import difference_text, named
 from oprag.compare.cores import describe_cores
+from oprag.compare.db.keys import document_key
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Measurement, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.results import Results
+from oprag.compare.running import resolved
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
@@ -667,3 +669,10 @@ def test_no_column_is_lost_on_paper(page):
     assert re.search(r"th,td,\.n,[^{]*\{[^}]*min-width:0;white-space:normal", on_paper[1])
     assert "@page{size:A4 landscape" in style.raw
     assert all(len(table.rows()[0]) <= 10 for table in page.root.all("table"))
+
+
+def test_documents_are_hashed_once(results, tmp_path, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(resolved, "document_key", lambda text: hashed.append(text) or document_key(text))
+    write_report(results, tmp_path / "r.html", documents=full_experiment())
+    assert len(hashed) == 2

@@ -12,7 +12,6 @@ from oprag.compare.db.records import ContextRecord, Piece, QuestionRecord, Store
 from oprag.compare.report.chunk_map import Line, chunk_map
 from oprag.compare.report.page import render
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.spec.experiment import Experiment
 from oprag.text_table import one_line, shortened
 
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
@@ -36,13 +35,11 @@ class Texts:
         data: The data sets by their names; empty without texts.
         questions: The keys of the questions whose documents are the same now as when they were asked.
         lacking: Why texts are not there; empty where all are.
-        experiment: The experiment, if it is known: prompts can then be shown.
     """
 
     data: Mapping[str, DataSet] = field(default_factory=dict, repr=False)
     questions: frozenset[str] = frozenset()
     lacking: str = _NOT_GIVEN
-    experiment: Experiment | None = field(default=None, repr=False)
 
     def document(self, question: str, data: str, name: str) -> str | Sequence[str] | None:
         """The text of a document of a question (by its key), or its pages; None where it is not there."""
@@ -50,7 +47,7 @@ class Texts:
         return self.data[data].documents.get(name) if there else None
 
 
-def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[str]) -> Texts:
+def texts_of(given: ResolvedExperiment | None, asked: Sequence[str]) -> Texts:
     """The texts of the documents that questions of a results file are about.
 
     A question's key depends on the text of its documents, so a text that has changed since is not taken for the one
@@ -58,11 +55,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[s
     """
     if given is None:
         return Texts()
-    if isinstance(given, Experiment):
-        experiment = given
-    else:
-        experiment = Experiment(name="texts", data=given, grid={"method": "context_only", "k": 1})
-    known = {row.key for row in ResolvedExperiment(experiment).question_records}
+    known = {row.key for row in given.question_records}
     questions = frozenset(known.intersection(asked))
     lacking = ""
     if len(questions) < len(asked):
@@ -70,7 +63,7 @@ def texts_of(given: Experiment | Mapping[str, DataSet] | None, asked: Sequence[s
             f"Of {len(questions):,} of {len(asked):,} questions the texts are shown. The documents of the others are "
             "not in the data that was given, or have changed since they were asked about."
         )
-    return Texts(experiment.data, questions, lacking, experiment if experiment is given else None)
+    return Texts(given.experiment.data, questions, lacking)
 
 
 class CellName(NamedTuple):

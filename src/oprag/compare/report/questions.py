@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
-from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of
+from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of, texts_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
 from oprag.compare.running.replay import PromptReader, ShownPrompt
+from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.text_table import one_line, shortened
 
@@ -29,16 +30,26 @@ _LONGEST_JUDGEMENT = 300
 _MOST_PROMPTS, _FEWEST_PROMPTS, _CALL = 12_000, 400, 600
 
 
-def section(results: Results, metric: str | None, texts: Texts, size: int) -> Section | None:
+def section(
+    results: Results, metric: str | None, experiment: Experiment | None, size: int, *, with_prompts: bool
+) -> Section | None:
     """The questions, those first whose answers differ most in score; those that do not fit in `size` are counted."""
     answers = sum(setting.answered + setting.failed for setting in results.settings)
     if not answers:
         return None
     with ExitStack() as stack:
         reader = stack.enter_context(ResultsReader(results.path, results.experiment))
-        given = texts.experiment
-        prompts = None if given is None else stack.enter_context(PromptReader(given, results.path))
-        drill = _DrillDown(results, metric, texts, reader=reader, prompts=prompts, size=size, answers=answers)
+        prompts = None if experiment is None else stack.enter_context(PromptReader(experiment, results.path))
+        texts = texts_of(prompts and prompts.resolved, [question.key for question in reader.questions])
+        drill = _DrillDown(
+            results,
+            metric,
+            texts,
+            reader=reader,
+            prompts=prompts if with_prompts else None,
+            size=size,
+            answers=answers,
+        )
         bodies = drill.bodies()
     total = len(drill.questions)
     parts: list[Part] = [

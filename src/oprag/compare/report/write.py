@@ -9,7 +9,6 @@ from pathlib import Path
 from oprag.compare.data.data_set import DataSet, files_of
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.report import costs, differences, lengths, long_context, overview, pivots, questions, run, settings
-from oprag.compare.report.contexts import Texts, texts_of
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
@@ -60,10 +59,12 @@ def write_report(
     check_installed()
     output = check_target(output_path, results_path, kind=REPORT)
     results = Results.open(results_path, experiment)
-    texts = texts_of(documents, [question.key for question in results.matrix.questions])
-    check_target(output, *files_of(texts.data), kind=REPORT)
+    known = documents
+    if known is not None and not isinstance(known, Experiment):
+        known = Experiment(name="texts", data=known, grid={"method": "context_only", "k": 1})
+    check_target(output, *([] if known is None else files_of(known.data)), kind=REPORT)
     metric = _metric_of(results, metric)
-    sections = _sections(results, metric, texts)
+    sections = _sections(results, metric, known, with_prompts=known is documents)
     try:
         with replacing(output) as file:
             file.write(page(f"Results of {results.experiment}", sections).encode())
@@ -85,7 +86,9 @@ def _metric_of(results: Results, wanted: str | None) -> str | None:
     return wanted
 
 
-def _sections(results: Results, metric: str | None, texts: Texts) -> list[Section]:
+def _sections(
+    results: Results, metric: str | None, experiment: Experiment | None, *, with_prompts: bool
+) -> list[Section]:
     """The sections, in the sequence of the page; the questions get the room that the others leave."""
     parts = (
         overview.section,
@@ -101,5 +104,5 @@ def _sections(results: Results, metric: str | None, texts: Texts) -> list[Sectio
     found = [made for part in parts if (made := part(results, metric)) is not None]
     last = run.section(results)
     size = len(page("", [*found, last]).encode())
-    asked = questions.section(results, metric, texts, max(0, _LARGEST - size))
+    asked = questions.section(results, metric, experiment, max(0, _LARGEST - size), with_prompts=with_prompts)
     return [*found, *([] if asked is None else [asked]), last]

@@ -115,7 +115,7 @@ class PromptReader:
         self._stack = ExitStack()
         file = self._stack.enter_context(closing(ResultsFile(path)))
         self._cache = MemoryCache(file)
-        self._resolved = ResolvedExperiment(experiment, identities=file.identities())
+        self.resolved = ResolvedExperiment(experiment, identities=file.identities())
 
     def __enter__(self) -> Self:
         return self
@@ -146,15 +146,15 @@ class PromptReader:
 
     def replayed(self, item: WorkItem) -> Outcome | None:
         """What comes of an item without a call; None where it needs one."""
-        return next(Replay(self._resolved, self._library, self._cache).run([item]), None)
+        return next(Replay(self.resolved, self._library, self._cache).run([item]), None)
 
     @cached_property
     def _items(self) -> dict[tuple[str, str], WorkItem]:
-        return {item.place: item for item in self._resolved.items()}
+        return {item.place: item for item in self.resolved.items()}
 
     @cached_property
     def _library(self) -> Library:
-        library = Library(self._resolved, self._cache, together=False)
+        library = Library(self.resolved, self._cache, together=False)
         self._stack.callback(library.close)
         return library
 
