@@ -673,6 +673,11 @@ def test_no_column_is_lost_on_paper(page):
 
 def test_documents_are_hashed_once(results, tmp_path, monkeypatch):
     hashed = []
-    monkeypatch.setattr(resolved, "document_key", lambda text: hashed.append(text) or document_key(text))
+
+    def counted(text):
+        hashed.append(text)
+        return document_key(text)
+
+    monkeypatch.setattr(resolved, "document_key", counted)
     write_report(results, tmp_path / "r.html", documents=full_experiment())
     assert len(hashed) == 2

@@ -67,8 +67,9 @@ def texts_of(given: ResolvedExperiment | None, asked: Sequence[str]) -> Texts:
 
 
 class CellName(NamedTuple):
-    """A cell by its key, what it is called, and the values of its setting."""
+    """A cell by its row and its key, what it is called, and the values of its setting."""
 
+    row: int
     key: str
     name: str
     values: Mapping[str, Any]

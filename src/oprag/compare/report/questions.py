@@ -8,6 +8,7 @@ from math import isnan
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
@@ -40,18 +41,11 @@ def section(
     with ExitStack() as stack:
         reader = stack.enter_context(ResultsReader(results.path, results.experiment))
         prompts = None if experiment is None else stack.enter_context(PromptReader(experiment, results.path))
-        texts = texts_of(prompts and prompts.resolved, [question.key for question in reader.questions])
-        drill = _DrillDown(
-            results,
-            metric,
-            texts,
-            reader=reader,
-            prompts=prompts if with_prompts else None,
-            size=size,
-            answers=answers,
-        )
+        texts = texts_of(None if prompts is None else prompts.resolved, [question.key for question in reader.questions])
+        wanted = prompts if with_prompts else None
+        drill = _DrillDown(results, metric, texts, reader=reader, prompts=wanted, size=size, answers=answers)
         bodies = drill.bodies()
-    total = len(drill.questions)
+        total = len(reader.questions)
     parts: list[Part] = [
         Text(
             "Questions whose answers differ most in score come first. Where possible, the two contexts differ in order "
@@ -102,30 +96,26 @@ class _DrillDown:
         self._reader = reader
         self._prompts = prompts
         self._size = size
-        self.questions = reader.questions
         self._judged: dict[tuple[int, int], list[tuple[str, str]]] = {}
         for cell, question, name, reply in reader.judgements(_LONGEST_JUDGEMENT):
             self._judged.setdefault((cell, question), []).append((name, one_line(reply)))
         judged = sum(len(name) + len(reply) + 40 for some in self._judged.values() for name, reply in some)
-        self._limits = _limits(max(0, size - judged), len(self.questions), answers, with_prompts=prompts is not None)
+        count = len(reader.questions)
+        self._limits = _limits(max(0, size - judged), count, answers, with_prompts=prompts is not None)
         self.lacking = ""
         if prompts is not None and self._limits.prompts < _FEWEST_PROMPTS:
             self._stop_prompts("there are too many answers for a page that opens quickly")
-        keys = [cell.key for cell in reader.cells]
-        self._answers: dict[str, dict[str, StoredAnswer]] = {question.key: {} for question in self.questions}
+        self._metrics = sorted(results.ranking_metrics, key=lambda name: name != metric)[:_METRICS]
+        self._cells = [*_named_cells(results)]
+        self._answers: list[dict[str, StoredAnswer]] = [{} for _ in range(count)]
         for answer in reader.answers(longest=self._limits.answer):
-            self._answers[self.questions[answer.question].key][keys[answer.cell]] = answer
-        self._metrics = self._shown_metrics()
-        matrix = self._matrix = results.matrix
-        self._cells = [*self._named_cells()]
-        self._rows = {cell.key: row for row, cell in enumerate(matrix.cells)}
-        self._columns = {question.key: column for column, question in enumerate(matrix.questions)}
+            self._answers[answer.question][reader.cells[answer.cell].key] = answer
 
     def bodies(self) -> list[str]:
         """The questions that fit, as HTML."""
         found: list[str] = []
         used = 0
-        for question in sorted(self.questions, key=self._spread):
+        for question in sorted(range(len(self._answers)), key=self._spread):
             body = self._body(len(found) + 1, question)
             used += len(body.encode())
             if used > self._size:
@@ -133,56 +123,37 @@ class _DrillDown:
             found.append(body)
         return found
 
-    def _named_cells(self) -> list[CellName]:
-        cells: list[CellName] = []
-        for setting in self._results.settings:
-            name = name_of(setting.values, self._results.axes)
-            ours = [self._matrix.cells[cell] for cell in setting.setting.cells]
-            for cell in ours:
-                differ = [
-                    f", {axis} {cell.values[axis]}"
-                    for axis in ("seed", "repeat")
-                    if len({one.values[axis] for one in ours}) > 1
-                ]
-                cells.append(CellName(cell.key, name + "".join(differ), setting.values))
-        return cells
-
-    def _shown_metrics(self) -> list[str]:
-        return sorted(self._results.ranking_metrics, key=lambda name: name != self._metric)[:_METRICS]
-
-    def _scores(self, question: QuestionRecord) -> dict[str, float]:
+    def _scores(self, question: int) -> dict[str, float]:
         """The score of each cell, in the metric of the report."""
-        found = {cell: self._value(self._metric or "", cell, question) for cell in self._rows}
+        found = {cell.key: self._value(self._metric or "", cell, question) for cell in self._cells}
         return {cell: value for cell, value in found.items() if value is not None}
 
-    def _value(self, name: str, cell: str, question: QuestionRecord) -> float | None:
-        if name not in self._matrix.values:
-            return None
-        value = float(self._matrix.values[name][self._rows[cell], self._columns[question.key]])
-        return None if isnan(value) else value
+    def _value(self, name: str, cell: CellName, question: int) -> float | None:
+        values = self._results.matrix.values.get(name)
+        return None if values is None or isnan(value := values[cell.row, question]) else float(value)
 
-    def _row(self, cell: CellName, question: QuestionRecord, answer: StoredAnswer) -> _Row:
+    def _row(self, cell: CellName, question: int, answer: StoredAnswer) -> _Row:
         notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
         if answer.route:
             notes.insert(0, f"route: {answer.route}")
         said = f"No answer. {answer.error}: {(answer.message or '')[: self._limits.answer]}"
         text = said if answer.failed else answer.text
-        scores = [score(self._value(metric, cell.key, question)) for metric in self._metrics]
+        scores = [score(self._value(metric, cell, question)) for metric in self._metrics]
         # Without a model, the tokens of the context.
-        called = self._value("calls", cell.key, question)
-        tokens = self._value("tokens" if called else "context_tokens", cell.key, question) or 0.0
+        called = self._value("calls", cell, question)
+        tokens = self._value("tokens" if called else "context_tokens", cell, question) or 0.0
         judged = [
-            f"{name} {score(self._value(name, cell.key, question))}: {reply}"
+            f"{name} {score(self._value(name, cell, question))}: {reply}"
             for name, reply in self._judged.get((answer.cell, answer.question), ())
         ]
         return _Row(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
 
-    def _spread(self, question: QuestionRecord) -> float:
+    def _spread(self, question: int) -> float:
         scores = self._scores(question).values()
         return min(scores) - max(scores) if scores else 1.0
 
-    def _body(self, number: int, question: QuestionRecord) -> str:
-        answers, scores = self._answers[question.key], self._scores(question)
+    def _body(self, number: int, place: int) -> str:
+        answers, scores, question = self._answers[place], self._scores(place), self._reader.questions[place]
         cells = [cell for cell in self._cells if cell.key in answers]
         pair = [(cell, answers[cell.key], scores.get(cell.key)) for cell in chosen(cells, answers, scores)]
         sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
@@ -193,7 +164,7 @@ class _DrillDown:
             "about": _about(question),
             "cut": self._limits.answer if any(answer.more for answer in answers.values()) else 0,
             "metrics": self._metrics,
-            "rows": [self._row(cell, question, answers[cell.key]) for cell in cells],
+            "rows": [self._row(cell, place, answers[cell.key]) for cell in cells],
             "sides": sides,
             "texts": texts,
             "prompts": prompts if any(calls for _, calls in prompts) else [],
@@ -219,6 +190,16 @@ class _DrillDown:
     def _stop_prompts(self, why: str) -> None:
         self._prompts = None
         self.lacking = f"Prompts are not shown: {why}. `prompts_of` of `oprag.compare` shows those of an answer."
+
+
+def _named_cells(results: Results) -> Iterator[CellName]:
+    """The cells, with the name of their setting, and their seed and repeat where it has several."""
+    for setting in results.settings:
+        differ, _ = varying_axes([results.matrix.cells[row] for row in setting.setting.cells])
+        for row in setting.setting.cells:
+            cell = results.matrix.cells[row]
+            seeds = [f"{axis} {cell.values[axis]}" for axis in ("seed", "repeat") if axis in differ]
+            yield CellName(row, cell.key, ", ".join([name_of(setting.values, results.axes), *seeds]), setting.values)
 
 
 def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> Limits:
