@@ -94,3 +94,12 @@ def test_names_are_escaped():
     text = "</title><script>alert(1)</script>\x00"
     root = parsed(drawn(Series(text, [Point(1, 2), Point(2, 3)]), title=text, description=text))
     assert {element.tag.rpartition("}")[2] for element in root.iter()} == {"svg", "title", "desc", "g", "path", "text"}
+
+
+def test_a_chart_names_itself_by_ids_that_come_from_its_content():
+    root = parsed(drawn(SOURCE))
+    assert (root.get("role"), root.get("viewBox")) == ("img", "0 0 360 230")
+    assert (root.get("aria-labelledby") or "").split() == [root[0].get("id"), root[1].get("id")]
+    others = [drawn(RANK), drawn(SOURCE, title="Another"), drawn(SOURCE, description="More.")]
+    assert len({parsed(svg)[0].get("id") for svg in [drawn(SOURCE), *others]}) == 4
+    assert drawn(SOURCE) == drawn(SOURCE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, floor, log10
 
-from oprag.compare.report.charts.svg import WIDTH, label, paint, picture, pixels
+from oprag.compare.report.charts.svg import WIDTH, label, paint, pixels
+from oprag.text_table import escaped
 
 __all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
@@ -122,15 +124,20 @@ class Plot:
         return cls(x=scale_of(across, left, WIDTH - 12, logarithmic=x.logarithmic), y=y)
 
     def picture(self, body: Iterable[str], *, title: str, description: str) -> str:
-        """The chart: what is drawn in the area, as wide as a phone, with text as large as people can read there."""
-        return picture(
-            [*self._axes(), *body],
-            title=title,
-            description=description,
-            width=WIDTH,
-            height=self.y.start + 20,
-            kind="oprag-chart",
-            attributes='font-family="system-ui,sans-serif" font-size="12"',
+        """The chart: what is drawn in the area, as wide as a phone, with text as large as people can read there.
+
+        Its ids come from its content, so that several charts can be in one page and equal input gives equal output.
+        """
+        drawn = "\n".join([*self._axes(), *body])
+        mark = hashlib.sha256("\0".join([title, description, drawn]).encode("utf-8", "replace")).hexdigest()[:12]
+        width, height = pixels(WIDTH), pixels(self.y.start + 20)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="oprag-chart" viewBox="0 0 {width} {height}"'
+            f' width="{width}" height="{height}" role="img" aria-labelledby="t-{mark} d-{mark}"'
+            ' font-family="system-ui,sans-serif" font-size="12">\n'
+            f'<title id="t-{mark}">{escaped(title)}</title>\n'
+            f'<desc id="d-{mark}">{escaped(description)}</desc>\n'
+            f"{drawn}\n</svg>\n"
         )
 
     def _axes(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What every picture in SVG needs: numbers, alternative text, and colours for light and dark pages.
+"""What every picture in SVG needs: numbers, tooltips, and colours for light and dark pages.
 
 Charts are our own few lines because the pictures of a plotting library are large, and neither follow a page into dark
 mode nor stay legible on a phone. Words belong beside a chart, in HTML, which wraps: a drawing has numbers alone.
@@ -6,8 +6,6 @@ mode nor stay legible on a phone. Words belong beside a chart, in HTML, which wr
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from oprag.text_table import escaped
@@ -24,7 +22,6 @@ __all__ = [
     "label",
     "look",
     "paint",
-    "picture",
     "pixels",
     "ring",
     "sample",
@@ -142,26 +139,6 @@ def label(x: float, y: float, text: str, *, anchor: str) -> str:
 def tooltip(*lines: str) -> str:
     """The tooltip of the element that contains it."""
     return f"<title>{escaped(chr(10).join(line for line in lines if line))}</title>"
-
-
-def picture(
-    body: Iterable[str], *, title: str, description: str, width: float, height: float, kind: str, attributes: str = ""
-) -> str:
-    """A whole picture for a file or a page, with title and description as alternative text.
-
-    Its ids come from its content, so that several pictures can be in one page and equal input gives equal output.
-    """
-    body = "\n".join(body)
-    mark = hashlib.sha256("\0".join([title, description, body]).encode("utf-8", "replace")).hexdigest()[:12]
-    size = f"{pixels(width)} {pixels(height)}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" viewBox="0 0 {size}" width="{pixels(width)}"'
-        f' height="{pixels(height)}" role="img" aria-labelledby="{kind}-{mark}-t {kind}-{mark}-d"'
-        f"{attributes and f' {attributes}'}>\n"
-        f'<title id="{kind}-{mark}-t">{escaped(title)}</title>\n'
-        f'<desc id="{kind}-{mark}-d">{escaped(description)}</desc>\n'
-        f"{body}\n</svg>\n"
-    )
 
 
 def _values(dark: int) -> str:
