@@ -90,7 +90,7 @@ def test_the_tables_have_the_means_and_intervals_of_the_settings(results, page):
     assert len(found) == len(settings) == 29
     column = {name: number for number, name in enumerate(head)}
     others = page.table("settings", "exact_match, rouge_l")
-    taken = page.table("settings", "What an answer took")
+    taken = page.table("settings", "Mean use per answer")
     of_others, of_taken = ({name: number for number, name in enumerate(one[0])} for one in (others, taken))
     for shown, other, took, row in zip(found, others[1:], taken[1:], settings, strict=True):
         assert shown[0] == other[0] == took[0]
@@ -176,7 +176,7 @@ def test_notes_that_count_are_on_the_first_screen(tmp_path):
     assert [one.text for one in notes.all("li")] == [
         "1 of 4 answers is empty, scored as they are.",
         "3 of 4 questions of keepers have a score of token_f1: the others do not have gold answers.",
-        "Intervals of keepers are drawn from 3 questions or documents: they are too narrow.",
+        "Intervals of keepers come from only 3 questions or documents, so they are too narrow.",
     ]
 
 
@@ -193,7 +193,7 @@ def test_differences_are_those_of_the_harness(results, page):
         for pair in there
     }
     assert len(found) == len(there)
-    told = f"In {len(pairs) - len(there)} pairs the score is the same in every question."
+    told = f"Left out: {len(pairs) - len(there)} pairs with the same score in every question."
     assert told in page.section("differences").text
 
 
@@ -288,7 +288,7 @@ def test_retrieval_is_held_against_whole_documents_question_by_question(results,
 
 
 def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enough(results, page):
-    head, *found = page.table("settings", "What an answer took")
+    head, *found = page.table("settings", "Mean use per answer")
     column = head.index("answered at the first step")
     routed = [row for row in found if row[0].startswith("self_route")]
     for row, k in zip(routed, (1, 4), strict=True):
@@ -331,7 +331,7 @@ def test_without_the_data_places_are_shown_and_why(results, tmp_path):
     section = page.section("questions")
     assert section.by_class("texts") == []
     assert section.all("a") == []  # which would lead nowhere
-    assert "The results file holds no document text" in section.text
+    assert "A results file contains no document text" in section.text
     assert re.search(r"characters [\d,]+–[\d,]+ rank 0", section.text)
 
 
@@ -345,7 +345,7 @@ def test_a_document_that_has_changed_is_not_taken_for_the_one_that_was_read(resu
             documents={"keepers": type(data)(name="x", documents=changed, questions=data.questions)},
         )
     )
-    assert "Of 5 of 10 questions the texts are shown" in page.section("questions").text
+    assert "Texts are shown for 5 of 10 questions" in page.section("questions").text
     assert len(page.section("questions").by_class("texts")) == 5
 
 
@@ -509,7 +509,7 @@ def test_failures_are_counted_and_told(tmp_path):
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert "6 answers failed and have no score." in page.section("overview").text
     assert page.table("run", "Failures") == [
-        ["Error", "What it says", "Answers"],
+        ["Error", "Message", "Answers"],
         [
             "ConnectionRefusedError",
             rows(tmp_path / "r.db", "SELECT message FROM answers WHERE message IS NOT NULL")[0][0],

@@ -17,8 +17,8 @@ from oprag.text_table import one_line, shortened
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
 
 _NOT_GIVEN = (
-    "The results file holds no document text, and the data was not given to the report: chunks are shown by their "
-    "places. `oprag report --experiment FILE.toml` shows their texts."
+    "A results file contains no document text, so chunks are shown by their places. `oprag report --experiment "
+    "FILE.toml` adds their texts."
 )
 LONGEST_NAME = 200
 """Maximum number of characters of the name of a document or a question; it is beside every chunk."""
@@ -60,8 +60,8 @@ def texts_of(given: ResolvedExperiment | None, asked: Sequence[str]) -> Texts:
     lacking = ""
     if len(questions) < len(asked):
         lacking = (
-            f"Of {len(questions):,} of {len(asked):,} questions the texts are shown. The documents of the others are "
-            "not in the data that was given, or have changed since they were asked about."
+            f"Texts are shown for {len(questions):,} of {len(asked):,} questions. The documents of the others are not "
+            "in the data of the experiment, or have changed since the questions were answered."
         )
     return Texts(given.experiment.data, questions, lacking)
 

@@ -50,7 +50,7 @@ def section(results: Results, metric: str | None) -> Section | None:
         return None
     intro = Text(
         "The line is the Pareto front: no setting on it is beaten by another that scores at least as high and costs at "
-        "most as much. Means alone decide it: a step of the front may be chance."
+        "most as much. It is based on means alone, so a step may be due to chance."
     )
     if len(sets) > _MOST_SETS:
         parts.append(Text(f"{len(sets) - _MOST_SETS:,} more data sets: `oprag compare --csv` has them."))

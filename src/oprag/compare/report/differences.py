@@ -37,8 +37,8 @@ def slices(results: Results, metric: str | None) -> Section | None:
         return None
     intro = Text(
         "Source order minus each other order, averaged for each question over all settings that are alike but for the "
-        "order; p-values are corrected for all rows of a plot. That a difference is shown in one row alone does not "
-        "show that the rows differ: the intervals below each plot are about that."
+        "order; p-values are corrected for all rows of a plot. A difference that is shown in one row alone does not "
+        "mean that the rows differ: the intervals below each plot show whether they do."
     )
     more = [Text(f"{counted(left, 'field')} more: `Results.slices` has them.")] if left else []
     return Section("slices", "Where order matters", [intro, *parts, *more])
@@ -74,7 +74,7 @@ def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Par
         if (contrast := one.contrast).mean is not None and contrast.low is not None
     ]
     if told:
-        yield Text("By how much the difference itself differs, with 95 % intervals that are not corrected:", quiet=True)
+        yield Text("Differences between these groups of questions, with uncorrected 95 % intervals:", quiet=True)
         yield Points(told)
 
 
@@ -118,7 +118,7 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
     tied = [pair for pair in pairs if pair.difference.tied]
     pairs = [pair for pair in pairs if not pair.difference.tied]
     if tied:
-        yield Text(f"In {counted(len(tied), 'pair')} the score is the same in every question.")
+        yield Text(f"Left out: {counted(len(tied), 'pair')} with the same score in every question.")
     controls: dict[int, list[SettingDifference]] = {}
     for pair in pairs:
         if pair.baseline_alone:

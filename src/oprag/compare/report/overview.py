@@ -96,7 +96,7 @@ def _notes(results: Results, metric: str | None) -> Iterator[str]:
             yield f"{most:,} of {asked:,} questions of {data} have a score of {metric}{why}."
         units = max((one.units for one in summaries), default=FEW_UNITS)
         if units < FEW_UNITS:
-            yield f"Intervals of {data} are drawn from {units:,} questions or documents: they are too narrow."
+            yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
 
 
 def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:

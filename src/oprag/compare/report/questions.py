@@ -49,8 +49,8 @@ def section(
     parts: list[Part] = [
         Text(
             "Questions whose answers differ most in score come first. Where possible, the two contexts differ in order "
-            "alone. In a chunk map the strip at the top shows the documents with the kept chunks; below it are the "
-            "gold evidence, and a line for each chunk in the order in which they are read."
+            "alone. In a chunk map the strip at the top shows the kept chunks along the documents; below it are the "
+            "gold evidence, and a line for each chunk in reading order."
         )
     ]
     if texts.lacking:
@@ -60,8 +60,8 @@ def section(
     if len(bodies) < total:
         parts.append(
             Text(
-                f"{counted(total - len(bodies), 'question')} more in the file: `oprag compare --csv` has all answers. "
-                f"So that this page opens quickly, {len(bodies):,} of {total:,} are shown here."
+                f"{len(bodies):,} of {total:,} questions are shown, so that this page opens quickly; "
+                "`oprag compare --csv FILE --answers` writes all answers."
             )
         )
     return Section("questions", "Question by question", parts, render("questions.html", bodies=bodies))

@@ -54,17 +54,17 @@ def _about(results: Results, reader: ResultsReader) -> Iterator[tuple[str, str]]
     yield "Cells", f"{len(results.matrix.cells):,}, in {counted(len(table), 'setting')}"
     yield "Answers", f"{sum(row.answered for row in table):,} of {sum(row.asked for row in table):,}"
     yield "Metrics", ", ".join(described.get("metrics", ()))
-    yield "Answers are embedded by", described.get("score_embedder") or ""
-    yield "Tokens of contexts are counted by", described.get("count_tokens") or ""
+    yield "Embedder of answers", described.get("score_embedder") or ""
+    yield "Token counter of contexts", described.get("count_tokens") or ""
     same = [
         f"{name} {value_text(value)}"
         for name, value in varying_axes(results.settings)[1].items()
         if name not in ("data", "embedder", "model") and (name == "method" or value != axes()[name].default)
     ]
-    yield "The same in all settings", ", ".join(same)
+    yield "Equal in all settings", ", ".join(same)
     spent = reader.spent()
     cost = f", {money_text(spent.money)} in the currency of the prices" if spent.money else ""
-    yield "Spent in all runs", f"{counted(spent.calls, 'call')} of models, {amount(spent.tokens)} tokens{cost}"
+    yield "Spent in all runs", f"{counted(spent.calls, 'model call')}, {amount(spent.tokens)} tokens{cost}"
 
 
 def _identified(name: str, identity: str) -> str:
@@ -73,9 +73,9 @@ def _identified(name: str, identity: str) -> str:
 
 def _failures(reader: ResultsReader) -> Iterator[Part]:
     if rows := [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]:
-        yield Table("Failures, by their cause", ("Error", "What it says", "Answers"), rows, words=True)
+        yield Table("Failures by cause", ("Error", "Message", "Answers"), rows, words=True)
         yield Text(
-            "Means of settings with failures are over other questions than those without; paired differences are not.",
+            "Means of settings leave out the questions that failed; paired differences compare the same questions.",
             quiet=True,
         )
 
@@ -105,7 +105,7 @@ def _runs(reader: ResultsReader) -> Iterator[Part]:
     for number, run in enumerate(rows):
         same = number and run.versions == rows[number - 1].versions
         told = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
-        shown.append((_time(run.started), _time(run.ended), run.outcome or "did not end, or goes on", told))
+        shown.append((_time(run.started), _time(run.ended), run.outcome or "not finished", told))
     yield Table(
         "Runs, the latest first; times are UTC",
         ("Began", "Ended", "Outcome", "Versions"),

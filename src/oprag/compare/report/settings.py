@@ -106,7 +106,7 @@ def _taken(results: Results) -> Part:
         columns["answered at the first step"] = [
             share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None) for one in settings
         ]
-    return _table(results, "What an answer took, in the mean", columns)
+    return _table(results, "Mean use per answer", columns)
 
 
 def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
@@ -147,8 +147,8 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
             yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
     if any(one.doubtful for one in results.settings):
         yield Text(
-            f"! More than {MANY:.0%} of the answers of a setting: its scores say more about that than about the "
-            "setting. A higher max_tokens of the model helps where replies are cut short.",
+            f"! marks more than {MANY:.0%} of the answers of a setting, so its scores say more about them than about "
+            "the setting. Where replies are cut short, a higher max_tokens of the model helps.",
         )
     if any(one.cells > 1 for one in results.settings):
         yield Text("The scores of a question are averaged over seeds and repeats first.", quiet=True)
