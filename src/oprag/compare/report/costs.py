@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from oprag.compare.analysis.best import pareto_front
 from oprag.compare.analysis.settings import by_data, varying_axes
@@ -32,6 +31,7 @@ COSTS = {
     "seconds": "seconds of an answer, retrieval and generation",
 }
 """What answers cost, in words."""
+_UNITS = {"money": "", "seconds": "s"}
 
 
 def section(results: Results, metric: str | None) -> Section | None:
@@ -40,12 +40,11 @@ def section(results: Results, metric: str | None) -> Section | None:
         return None
     parts: list[Part] = []
     sets = by_data(results.settings)
-    tokens = results.usual_cost(metric)
-    for cost, unit in ((tokens, "tokens"), ("money", ""), ("seconds", "s")):
+    for cost in (results.usual_cost(metric), "money", "seconds"):
         for data, settings in list(sets.items())[:_MOST_SETS]:
             title = f"{metric} against {'time' if cost == 'seconds' else cost.replace('_', ' ')}"
             where = f", {data}" if len(sets) > 1 else ""
-            parts += _front(results, metric, title + where, Axis(COSTS[cost], unit), _paid(settings, metric, cost))
+            parts += _front(results, metric, title + where, cost, settings)
     if not parts:
         return None
     intro = Text(
@@ -57,44 +56,34 @@ def section(results: Results, metric: str | None) -> Section | None:
     return Section("cost", "Score against cost", [intro, *parts])
 
 
-def _paid(settings: Sequence[SettingSummary], metric: str, cost: str) -> list[tuple[SettingSummary, float]]:
-    return [(one, paid) for one in settings if metric in one.scores and (paid := one.cost(cost)) is not None]
-
-
-def _front(
-    results: Results, metric: str, title: str, axis: Axis, paid: Sequence[tuple[SettingSummary, float]]
-) -> list[Part]:
-    if len(paid) < 2:
-        return []
+def _front(results: Results, metric: str, title: str, cost: str, settings: Sequence[SettingSummary]) -> Iterator[Part]:
+    points = [
+        (one, Point(paid, one.scores[metric].mean or 0.0, name_of(one.values, results.axes)))
+        for one in settings
+        if metric in one.scores and (paid := one.cost(cost)) is not None
+    ]
+    if len(points) < 2:
+        return
     group = next((name for name in ("method", "order", *results.axes) if name in results.axes), "method")
     groups: dict[str, list[Point]] = {}
-    for one, cost in paid:
+    for one, point in points:
         name = value_text(one.values[group]) if group in one.values else f"without {group}"
-        groups.setdefault(name, []).append(
-            Point(cost, one.scores[metric].mean or 0.0, name_of(one.values, results.axes))
-        )
-    series = [Series(name, points) for name, points in groups.items()]
+        groups.setdefault(name, []).append(point)
     equal: dict[tuple[float, float], list[SettingSummary]] = {}
-    for number in pareto_front([one.scores[metric].mean or 0.0 for one, _ in paid], [cost for _, cost in paid]):
-        one, cost = paid[number]
-        equal.setdefault((cost, one.scores[metric].mean or 0.0), []).append(one)
-    low, high = min(cost for _, cost in paid), max(cost for _, cost in paid)
-    x, y = replace(axis, logarithmic=low > 0 and high >= 8 * low), Axis(metric, unit_of(metric))
-    show = money_text if axis.title == COSTS["money"] else amount
-    told = f"{len(paid):,} settings, grouped by {group}; the line is the Pareto front."
+    for number in pareto_front([point.y for _, point in points], [point.x for _, point in points]):
+        one, point = points[number]
+        equal.setdefault((point.x, point.y), []).append(one)
+    series = [Series(name, some) for name, some in groups.items()]
+    x, y = Axis(COSTS[cost], _UNITS.get(cost, "tokens")), Axis(metric, unit_of(metric))
+    told = f"{len(points):,} settings, grouped by {group}; the line is the Pareto front."
     chart = scatter_chart(series, title=title, description=told, x=x, y=y, front=list(equal))
+    yield Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ())
+    show = money_text if cost == "money" else amount
     rows = [
-        (_named_together(some, results.axes), show(cost), interval(some[0].scores[metric]))
-        for (cost, _), some in equal.items()
+        (_named_together(some, results.axes), show(paid), interval(some[0].scores[metric]))
+        for (paid, _), some in equal.items()
     ]
-    return [
-        Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ()),
-        Table(
-            f"The Pareto front of {title}, the cheapest first",
-            ("setting", axis.title, metric),
-            rows,
-        ),
-    ]
+    yield Table(f"The Pareto front of {title}, the cheapest first", ("setting", COSTS[cost], metric), rows)
 
 
 def _named_together(settings: Sequence[SettingSummary], axes: Sequence[str]) -> str:

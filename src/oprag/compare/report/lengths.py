@@ -78,12 +78,8 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
         )
         for curve in curves
     ]
-    places = [point.x for line in lines for point in line.points]
     values = dict.fromkeys(value_text(point.value) for curve in curves for point in curve.points)
-    x = Axis(
-        f"tokens of the context, mean, at {axis} {listed([*values])}" if in_tokens else axis,
-        logarithmic=min(places) > 0 and max(places) >= 8 * min(places),
-    )
+    x = Axis(f"tokens of the context, mean, at {axis} {listed([*values])}" if in_tokens else axis)
     y = Axis(metric, unit_of(metric))
     title = f"{metric} over the length of the context{where and f', {where}'}"
     told = "The section on the length of the context says what each line shows."

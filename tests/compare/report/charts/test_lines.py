@@ -6,7 +6,7 @@ from oprag.compare.report.charts.axes import Axis
 from oprag.compare.report.charts.series import Point, Series, legend, line_chart
 from tests.compare.report.charts.helpers import NS, axes, by_class, marked, parsed, points, texts, value_at
 
-TOKENS = Axis("context length", "tokens", logarithmic=True)
+TOKENS = Axis("context length", "tokens")
 SCORE = Axis("F1")
 BUDGETS = [1000, 2000, 4000, 8000, 16_000, 32_000, 48_000]
 SOURCE = Series("source", [Point(b, 0.2 + n / 50, "", 0.15, 0.45) for n, b in enumerate(BUDGETS)])

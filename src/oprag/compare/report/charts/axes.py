@@ -15,6 +15,8 @@ __all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
 _MOST_NUMBERS = 6
 _LETTER = 6.8  # pixels of a digit of 12 pixels
+_SPREAD = 8
+"""Values above 0 that are spread by such a factor are on a logarithmic axis."""
 _ALIKE = 1e-9
 """Values that differ by less, absolutely or of their size, are alike: the difference may be one of rounding."""
 
@@ -26,12 +28,10 @@ class Axis:
     Attributes:
         title: What it shows.
         unit: In what it is counted, such as "tokens".
-        logarithmic: Whether equal distances are equal factors; for values above 0.
     """
 
     title: str
     unit: str = ""
-    logarithmic: bool = False
 
     @property
     def label(self) -> str:
@@ -62,13 +62,12 @@ class Scale:
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
 
-def scale_of(values: Iterable[float], start: float, end: float, *, logarithmic: bool = False) -> Scale:
+def scale_of(values: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> Scale:
     """A scale for values, of which there is at least one, with at most six numbers.
 
     A linear scale goes on to the next number at both ends.
     """
-    ends = [*values]
-    low, high = min(ends), max(ends)
+    low, high = min(values), max(values)
     if high - low <= _ALIKE * max(1.0, -low, high):
         wider = abs(low) / 2 if abs(low) > _ALIKE else 0.5
         low, high = (low / 2, high * 2) if logarithmic else (low - wider, high + wider)
@@ -117,11 +116,12 @@ class Plot:
     y: Scale
 
     @classmethod
-    def of(cls, x: Axis, across: Iterable[float], upwards: Iterable[float]) -> Plot:
+    def of(cls, across: Sequence[float], upwards: Sequence[float]) -> Plot:
         """The area for values, with room at the left and below for the numbers."""
         y = scale_of(upwards, 210, 8)
         left = 16 + _LETTER * max(len(text) for _, text in y.numbers)
-        return cls(x=scale_of(across, left, WIDTH - 12, logarithmic=x.logarithmic), y=y)
+        spread = min(across) > 0 and max(across) >= _SPREAD * min(across)
+        return cls(x=scale_of(across, left, WIDTH - 12, logarithmic=spread), y=y)
 
     def picture(self, body: Iterable[str], *, title: str, description: str) -> str:
         """The chart: what is drawn in the area, as wide as a phone, with text as large as people can read there.
@@ -159,7 +159,7 @@ class Plot:
         yield "</g>"
 
 
-def span_of(axis: Axis, values: Sequence[float]) -> str:
+def span_of(axis: Axis, scale: Scale, values: Sequence[float]) -> str:
     """From where to where the values on an axis go, as a sentence."""
-    scale = ", logarithmic" if axis.logarithmic else ""
-    return f"{axis.label}{scale}: {figure(min(values))} to {figure(max(values))}."
+    logarithmic = ", logarithmic" if scale.logarithmic else ""
+    return f"{axis.label}{logarithmic}: {figure(min(values))} to {figure(max(values))}."

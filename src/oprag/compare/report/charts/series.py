@@ -42,13 +42,13 @@ def line_chart(lines: Sequence[Series], *, title: str, description: str, x: Axis
     whiskers = len(lines) <= _MOST_WHISKERS
     ends = [end for point in points for end in (point.low, point.high) if whiskers and end is not None]
     across, upwards = [point.x for point in points], [point.y for point in points]
-    plot = Plot.of(x, across, [*upwards, *ends])
+    plot = Plot.of(across, [*upwards, *ends])
     drawn: list[str] = []
     for number in reversed(range(len(lines))):
         aside = (number - (len(lines) - 1) / 2) * _APART if whiskers else 0.0
         drawn += _line(lines[number], look(number), plot, (x, y), aside, whiskers=whiskers)
     told = f"{len(lines)} line{'s' * (len(lines) != 1)}: {'; '.join(line.name for line in lines)}."
-    words = f"{description} {told} {span_of(x, across)} {span_of(y, upwards)}"
+    words = f"{description} {told} {span_of(x, plot.x, across)} {span_of(y, plot.y, upwards)}"
     return plot.picture(drawn, title=title, description=words)
 
 
@@ -58,7 +58,7 @@ def scatter_chart(
     """Dots, of which there is at least one, and the front as a line of steps, for less of `x` and more of `y`."""
     points = [point for group in groups for point in group.points]
     across, upwards = [point.x for point in points], [point.y for point in points]
-    plot = Plot.of(x, across, upwards)
+    plot = Plot.of(across, upwards)
     drawn: list[str] = []
     if len(front) > 1:
         (left, low), *others = [(pixels(plot.x.place(one)), pixels(plot.y.place(up))) for one, up in sorted(front)]
@@ -74,7 +74,7 @@ def scatter_chart(
             tip = tooltip(point.name, group.name, x.words(point.x), y.words(point.y)) if told else ""
             drawn.append(f'<path d="{shown.marker(plot.x.place(point.x), plot.y.place(point.y))}">{tip}</path>')
         drawn.append("</g>")
-    words = f"{description} {span_of(x, across)} {span_of(y, upwards)}"
+    words = f"{description} {span_of(x, plot.x, across)} {span_of(y, plot.y, upwards)}"
     return plot.picture(drawn, title=title, description=words)
 
 
