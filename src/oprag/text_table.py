@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["escaped", "html_table", "one_line", "printable", "shortened", "table"]
+__all__ = ["escaped", "html_table", "one_line", "printable", "shortened", "table", "visible"]
 
 # What XML cannot contain, and characters that change the direction of the text after them.
-_NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
@@ -43,6 +43,11 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
+def visible(text: str) -> str:
+    """The text with a mark for each character that XML cannot contain or that turns the direction of a line around."""
+    return _HIDDEN.sub("\ufffd", text)
+
+
 def escaped(text: str) -> str:
-    """The text escaped for HTML and XML; characters that XML cannot contain are replaced."""
-    return escape(_NOT_XML.sub("\ufffd", text))
+    """The text escaped for HTML and XML, and made `visible`."""
+    return escape(visible(text))

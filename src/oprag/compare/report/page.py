@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oprag.compare.report.charts.svg import CHART_STYLE
 from oprag.errors import MissingExtraError
+from oprag.text_table import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,9 +38,6 @@ __all__ = [
     "page",
     "render",
 ]
-
-# Control characters, halves of surrogate pairs, what turns the direction of writing around, and noncharacters.
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 _COMMAND = re.compile("`([^`\n]+)`")
 
@@ -165,7 +163,7 @@ def clean(value: Any) -> Any:
 
     Every value that a template prints goes through this, and is then escaped.
     """
-    return _HIDDEN.sub("\ufffd", value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def check_installed() -> None:
