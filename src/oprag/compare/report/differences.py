@@ -109,7 +109,7 @@ def section(results: Results, metric: str | None) -> Section | None:
         f"this experiment in {metric}: along each axis, of the highest setting with all others, and of the highest "
         "point of each curve with its other points (step-down maxT of Westfall and Young)."
     )
-    return Section("differences", "All differences, axis by axis", [intro, *parts])
+    return Section("differences", "All differences by axis", [intro, *parts])
 
 
 def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> Iterator[Part]:

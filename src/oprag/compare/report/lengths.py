@@ -1,4 +1,4 @@
-"""Score over the length of the context: charts of curves that differ in the order alone, and what each shows."""
+"""Score over context length: charts of curves that differ in the order alone, and what each shows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def section(results: Results, metric: str | None) -> Section | None:
             parts.append(Text(f"The same points: {'; '.join(named(other[0].values, differ) for other in others)}."))
     if len(alike) > _MOST:
         parts.append(Text(f"{counted(len(alike) - _MOST, 'chart')} more: `oprag compare --csv` has the figures."))
-    return Section("length", "Score over the length of the context", parts)
+    return Section("length", "Score over context length", parts)
 
 
 def curve_groups(results: Results, metric: str) -> list[list[Curve]]:
@@ -62,7 +62,7 @@ def curve_groups(results: Results, metric: str) -> list[list[Curve]]:
 
 
 def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
-    """Score over the length of the context, a line for each order; `where` is what the curves have in common."""
+    """Score over context length, a line for each order; `where` is what the curves have in common."""
     axis = curves[0].axis
     in_tokens = all(point.context_tokens is not None for curve in curves for point in curve.points)
     lines = [
@@ -81,8 +81,8 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
     values = dict.fromkeys(value_text(point.value) for curve in curves for point in curve.points)
     x = Axis(f"tokens of the context, mean, at {axis} {listed([*values])}" if in_tokens else axis)
     y = Axis(metric, unit_of(metric))
-    title = f"{metric} over the length of the context{where and f', {where}'}"
-    told = "The section on the length of the context says what each line shows."
+    title = f"{metric} over context length{where and f', {where}'}"
+    told = "The section on context length says what each line shows."
     return Figure(line_chart(lines, title=title, description=told, x=x, y=y), title, x.label, y.label, legend(lines))
 
 

@@ -1,4 +1,4 @@
-"""Retrieval against whole documents, question by question."""
+"""Retrieval vs. whole documents, question by question."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def section(results: Results, metric: str | None) -> Section | None:
                 "of the longer ones."
             )
         )
-    return Section("whole", "Retrieval against whole documents", parts)
+    return Section("whole", "Retrieval vs. whole documents", parts)
 
 
 def _names(settings: Sequence[SettingSummary]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How it was run: the experiment, when, on what, what it spent, and what failed."""
+"""Run details: the experiment and its grid, failures, spending and runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["section"]
 
 
 def section(results: Results) -> Section:
-    """How it was run."""
+    """The experiment and its runs."""
     with ResultsReader(results.path, results.experiment) as reader:
-        return Section("run", "How it was run", [*_parts(results, reader)])
+        return Section("run", "Run details", [*_parts(results, reader)])
 
 
 def _parts(results: Results, reader: ResultsReader) -> Iterator[Part]:
