@@ -171,7 +171,7 @@ def _conclusion(found: Sequence[SettingDifference]) -> str:
             "corrected p < 0.05."
         )
     told_of = "; ".join(
-        f"{one.values.get('data')}, k = {one.values.get('k')}: {one.value} − {one.baseline_value} "
+        f"{one.setting.values.get('data')}, k = {one.setting.values.get('k')}: {one.value} − {one.baseline_value} "
         f"{one.difference.describe()}, p = {p_value(one.difference.adjusted_p)}"
         for one in settled
     )
@@ -193,7 +193,7 @@ def _peaks(curves: Sequence[Curve]) -> str:
 
 
 def _difference(one: SettingDifference) -> list[str]:
-    values = one.values
+    values = one.setting.values
     return [
         str(values.get("data", "")),
         str(values.get("k", "")),

@@ -204,7 +204,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
         assert [(row["cut_short"], row["empty"]) for row in csv.DictReader(file)] == [("1", "1")] * 4
     with answers.open(encoding="utf-8-sig", newline="") as file:
         assert sum("cut short" in row["notes"] for row in csv.DictReader(file)) == 4
-    assert "of 16 answers 4 cut short and 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
+    assert "16 answers, 4 cut short, 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
     assert "4 of 16 answers are cut short at the limit of the model, scored as they are." in page

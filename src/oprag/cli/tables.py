@@ -68,7 +68,7 @@ def curve_as_json(curve: Curve) -> dict[str, Any]:
         "sweet_spot": curve.sweet_spot and curve.sweet_spot.value,
         "contenders": [point.value for point in curve.contenders],
         "highest": curve.highest.value,
-        "behind": [difference_as_json(one) for one in curve.behind],
+        "behind": [difference_as_json(one) for one in curve.others],
         "conclusion": curve.describe(),
     }
 

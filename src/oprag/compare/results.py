@@ -26,7 +26,7 @@ from oprag.compare.analysis.rows import (
 )
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
 from oprag.compare.analysis.slices import Slice, slices_of
-from oprag.compare.analysis.summary import SettingSummary, faults
+from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
@@ -563,16 +563,11 @@ class Results(Sequence[Mapping[str, Any]]):
         return html_table(self._caption(), *self._table())
 
     def _caption(self) -> str:
-        answered, failed, left = (
-            sum(getattr(one, name) for one in self.settings) for name in ("answered", "failed", "left")
-        )
-        parts = [f"{len(self):,} settings", f"{answered:,} answers"]
-        if failed:
-            parts.append(f"{failed:,} failed")
-        if left:
-            parts.append(f"{left:,} not tried")
-        if told := faults(self.settings):
-            parts.append(told)
+        parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
+        told = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+        for name, what in told.items():
+            if count := sum(getattr(one, name) for one in self.settings):
+                parts.append(f"{count:,} {what}")
         more = f"; the first {_MOST_SHOWN}:" if len(self) > _MOST_SHOWN else ""
         return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}{more}"
 

@@ -44,7 +44,7 @@ def test_a_clear_peak_is_named():
     assert spot.sweet_spot.value == 16
     assert spot.contenders == (spot.sweet_spot,)
     assert [point.value for point in spot.points] == list(KS)
-    assert [one.baseline_value for one in spot.behind if one.difference.shown_higher] == [4, 8, 32, 64]
+    assert [one.baseline_value for one in spot.others if one.difference.shown_higher] == [4, 8, 32, 64]
     assert (spot.axis, spot.metric) == ("k", "token_f1")
     assert "k" not in spot.values
     assert spot.values["order"] == "source"
@@ -112,10 +112,10 @@ def test_p_values_are_corrected_for_the_points_of_the_curve():
     two = spots(made(better, k=4), made(others[8], k=8))[0]
     five = spots(made(better, k=4), *(made(scores, k=k) for k, scores in others.items()))[0]
     assert (two.comparisons, five.comparisons) == (1, 4)
-    assert two.behind[0].difference.adjusted_p == two.behind[0].difference.p_value
-    apart, same = (replace(one.behind[0].difference, adjusted_p=None, comparisons=1) for one in (five, two))
+    assert two.others[0].difference.adjusted_p == two.others[0].difference.p_value
+    apart, same = (replace(one.others[0].difference, adjusted_p=None, comparisons=1) for one in (five, two))
     assert apart == same
-    found = [(one.difference.adjusted_p or 0.0, one.difference.p_value or 0.0) for one in five.behind]
+    found = [(one.difference.adjusted_p or 0.0, one.difference.p_value or 0.0) for one in five.others]
     assert all(adjusted >= alone for adjusted, alone in found)
     assert sum(adjusted > 1.5 * alone for adjusted, alone in found) >= 2
 
@@ -154,7 +154,7 @@ def test_points_are_held_against_each_other_over_the_questions_that_both_have():
     assert sixteen.summary.mean is not None
     assert four.summary.mean > sixteen.summary.mean
     assert spot.sweet_spot is sixteen
-    (behind,) = spot.behind
+    (behind,) = spot.others
     assert behind.difference.n == 20
     assert behind.difference.mean == pytest.approx(0.1)
     assert "n = 20" in spot.describe()
@@ -187,7 +187,7 @@ def test_seeds_are_averaged_to_one_point():
     assert spot.points[0].setting.cells == 3
     of_four = [scores_of(cell) for cell in cells if cell.values["k"] == 4]
     assert spot.points[0].summary.mean == pytest.approx(fmean(fmean(one.values()) for one in of_four))
-    assert {one.difference.n for one in spot.behind} == {60}
+    assert {one.difference.n for one in spot.others} == {60}
 
 
 def test_each_order_is_a_curve_of_its_own():
@@ -232,7 +232,7 @@ def test_a_peak_at_the_end_says_that_it_may_lie_beyond():
 
 def test_the_sentence_has_the_numbers_of_the_nearest():
     (spot,) = spots(*curve(PEAK))
-    nearest = min(spot.behind, key=lambda one: one.difference.mean or 0.0)
+    nearest = min(spot.others, key=lambda one: one.difference.mean or 0.0)
     text = spot.describe()
     assert text.startswith("sweet spot at k=16: token_f1 0.")
     assert f"the nearest being k={nearest.baseline_value} (difference {nearest.difference.describe()}; p = " in text
@@ -249,7 +249,7 @@ def test_another_confidence_asks_for_more():
 @pytest.mark.parametrize(
     ("axis", "metric", "message"),
     [
-        ("order", "token_f1", "no numbers"),
+        ("order", "token_f1", "are not numbers"),
         ("seed", "token_f1", "averaged"),
         ("ks", "token_f1", "unknown axis"),
         ("k", "inverted_pairs", "how chunks stand"),

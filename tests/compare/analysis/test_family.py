@@ -42,7 +42,7 @@ def shown_p_values(results: Any) -> dict[frozenset[tuple[Any, Any]], set[float |
     """The corrected p-value of each pair of settings, in everything that shows one."""
     found: dict[frozenset[tuple[Any, Any]], set[float | None]] = {}
     best = results.best()
-    shown = [*best.others, *(one for curve in results.curves("k") for one in curve.behind)]
+    shown = [*best.others, *(one for curve in results.curves("k") for one in curve.others)]
     shown += [one for axis in ("order", "k") for one in results.differences(axis, ["token_f1"])]
     for one in shown:
         both = frozenset({place(one.setting.values), place(one.baseline.values)})
@@ -72,7 +72,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     assert [one.values["order"] for one in best.tied] == ["rank", "reverse_rank"]
     assert {one.difference.adjusted_p for one in best.others} == {2 / 2**7}
     assert [spot.sweet_spot is not None and spot.sweet_spot.value for spot in spots] == [64] * 3
-    assert {one.difference.adjusted_p for spot in spots for one in spot.behind} == {2 / 2**7}
+    assert {one.difference.adjusted_p for spot in spots for one in spot.others} == {2 / 2**7}
     assert "tied in every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
     assert "(p corrected for 3 comparisons)" in best.describe()
     assert all("p = 0.016, corrected for 3 comparisons" in spot.describe() for spot in spots)
@@ -114,7 +114,7 @@ def test_the_family_is_every_pair_that_is_looked_at_once():
     together = dict(zip(pairs, max_t_p_values(apart, 10_000, 0), strict=True))
     assert spot.highest.value == 16
     assert spot.comparisons == 5
-    assert {one.baseline_value: one.difference.adjusted_p for one in spot.behind} == {
+    assert {one.baseline_value: one.difference.adjusted_p for one in spot.others} == {
         k: pytest.approx(together[16, k]) for k in (4, 8, 32)
     }
 

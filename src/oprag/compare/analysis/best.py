@@ -18,7 +18,7 @@ __all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
 
 _MOST_NAMED = 3  # others in a sentence
 _ALIKE = 1.01
-"""Settings with at most so many times the fewest tokens are alike: at one budget, orders differ by a few tokens."""
+"""Settings with at most this many times the fewest tokens are alike: at one budget, orders differ by a few tokens."""
 _OF_ALIKE = "; of those with as many tokens, to one part in a hundred, the one in source order"
 
 
@@ -137,7 +137,7 @@ def choose_economical(
     3.4.3), but with the standard error of the paired difference in place of that of the highest mean: all settings were
     asked the same questions. The tokens are those that the model read and wrote; without a model those of the context.
     Of settings with as many tokens, to one part in a hundred, it is the one in source order. The random order is a
-    control, and is chosen only if there is no other one.
+    control, and is chosen only if there is nothing else.
 
     Args:
         settings: The settings, each with scores of the metric.
@@ -150,10 +150,10 @@ def choose_economical(
     scores = [one.by_question(metric) for one in settings]
     top = highest(scores)
     clusters = settings[top].matrix.clusters
-    behind = {
+    below = {
         number: paired_difference(scores[top], other, clusters) for number, other in enumerate(scores) if number != top
     }
-    near = [one for number, one in enumerate(settings) if number == top or _is_near(behind[number])]
+    near = [one for number, one in enumerate(settings) if number == top or _is_near(below[number])]
     most = _ALIKE * min(map(_tokens, near))
     alike = [one for one in near if _tokens(one) <= most]
     chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))
@@ -163,11 +163,11 @@ def choose_economical(
 
     if chosen is not settings[top]:
         why = (
-            f"the fewest tokens of {len(near)} settings that are behind the highest {metric} "
+            f"the fewest tokens of {len(near)} settings that are below the highest {metric} "
             f"({score_at(settings[top])}) by at most one standard error of the difference"
         )
-    elif any(one.low is not None for one in behind.values()):
-        why = f"the highest {metric}; those with fewer tokens are behind it by more than one standard error"
+    elif any(one.low is not None for one in below.values()):
+        why = f"the highest {metric}; those with fewer tokens are below it by more than one standard error"
     else:
         why = f"the highest {metric}; of so few questions nothing can be said of its error"
     if any(_tokens(one) < _tokens(chosen) for one in near):

@@ -52,7 +52,7 @@ class Curve:
         points: The points with scores, from the smallest value to the largest.
         highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
             most of them, if some points lack questions).
-        behind: The highest point compared with each of the others (`baseline`), in the sequence of the points.
+        others: The highest point compared with each of the others (`baseline`), in the sequence of the points.
         comparisons: Number of comparisons that p-values are corrected for.
         unscored: The values without scores, since everything failed or was not tried yet.
         exhausted: Whether everything is read at the largest value, so that a larger one cannot be better.
@@ -63,7 +63,7 @@ class Curve:
     values: Mapping[str, Any]
     points: tuple[CurvePoint, ...]
     highest: CurvePoint = field(repr=False)
-    behind: tuple[SettingDifference, ...] = field(repr=False)
+    others: tuple[SettingDifference, ...] = field(repr=False)
     comparisons: int = 0
     unscored: tuple[Any, ...] = ()
     exhausted: bool = False
@@ -71,21 +71,21 @@ class Curve:
     @property
     def contenders(self) -> tuple[CurvePoint, ...]:
         """The highest point, and those that are not shown to be worse."""
-        worse = {one.baseline.number for one in self.behind if one.difference.shown_higher}
+        worse = {one.baseline.number for one in self.others if one.difference.shown_higher}
         return tuple(point for point in self.points if point.setting.number not in worse)
 
     @property
     def sweet_spot(self) -> CurvePoint | None:
         """The highest point, if every other one is shown to be worse; None if the curve is flat."""
-        return self.highest if self.behind and len(self.contenders) == 1 else None
+        return self.highest if self.others and len(self.contenders) == 1 else None
 
     def describe(self) -> str:
         """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
         there = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest.value)}"
-        if not self.behind:
+        if not self.others:
             text = f"nothing to compare: {there} is the only point with scores, n = {self.highest.summary.n:,}"
         elif self.sweet_spot is not None:
-            nearest = self._nearest(self.behind)
+            nearest = self._nearest(self.others)
             text = (
                 f"sweet spot at {self._named(self.sweet_spot.value)}: {there} is above every other point, the nearest "
                 f"being {self._named(nearest.baseline_value)} ({self._told(nearest)})"
@@ -99,27 +99,27 @@ class Curve:
                 )
                 text += f"; it {beyond}"
         else:
-            nearest = self._nearest([one for one in self.behind if not one.difference.shown_higher])
+            nearest = self._nearest([one for one in self.others if not one.difference.shown_higher])
             text = (
                 f"flat {self._range()}: {there} is the highest, and is not shown to be above "
                 f"{self._named(nearest.baseline_value)} ({self._told(nearest)})"
             )
-            if worse := [one.baseline_value for one in self.behind if one.difference.shown_higher]:
+            if worse := [one.baseline_value for one in self.others if one.difference.shown_higher]:
                 text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
         if self.unscored:
             text += f"; no scores at {', '.join(map(self._named, self.unscored))}"
         return text
 
-    def _told(self, behind: SettingDifference) -> str:
-        several = behind.difference.adjusted_p is not None and self.comparisons > 1
+    def _told(self, other: SettingDifference) -> str:
+        several = other.difference.adjusted_p is not None and self.comparisons > 1
         corrected = f", corrected for {self.comparisons:,} comparisons" if several else ""
-        return f"{behind.describe()}{corrected}"
+        return f"{other.describe()}{corrected}"
 
     def _named(self, value: Any) -> str:
         return assignments({self.axis: value}, [self.axis])
 
-    def _nearest(self, behind: Sequence[SettingDifference]) -> SettingDifference:
-        return min(behind, key=lambda one: float("inf") if one.difference.mean is None else one.difference.mean)
+    def _nearest(self, others: Sequence[SettingDifference]) -> SettingDifference:
+        return min(others, key=lambda one: float("inf") if one.difference.mean is None else one.difference.mean)
 
     def _range(self) -> str:
         points = self.contenders
@@ -136,7 +136,7 @@ def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family
         scored = [one for one in members if metric in one.scores]
         if not scored:
             continue
-        top, behind = against_highest(scored, metric, family, axis)
+        top, others = against_highest(scored, metric, family, axis)
         points = {
             one.number: CurvePoint(value=one.values[axis], setting=one, summary=one.scores[metric]) for one in scored
         }
@@ -147,7 +147,7 @@ def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family
                 values=values,
                 points=tuple(points.values()),
                 highest=points[top.number],
-                behind=tuple(behind),
+                others=tuple(others),
                 comparisons=family.comparisons,
                 unscored=tuple(one.values[axis] for one in members if metric not in one.scores),
             )

@@ -68,17 +68,6 @@ class SettingDifference:
         return self.baseline.values.get(self.axis or "")
 
     @property
-    def values(self) -> dict[str, Any]:
-        """The values of the setting on the other axes, of those that have an effect in both."""
-        there = self.baseline.values
-        return {name: value for name, value in self.setting.values.items() if name in there and name != self.axis}
-
-    @property
-    def alone(self) -> dict[str, Any]:
-        """The values of the setting on the axes that have an effect in it alone."""
-        return {name: value for name, value in self.setting.values.items() if name not in self.baseline.values}
-
-    @property
     def baseline_alone(self) -> dict[str, Any]:
         """The values of the baseline on the axes that have an effect in it alone."""
         return {name: value for name, value in self.baseline.values.items() if name not in self.setting.values}

@@ -120,7 +120,7 @@ def check_ordered(axis: str) -> None:
     check_axis(axis)
     if axis not in ORDERED_AXES:
         raise OptionError(
-            f"the values of {axis!r} are no numbers, so there is no curve over them; there are curves over "
+            f"the values of {axis!r} are not numbers, so there is no curve over them; there are curves over "
             f"{', '.join(ORDERED_AXES)}, and Results.differences compares any values",
             axis,
         )

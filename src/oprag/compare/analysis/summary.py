@@ -18,7 +18,7 @@ from oprag.compare.stats.resampling import FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["MANY", "PhaseSummary", "SettingSummary", "faults", "measured_how"]
+__all__ = ["MANY", "PhaseSummary", "SettingSummary", "measured_how"]
 
 MANY = 0.1
 """The share of answers that may be empty, or cut short, before a setting is marked."""
@@ -217,14 +217,6 @@ class _Scores(Mapping[str, Summary]):
 
     def __len__(self) -> int:
         return len(self._metrics)
-
-
-def faults(settings: Collection[SettingSummary]) -> str:
-    """How many answers of settings are cut short or empty, in words; nothing where none is."""
-    answered = sum(one.answered for one in settings)
-    counts = {"cut short": sum(one.cut_short for one in settings), "empty": sum(one.empty for one in settings)}
-    told = " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return f"of {answered:,} answers {told}" if told else ""
 
 
 def measured_how(settings: Collection[SettingSummary]) -> str:

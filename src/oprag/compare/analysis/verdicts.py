@@ -175,7 +175,7 @@ def _length_answer(curves: Sequence[Curve]) -> tuple[str, str]:
     worse = [
         f"{listed([f'{curve.axis}={one.baseline_value}' for one in found])}{place}"
         for curve, place in zip(curves, where, strict=True)
-        if (found := [one for one in curve.behind if one.difference.shown_higher])
+        if (found := [one for one in curve.others if one.difference.shown_higher])
     ]
     if best:
         values = {point.value for point, _ in best}

@@ -139,7 +139,7 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
 
 def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...]:
     difference = pair.difference
-    where = named({**pair.values, **pair.alone}, [name for name in results.axes if name != axis])
+    where = named(pair.setting.values, [name for name in results.axes if name != axis])
     against = named(pair.baseline_alone, results.axes)
     return (
         value_text(pair.value),
