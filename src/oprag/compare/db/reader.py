@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, reduce
 from pathlib import Path
@@ -92,6 +92,7 @@ class ResultsReader:
         self.path = Path(path)
         self._wanted = experiment
         self._stack = ExitStack()
+        self._ends: dict[str, Mapping[tuple[str, int | None], int]] = {}
 
     def __enter__(self) -> Self:
         if not self.path.is_file():  # to open it would make it
@@ -236,23 +237,13 @@ class ResultsReader:
 
     def failures(self) -> list[Failure]:
         """Why questions failed, the commonest cause first."""
-        return _merged(
-            self._connection.execute(
-                f"SELECT error, message, count(*) {_ANSWERS} WHERE status = 'failed' "
-                "GROUP BY error, message ORDER BY count(*) DESC, error, message",
-                {"experiment": self._number},
-            )
-        )
+        return self._failures(f"{_ANSWERS} WHERE status = 'failed'")
 
     def failed_measurements(self) -> list[Failure]:
         """Why questions could not be measured in the last run that has any, the commonest cause first."""
-        return _merged(
-            self._connection.execute(
-                "SELECT error, message, count(*) FROM failed_measurements WHERE run = "
-                "(SELECT max(run) FROM failed_measurements JOIN runs ON runs.id = run WHERE experiment = ?) "
-                "GROUP BY error, message ORDER BY count(*) DESC, error, message",
-                [self._number],
-            )
+        return self._failures(
+            "FROM failed_measurements WHERE run = (SELECT max(run) FROM failed_measurements "
+            "JOIN runs ON runs.id = run WHERE experiment = :experiment)"
         )
 
     def notes(self) -> Counter[str]:
@@ -281,18 +272,25 @@ class ResultsReader:
             for started, ended, outcome, versions in rows
         ]
 
+    def _failures(self, source: str) -> list[Failure]:
+        """Failures by the class of the error, with the commonest message of each."""
+        counts: Counter[str] = Counter()
+        messages: dict[str, str] = {}
+        for error, message, count in self._connection.execute(
+            f"SELECT error, message, count(*) {source} GROUP BY error, message ORDER BY count(*) DESC, error, message",
+            {"experiment": self._number},
+        ):
+            counts[error] += count
+            messages.setdefault(error, without_keys(message or ""))
+        return [Failure(error, messages[error], count) for error, count in counts.most_common()]
+
     def _experiment(self) -> tuple[int, str, Mapping[str, Any]]:
         name = self._wanted
         rows = self._connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
         found = [row for row in rows if name is None or row[1] == name]
         if len(found) != 1:
-            what = (
-                f"no experiment {name!r}"
-                if name is not None
-                else "no experiment"
-                if not rows
-                else "several experiments"
-            )
+            what = "no experiment" if name is None else f"no experiment {name!r}"
+            what = "several experiments" if found else what
             names = [shortened(row[1], _LONGEST_NAME) for row in rows]
             known = f"; there are: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)
@@ -336,10 +334,6 @@ class ResultsReader:
         return cells, questions
 
     @cached_property
-    def _ends(self) -> dict[str, Mapping[tuple[str, int | None], int]]:
-        return {}
-
-    @cached_property
     def _retrievals(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str | None, int | None]]]:
         """The key, the embedder and the depth of each search, by index, question, kind of search and store."""
         found: dict[tuple[str, ...], list[tuple[str, str | None, int | None]]] = defaultdict(list)
@@ -377,13 +371,3 @@ def _texts(notes: str) -> tuple[str, ...]:
 
 def _context(key: str, index: str, kept: str, dropped: str) -> ContextRecord:
     return ContextRecord(key, index, [tuple(row) for row in json.loads(kept)], json.loads(dropped))
-
-
-def _merged(rows: Iterable[tuple[str, str | None, int]]) -> list[Failure]:
-    """Failures by the class of the error, with the first message of each."""
-    counts: Counter[str] = Counter()
-    messages: dict[str, str] = {}
-    for error, message, count in rows:
-        counts[error] += count
-        messages.setdefault(error, message or "")
-    return [Failure(error, without_keys(messages[error]), count) for error, count in counts.most_common()]

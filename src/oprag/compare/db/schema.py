@@ -53,13 +53,22 @@ class Column(NamedTuple):
     """A column of a table."""
 
     ddl: str
-    kind: Kind | None = None  # None if SQLite itself checks the values
+    own_kind: Kind | None = None  # of its values, where its type does not say it
     masked: bool = False  # whether it may repeat a provider's message, in which secrets are masked
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.ddl.split()[0].strip('"')
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its values."""
+        if self.own_kind is not None:
+            return self.own_kind
+        whole = COUNT if "REFERENCES" not in self.ddl else ANY_WHOLE
+        kind = {"TEXT": TEXT, "REAL": AMOUNT, "INTEGER": whole}[self.ddl.split()[1]]
+        return kind if "NOT NULL" in self.ddl else or_null(kind)
 
 
 class Table(NamedTuple):
@@ -75,230 +84,204 @@ class Table(NamedTuple):
         return f"CREATE TABLE {name} ({parts}) {self.options}".rstrip()
 
 
-_ID = Column("id INTEGER PRIMARY KEY")
-_RUN = Column("run INTEGER NOT NULL REFERENCES runs", ANY_WHOLE)
-_CELL = Column("cell INTEGER NOT NULL REFERENCES cells", ANY_WHOLE)
-_QUESTION = Column("question INTEGER NOT NULL REFERENCES questions", ANY_WHOLE)
-_INDEX = Column('"index" INTEGER NOT NULL REFERENCES indexes', ANY_WHOLE)
-_KEY = Column("key TEXT NOT NULL UNIQUE", TEXT)
+def _table(*columns: Column | str, constraints: Sequence[str] = (), options: str = "") -> Table:
+    return Table([Column(one) if isinstance(one, str) else one for one in columns], constraints, options)
+
+
+_ID = "id INTEGER PRIMARY KEY"
+_RUN = "run INTEGER NOT NULL REFERENCES runs"
+_CELL = "cell INTEGER NOT NULL REFERENCES cells"
+_QUESTION = "question INTEGER NOT NULL REFERENCES questions"
+_INDEX = '"index" INTEGER NOT NULL REFERENCES indexes'
+_KEY = "key TEXT NOT NULL UNIQUE"
 _USAGE = (
-    Column("input_tokens INTEGER NOT NULL", COUNT),
-    Column("output_tokens INTEGER NOT NULL", COUNT),
-    Column("cached_tokens INTEGER NOT NULL", COUNT),
+    "input_tokens INTEGER NOT NULL",
+    "output_tokens INTEGER NOT NULL",
+    "cached_tokens INTEGER NOT NULL",
     Column("estimated INTEGER NOT NULL", FLAG),
 )
 
 TABLES: Mapping[str, Table] = {
-    "experiments": Table(
-        [
-            _ID,
-            Column("name TEXT NOT NULL UNIQUE", TEXT),
-            Column("described TEXT NOT NULL", json_of("an experiment")),
-        ]
+    "experiments": _table(
+        _ID,
+        "name TEXT NOT NULL UNIQUE",
+        Column("described TEXT NOT NULL", json_of("an experiment")),
     ),
-    "runs": Table(
-        [
-            _ID,
-            Column("experiment INTEGER NOT NULL REFERENCES experiments", ANY_WHOLE),
-            Column("started TEXT NOT NULL", TEXT),
-            Column("ended TEXT", or_null(TEXT)),
-            Column("outcome TEXT", or_null(TEXT), masked=True),
-            Column("versions TEXT NOT NULL", json_of("texts by name")),
-        ]
+    "runs": _table(
+        _ID,
+        "experiment INTEGER NOT NULL REFERENCES experiments",
+        "started TEXT NOT NULL",
+        "ended TEXT",
+        Column("outcome TEXT", masked=True),
+        Column("versions TEXT NOT NULL", json_of("texts by name")),
     ),
-    "cells": Table(
-        [
-            _ID,
-            _KEY,
-            *(Column(f'"{name}"', kind) for name, kind in _AXES.items()),
-            Column("options TEXT NOT NULL", json_of("options")),
-            Column("identity TEXT NOT NULL", json_of("named values")),
-        ]
+    "cells": _table(
+        _ID,
+        _KEY,
+        *(Column(f'"{name}"', kind) for name, kind in _AXES.items()),
+        Column("options TEXT NOT NULL", json_of("options")),
+        Column("identity TEXT NOT NULL", json_of("named values")),
     ),
-    "questions": Table(
-        [
-            _ID,
-            _KEY,
-            Column("data TEXT NOT NULL", TEXT),
-            Column("name TEXT NOT NULL", TEXT),
-            Column("question TEXT NOT NULL", TEXT),
-            Column("answers TEXT NOT NULL", json_of("texts")),
-            Column("choices TEXT NOT NULL", json_of("texts")),
-            Column("right_choice INTEGER", or_null(COUNT)),
-            Column("evidence TEXT NOT NULL", json_of("evidence")),
-            Column("documents TEXT NOT NULL", json_of("texts")),
-            Column("about TEXT NOT NULL", json_of("named values")),
-        ]
+    "questions": _table(
+        _ID,
+        _KEY,
+        "data TEXT NOT NULL",
+        "name TEXT NOT NULL",
+        "question TEXT NOT NULL",
+        Column("answers TEXT NOT NULL", json_of("texts")),
+        Column("choices TEXT NOT NULL", json_of("texts")),
+        "right_choice INTEGER",
+        Column("evidence TEXT NOT NULL", json_of("evidence")),
+        Column("documents TEXT NOT NULL", json_of("texts")),
+        Column("about TEXT NOT NULL", json_of("named values")),
     ),
-    "experiment_cells": Table(
-        [Column("experiment INTEGER NOT NULL", ANY_WHOLE), Column("cell INTEGER NOT NULL", ANY_WHOLE)],
-        ["PRIMARY KEY (experiment, cell)"],
-        "WITHOUT ROWID",
-    ),
-    "experiment_questions": Table(
-        [Column("experiment INTEGER NOT NULL", ANY_WHOLE), Column("question INTEGER NOT NULL", ANY_WHOLE)],
-        ["PRIMARY KEY (experiment, question)"],
-        "WITHOUT ROWID",
-    ),
-    "replies": Table(
-        [
-            Column("key TEXT NOT NULL PRIMARY KEY", TEXT),
-            Column("model TEXT NOT NULL", TEXT),
-            Column("step TEXT NOT NULL", TEXT),
-            Column("text TEXT NOT NULL", TEXT),
-            *_USAGE,
-            Column("finish_reason TEXT", or_null(TEXT)),
-            Column("seconds REAL NOT NULL", AMOUNT),
-            Column("digest TEXT NOT NULL", TEXT),
-            _RUN,
-            Column("money REAL", or_null(AMOUNT)),
-            Column("at TEXT NOT NULL", TEXT),
-        ],
+    "experiment_cells": _table(
+        Column("experiment INTEGER NOT NULL", ANY_WHOLE),
+        Column("cell INTEGER NOT NULL", ANY_WHOLE),
+        constraints=["PRIMARY KEY (experiment, cell)"],
         options="WITHOUT ROWID",
     ),
-    "failed_calls": Table(
-        [
-            _ID,
-            Column("key TEXT NOT NULL", TEXT),
-            Column("model TEXT NOT NULL", TEXT),
-            Column("step TEXT NOT NULL", TEXT),
-            Column("error TEXT NOT NULL", TEXT),
-            Column("message TEXT NOT NULL", TEXT, masked=True),
-            Column("seconds REAL NOT NULL", AMOUNT),
-            _RUN,
-            Column("at TEXT NOT NULL", TEXT),
-        ]
-    ),
-    "answers": Table(
-        [
-            _ID,
-            _CELL,
-            _QUESTION,
-            Column("status TEXT NOT NULL CHECK (status IN ('answered', 'failed'))", TEXT),
-            Column("text TEXT", or_null(TEXT)),
-            Column(
-                "error TEXT",
-                Kind("typeof({0}) = iif(status = 'failed', 'text', 'null')", "the error of a failed answer"),
-            ),
-            Column("message TEXT", or_null(TEXT), masked=True),
-            Column("notes TEXT NOT NULL", json_of("texts", usual="[]"), masked=True),
-            Column("route TEXT", or_null(TEXT)),
-            Column("calls INTEGER NOT NULL", COUNT),
-            *_USAGE,
-            Column("embedded_tokens INTEGER NOT NULL", COUNT),
-            Column("context_tokens INTEGER", or_null(COUNT)),
-            Column("context_embedder_tokens INTEGER", or_null(COUNT)),
-            Column("context_chunks INTEGER", or_null(COUNT)),
-            Column("context INTEGER REFERENCES contexts", or_null(ANY_WHOLE)),
-            Column("digest TEXT NOT NULL", TEXT),
-            _RUN,
-        ],
-        ["UNIQUE (cell, question)"],
-    ),
-    "calls": Table(
-        [
-            Column("answer INTEGER NOT NULL REFERENCES answers", ANY_WHOLE),
-            Column("number INTEGER NOT NULL", COUNT),
-            Column("step TEXT NOT NULL", TEXT),
-            Column("reply TEXT NOT NULL", TEXT),
-        ],
-        ["PRIMARY KEY (answer, number)"],
-        "WITHOUT ROWID",
-    ),
-    "scores": Table(
-        [
-            Column("answer INTEGER NOT NULL REFERENCES answers", ANY_WHOLE),
-            Column("metric TEXT NOT NULL", TEXT),
-            Column("value REAL NOT NULL", NUMBER),
-        ],
-        ["PRIMARY KEY (answer, metric)"],
-        "WITHOUT ROWID",
-    ),
-    "contexts": Table(
-        [
-            _ID,
-            _KEY,
-            _INDEX,
-            Column("kept TEXT NOT NULL", json_of("kept chunks")),
-            # Most have nothing dropped. Braces are doubled for `format`.
-            Column("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
-        ]
-    ),
-    "indexes": Table(
-        [
-            _ID,
-            _KEY,
-            Column("documents TEXT NOT NULL", json_of("texts")),
-            Column("splitter TEXT NOT NULL", TEXT),
-            Column("chunk_size INTEGER NOT NULL", COUNT),
-            Column("chunk_overlap INTEGER NOT NULL", COUNT),
-            Column("tokenizer TEXT NOT NULL", TEXT),
-            Column("chunks INTEGER NOT NULL", COUNT),
-            Column("tokens INTEGER NOT NULL", COUNT),
-        ]
-    ),
-    "chunks": Table(
-        [
-            _INDEX,
-            Column("row INTEGER NOT NULL", COUNT),
-            Column("document TEXT NOT NULL", TEXT),
-            Column("page INTEGER", or_null(PLACE)),
-            Column("start INTEGER NOT NULL", COUNT),
-            Column(
-                '"end" INTEGER NOT NULL',
-                Kind(f'{COUNT.condition} AND {{0}} >= "start"', "an offset from its start on"),
-            ),
-            Column("tokens INTEGER NOT NULL", COUNT),
-        ],
-        ['PRIMARY KEY ("index", row)'],
-        "WITHOUT ROWID",
-    ),
-    "retrievals": Table(
-        [
-            Column("key TEXT NOT NULL PRIMARY KEY", TEXT),
-            _INDEX,
-            Column("embedder TEXT", or_null(TEXT)),
-            Column("search TEXT NOT NULL", TEXT),
-            Column("store TEXT NOT NULL", TEXT),
-            Column("question TEXT NOT NULL", TEXT),
-            Column("depth INTEGER", or_null(COUNT)),
-            Column("hits TEXT NOT NULL", json_of("found chunks")),
-        ],
+    "experiment_questions": _table(
+        Column("experiment INTEGER NOT NULL", ANY_WHOLE),
+        Column("question INTEGER NOT NULL", ANY_WHOLE),
+        constraints=["PRIMARY KEY (experiment, question)"],
         options="WITHOUT ROWID",
     ),
-    "measurements": Table(
-        [
-            _ID,
-            _CELL,
-            _QUESTION,
-            Column("attempt INTEGER NOT NULL", COUNT),
-            Column("phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation'))", TEXT),
-            Column("seconds REAL NOT NULL", AMOUNT),
-            Column("cpu_percent REAL NOT NULL", AMOUNT),
-            Column("peak_memory_bytes INTEGER NOT NULL", BYTES),
-            Column("memory_growth_bytes INTEGER NOT NULL", GROWTH),
-            _RUN,
-        ],
-        ["UNIQUE (cell, question, attempt, phase)"],
+    "replies": _table(
+        "key TEXT NOT NULL PRIMARY KEY",
+        "model TEXT NOT NULL",
+        "step TEXT NOT NULL",
+        "text TEXT NOT NULL",
+        *_USAGE,
+        "finish_reason TEXT",
+        "seconds REAL NOT NULL",
+        "digest TEXT NOT NULL",
+        _RUN,
+        "money REAL",
+        "at TEXT NOT NULL",
+        options="WITHOUT ROWID",
     ),
-    "failed_measurements": Table(
-        [
-            _ID,
-            _RUN,
-            _CELL,
-            _QUESTION,
-            Column("error TEXT NOT NULL", TEXT),
-            Column("message TEXT NOT NULL", TEXT, masked=True),
-        ]
+    "failed_calls": _table(
+        _ID,
+        "key TEXT NOT NULL",
+        "model TEXT NOT NULL",
+        "step TEXT NOT NULL",
+        "error TEXT NOT NULL",
+        Column("message TEXT NOT NULL", masked=True),
+        "seconds REAL NOT NULL",
+        _RUN,
+        "at TEXT NOT NULL",
     ),
-    "measured_calls": Table(
-        [
-            _RUN,
-            _CELL,
-            Column("calls INTEGER NOT NULL", COUNT),
-            Column("tokens INTEGER NOT NULL", COUNT),
-            Column("money REAL NOT NULL", AMOUNT),
-        ]
+    "answers": _table(
+        _ID,
+        _CELL,
+        _QUESTION,
+        "status TEXT NOT NULL CHECK (status IN ('answered', 'failed'))",
+        "text TEXT",
+        Column(
+            "error TEXT",
+            Kind("typeof({0}) = iif(status = 'failed', 'text', 'null')", "the error of a failed answer"),
+        ),
+        Column("message TEXT", masked=True),
+        Column("notes TEXT NOT NULL", json_of("texts", usual="[]"), masked=True),
+        "route TEXT",
+        "calls INTEGER NOT NULL",
+        *_USAGE,
+        "embedded_tokens INTEGER NOT NULL",
+        "context_tokens INTEGER",
+        "context_embedder_tokens INTEGER",
+        "context_chunks INTEGER",
+        "context INTEGER REFERENCES contexts",
+        "digest TEXT NOT NULL",
+        _RUN,
+        constraints=["UNIQUE (cell, question)"],
+    ),
+    "calls": _table(
+        "answer INTEGER NOT NULL REFERENCES answers",
+        "number INTEGER NOT NULL",
+        "step TEXT NOT NULL",
+        "reply TEXT NOT NULL",
+        constraints=["PRIMARY KEY (answer, number)"],
+        options="WITHOUT ROWID",
+    ),
+    "scores": _table(
+        "answer INTEGER NOT NULL REFERENCES answers",
+        "metric TEXT NOT NULL",
+        Column("value REAL NOT NULL", NUMBER),
+        constraints=["PRIMARY KEY (answer, metric)"],
+        options="WITHOUT ROWID",
+    ),
+    "contexts": _table(
+        _ID,
+        _KEY,
+        _INDEX,
+        Column("kept TEXT NOT NULL", json_of("kept chunks")),
+        # Most have nothing dropped. Braces are doubled for `format`.
+        Column("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
+    ),
+    "indexes": _table(
+        _ID,
+        _KEY,
+        Column("documents TEXT NOT NULL", json_of("texts")),
+        "splitter TEXT NOT NULL",
+        "chunk_size INTEGER NOT NULL",
+        "chunk_overlap INTEGER NOT NULL",
+        "tokenizer TEXT NOT NULL",
+        "chunks INTEGER NOT NULL",
+        "tokens INTEGER NOT NULL",
+    ),
+    "chunks": _table(
+        _INDEX,
+        "row INTEGER NOT NULL",
+        "document TEXT NOT NULL",
+        Column("page INTEGER", or_null(PLACE)),
+        "start INTEGER NOT NULL",
+        Column(
+            '"end" INTEGER NOT NULL',
+            Kind(f'{COUNT.condition} AND {{0}} >= "start"', "an offset from its start on"),
+        ),
+        "tokens INTEGER NOT NULL",
+        constraints=['PRIMARY KEY ("index", row)'],
+        options="WITHOUT ROWID",
+    ),
+    "retrievals": _table(
+        "key TEXT NOT NULL PRIMARY KEY",
+        _INDEX,
+        "embedder TEXT",
+        "search TEXT NOT NULL",
+        "store TEXT NOT NULL",
+        "question TEXT NOT NULL",
+        "depth INTEGER",
+        Column("hits TEXT NOT NULL", json_of("found chunks")),
+        options="WITHOUT ROWID",
+    ),
+    "measurements": _table(
+        _ID,
+        _CELL,
+        _QUESTION,
+        "attempt INTEGER NOT NULL",
+        "phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation'))",
+        "seconds REAL NOT NULL",
+        "cpu_percent REAL NOT NULL",
+        Column("peak_memory_bytes INTEGER NOT NULL", BYTES),
+        Column("memory_growth_bytes INTEGER NOT NULL", GROWTH),
+        _RUN,
+        constraints=["UNIQUE (cell, question, attempt, phase)"],
+    ),
+    "failed_measurements": _table(
+        _ID,
+        _RUN,
+        _CELL,
+        _QUESTION,
+        "error TEXT NOT NULL",
+        Column("message TEXT NOT NULL", masked=True),
+    ),
+    "measured_calls": _table(
+        _RUN,
+        _CELL,
+        "calls INTEGER NOT NULL",
+        "tokens INTEGER NOT NULL",
+        "money REAL NOT NULL",
     ),
 }
 """Every table but those of vectors, which a vector cache has as well."""
@@ -328,10 +311,7 @@ CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells
 
 
 def _fault_of(connection: sqlite3.Connection) -> str | None:
-    kinds = {
-        name: {column.name: column.kind for column in table.columns if column.kind is not None}
-        for name, table in TABLES.items()
-    }
+    kinds = {name: {column.name: column.kind for column in table.columns} for name, table in TABLES.items()}
     return fault_of(connection, {**kinds, "embedders": {"number": ANY_WHOLE, "name": TEXT, "dimension": PLACE}})
 
 
