@@ -145,9 +145,9 @@ def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
     log = tmp_path / "log"
     path = misspelt(tmp_path, ORDERS, model(log=str(log)))
     plan = done(path, "--plan").stdout
-    assert "0 of 4 questions can be scored, since no question has gold answers: token_f1, exact_match" in plan
-    assert "0 of 4 questions can be scored, since no question has evidence: evidence_coverage" in plan
-    assert "4 of 4 questions can be scored: inverted_pairs, paper_token_usage, long_context_share" in plan
+    assert "not scored (no question has gold answers): token_f1, exact_match" in plan
+    assert "not scored (no question has evidence): evidence_coverage" in plan
+    assert "inverted_pairs, paper_token_usage, long_context_share: 4 of 4 questions can be scored" in plan
     assert "unknown fields of the records of book, kept in `about`: anwsers (did you mean 'answers'?), category" in plan
     assert "a run is refused: nothing could be scored" in plan
     result = compare(path, "--yes")
@@ -167,7 +167,7 @@ def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
     lines[0].pop("evidence")
     questions.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     assert (
-        "3 of 4 questions can be scored, since the others do not have evidence: evidence_coverage"
+        "evidence_coverage: 3 of 4 questions can be scored (the others do not have evidence)"
         in done(path, "--plan").stdout
     )
     shown = done(path, "--all").stdout
@@ -399,10 +399,7 @@ def test_the_plan_asks_nobody(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
     result = done(path, "--plan")
-    assert (
-        "16 combinations: 8 cells" in result.stdout.replace("12 combinations", "16 combinations")
-        or "cells" in result.stdout
-    )
+    assert re.match(r"\d+ cells \(\d+ combinations", result.stdout)
     planned = json.loads(done(path, "--plan", "--json").stdout)
     assert planned["calls"] > 0
     assert not log.exists()
@@ -445,7 +442,7 @@ def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
 def test_without_a_model(tmp_path):
     result = done(write_experiment(tmp_path, NO_MODEL), "--results", tmp_path / "elsewhere.db")
     assert "evidence" in result.stdout
-    assert "0 calls" in result.stderr
+    assert "0 model calls" in result.stderr
     assert (tmp_path / "elsewhere.db").is_file()
 
 

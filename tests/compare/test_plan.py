@@ -213,13 +213,13 @@ def test_the_description_has_everything(tmp_path):
         experiment(refuses, grid=grid, prices={"m": {"input": 1, "output": 1}}, limits={"calls": 100, "money": 5})
     )
     lines = plan.describe().splitlines()
-    assert lines[0] == "8 combinations: 2 cells"
-    assert lines[1].startswith("  2 do the same as another one")
-    assert lines[2] == "  4 skipped: chunk_overlap=16 is not less than chunk_size=8"
-    assert lines[3] == "6 questions: 12 answers"
-    assert lines[4] == "12 calls of models, of 12 that the cells need"
-    assert lines[5].startswith("  m: 12 calls, ")
-    assert lines[6] == "limits: 100 calls (0 spent), 5 money (0 spent)"
+    assert lines[0] == "2 cells (8 combinations; 2 are equivalent to another one)"
+    assert lines[1] == "  4 combinations skipped: chunk_overlap=16 is not less than chunk_size=8"
+    assert lines[2] == "6 questions, 12 answers"
+    assert lines[3] == "12 model calls (12 without sharing)"
+    assert lines[4].startswith("  m: 12 calls, ")
+    assert re.search(r", 0\.00\d+$", lines[4])  # what would be nothing with two decimals
+    assert lines[5] == "limits: 100 calls (0 spent), 5 money (0 spent)"
 
 
 MEASURED = ["stuff", "map_reduce", "context_only"]
@@ -248,7 +248,7 @@ def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_pat
     # Prompts of refine and map_reduce hold replies, whose length nobody knows beforehand.
     assert plan.money is not None
     assert plan.money > 0
-    assert f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times" in plan.describe()
+    assert f"{plan.calls:,} model calls: each answer is measured {repeats:,} times" in plan.describe()
     done = planned(repeats)
     assert (done.calls, done.done, done.units) == (0, plan.units, plan.units)
     assert "are measured already" in done.describe()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.power import power_of
+from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, MeasuredSoFar, Spent
@@ -21,7 +22,7 @@ from oprag.compare.running.dry_run import PlannedCalls, PlannedItem, dry_run, to
 from oprag.compare.running.report import RunState
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.money import Limits
 
 __all__ = ["Plan", "make_plan"]
 
@@ -157,10 +158,7 @@ def make_plan(
         MissingExtraError: A package that the experiment needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        if isinstance(experiment, ResolvedExperiment):
-            resolved = experiment
-        else:
-            resolved = ResolvedExperiment(experiment, identities={} if file is None else file.identities())
+        resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.spends)
         found, measured = Done(set(), {}, 0), MeasuredSoFar(set(), set(), {})
@@ -201,8 +199,14 @@ def make_plan(
         failed=state.failed_before,
         calls_unshared=sum(one.calls for one in (asked.values() if measure else alone)),
         models={
-            name: _model_plan(one, experiment.prices.get(name), _address(experiment.models[name]))
-            for name, one in asked.items()
+            name: ModelPlan(
+                calls=calls,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                money=experiment.prices[name].of(usage) if name in experiment.prices else None,
+                address=_address(experiment.models[name]),
+            )
+            for name, (calls, usage) in asked.items()
         },
         addresses={
             name: address
@@ -240,17 +244,6 @@ def _measured_calls(
     return found
 
 
-def _model_plan(asked: PlannedCalls, price: Price | None, address: str | None) -> ModelPlan:
-    usage = asked.usage
-    return ModelPlan(
-        calls=asked.calls,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        money=None if price is None else price.of(usage),
-        address=address,
-    )
-
-
 def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
     """The addresses that texts are sent to, with commas; None for the provider's own host."""
     note = " (without a key, since there is no api_key_env)"
@@ -259,25 +252,24 @@ def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.combinations:,} combinations: {plan.cells:,} cells"
-    if plan.repeated:
-        yield f"  {plan.repeated:,} do the same as another one: an option has no effect in them"
+    same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
+    yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
     for reason, number in plan.impossible.items():
-        yield f"  {number:,} skipped: {reason}"
+        yield f"  {counted(number, 'combination')} skipped: {reason}"
     yield from _answers(plan)
     if plan.measured is None:
-        yield f"{plan.calls:,} calls of models, of {plan.calls_unshared:,} that the cells need"
+        yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
     else:
         warmup, repeats = plan.measured
         yield (
-            f"{plan.calls:,} calls of models: each answer is measured {repeats:,} times, after {warmup:,} to warm up "
-            "in each cell; nothing is shared"
+            f"{counted(plan.calls, 'model call')}: each answer is measured {repeats:,} times, after {warmup:,} to warm "
+            "up in each cell; nothing is shared"
         )
     for name, model in plan.models.items():
-        money = "" if model.money is None else f", {model.money:,.2f}"
+        money = "" if model.money is None else f", {money_text(model.money)}"
         to = "" if model.address is None else f", to {model.address}"
         tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out"
-        yield f"  {name}: {model.calls:,} calls, {tokens}{money}{to}"
+        yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}{to}"
     for name, address in plan.addresses.items():
         yield f"  {name}: embeds at {address}"
     for name in plan.stand_in:
@@ -291,7 +283,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _answers(plan: Plan) -> Iterator[str]:
-    yield f"{plan.questions:,} questions: {plan.units:,} answers"
+    yield f"{counted(plan.questions, 'question')}, {counted(plan.units, 'answer')}"
     if plan.done:
         yield f"  {plan.done:,} are {'in the results file' if plan.measured is None else 'measured already'}"
     for note, number in plan.notes.items():
@@ -304,10 +296,14 @@ def _answers(plan: Plan) -> Iterator[str]:
 
 def _scores(plan: Plan) -> Iterator[str]:
     """How many questions each metric can score; metrics with the same number share a line."""
-    alike: dict[tuple[int, str], list[str]] = {}
+    alike: dict[Scorable, list[str]] = {}
     for metric, (questions, why) in plan.scorable.items():
-        alike.setdefault((questions, "" if questions == plan.questions else f", since {why}"), []).append(metric)
+        alike.setdefault(Scorable(questions, why if questions < plan.questions else ""), []).append(metric)
     for (questions, why), metrics in alike.items():
-        yield f"{questions:,} of {plan.questions:,} questions can be scored{why}: {', '.join(metrics)}"
+        if questions:
+            others = f" ({why})" if why else ""
+            yield f"{', '.join(metrics)}: {questions:,} of {counted(plan.questions, 'question')} can be scored{others}"
+        else:
+            yield f"not scored ({why}): {', '.join(metrics)}"
     if plan.unscored is not None:
         yield f"a run is refused: {plan.unscored}"

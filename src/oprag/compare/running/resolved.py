@@ -69,9 +69,11 @@ class ResolvedExperiment:
         self._known = identities
 
     @classmethod
-    def of(cls, given: Experiment | ResolvedExperiment) -> ResolvedExperiment:
+    def of(
+        cls, given: Experiment | ResolvedExperiment, identities: Mapping[str, str] | None = None
+    ) -> ResolvedExperiment:
         """Resolve an experiment, unless it is resolved already."""
-        return given if isinstance(given, ResolvedExperiment) else cls(given)
+        return given if isinstance(given, ResolvedExperiment) else cls(given, identities=identities)
 
     @cached_property
     def cells(self) -> Cells:
