@@ -30,7 +30,8 @@ from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.local_model import LOCAL_DEFAULTS
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.providers.provider_embedder import EmbedderOnDemand
+from oprag.compare.providers.provider_embedder import embedder_of
+from oprag.embedding.embedder import DualEncoder
 from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import safe
 from oprag.methods.answer import Answer
@@ -146,7 +147,13 @@ def _make_chain(
     given = {name: value for name, value in model_settings.items() if value is not None}
     llm = load_chat_model(model, given, feature="oprag ask")
     index = index_sources(sources, indexing)
-    embeddings = EmbedderOnDemand(indexing.embeddings)
+    # Loaded when something is embedded, which most methods never do.
+    name = indexing.embeddings
+    embeddings = DualEncoder(
+        name,
+        lambda texts: embedder_of(name).embed_questions(texts),
+        lambda texts: embedder_of(name).embed_documents(texts),
+    )
     found = DocumentIndexRetriever(
         index=index, k=context_options.max_candidates or context_options.k or len(index), search=indexing.search
     )

@@ -159,8 +159,6 @@ class TestRefusals:
     def test_a_setting_that_the_model_does_not_know(self, groq):
         with pytest.raises(ExperimentError, match=r"knows no setting 'temprature'; did you mean 'temperature'\?"):
             ModelSpec("groq:cranes", temprature=0).open()
-        with pytest.raises(ExperimentError, match="stays the same"):
-            ModelSpec("groq:cranes", configurable_fields=("temperature",)).open()
 
     def test_a_module_that_cannot_be_imported(self, tmp_path, monkeypatch):
         (tmp_path / "broken_models.py").write_text("import a_package_that_is_not_there")

@@ -61,10 +61,8 @@ def check_local_settings(settings: Mapping[str, Any]) -> None:
     _complete(partial(local_client, "http://127.0.0.1", "-"), LOCAL, settings, {})
 
 
-def _complete(make: Any, name: str, settings: dict[str, Any] | Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+def _complete(make: Any, name: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
     """The model with these settings, all of which it knows, and with those defaults that it knows."""
-    if any(setting in settings for setting in ("configurable_fields", "config_prefix")):
-        raise OptionError(f"the model {name!r} must be one that stays the same, got configurable_fields", settings)
     model = make(**settings)
     known = _names_of(model) if name.partition(":")[0] != _NO_FIELDS else None
     if known is None:

@@ -161,10 +161,7 @@ class EmbedderSpec(ProviderSpec):
         from oprag.compare.providers.provider_embedder import ProviderEmbedder
 
         settings = with_api_key(given, self.settings, self.api_key_env)
-        embedder = ProviderEmbedder(given, f"The embedder {given!r}", **settings)
-        if not embedder.tells_settings:
-            embedder.name = f"{given} {digest_of(plain_settings(self.settings, given))}"
-        return embedder
+        return ProviderEmbedder(given, f"The embedder {given!r}", **settings)
 
     def _of_object(self, given: Any, maker: str = "") -> Any:
         """An object that embeds, which a function may have made, as an `oprag.Embedder`."""

@@ -6,35 +6,22 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from oprag.compare.providers.identity import plain_settings
 from oprag.compare.providers.names import LOCAL
 from oprag.embedding.embedder import Embedder
+from oprag.embedding.identity import digest_of
 from oprag.embedding.question_vectors import QuestionVectors
 from oprag.embedding.static import local_embedder
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, OptionError
 from oprag.masking import describe, reason
 
-__all__ = ["EmbedderOnDemand", "ProviderEmbedder", "embedder_of"]
+__all__ = ["ProviderEmbedder", "embedder_of"]
 
 
 @cache
 def embedder_of(name: str) -> Embedder:
     """An embedder by its name, "local" or PROVIDER:MODEL, loaded once."""
     return local_embedder() if name == LOCAL else ProviderEmbedder(name)
-
-
-class EmbedderOnDemand:
-    """An embedder that is loaded when something is embedded, which most methods of answering never do."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def embed_questions(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
-        return embedder_of(self.name).embed_questions(texts)
-
-    def embed_documents(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
-        return embedder_of(self.name).embed_documents(texts)
 
 
 class ProviderEmbedder:
@@ -44,9 +31,9 @@ class ProviderEmbedder:
         self._typed = name
         self._embedder = _load(name, feature or f"--embeddings {name}", settings)
         self._questions = QuestionVectors(self._embedder, None)
-        # What it is called after its settings holds in this process alone where it does not tell them.
-        self.tells_settings: bool = self._embedder.lasting
-        self.name: str = self._embedder.name if self.tells_settings else name
+        # What does not tell its settings has a name for this process alone.
+        lasting = self._embedder.lasting
+        self.name: str = self._embedder.name if lasting else f"{name} {digest_of(plain_settings(settings, name))}"
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""

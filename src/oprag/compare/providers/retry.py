@@ -76,13 +76,11 @@ def _retry_after(error: BaseException) -> float | None:
     for one in _with_causes(error):
         # The error of Python's own client is the response itself.
         headers = getattr(getattr(one, "response", one), "headers", None)
-        get = getattr(headers, "get", None)
-        if not callable(get):
+        if not callable(get := getattr(headers, "get", None)):
             continue
         # Seconds or a date (RFC 9110, section 10.2.3); some servers give milliseconds beside.
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
-            seconds = _seconds(get(name))
-            if seconds is not None:
+            if (seconds := _seconds(get(name))) is not None:
                 return seconds / unit
     return None
 
@@ -105,23 +103,12 @@ def _status(error: BaseException) -> int | None:
     """The status of HTTP that an error carries; each client has it in a place of its own."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
-        response = response.get("ResponseMetadata")
-        return _whole(response.get("HTTPStatusCode")) if isinstance(response, dict) else None
-    for holder, name in (
-        (error, "status_code"),
-        (error, "status"),
-        (error, "code"),
-        (response, "status_code"),
-        (response, "status"),
-    ):
-        status = _whole(getattr(holder, name, None))
-        if status is not None:
-            return status
-    return None
-
-
-def _whole(value: Any) -> int | None:
-    return value if type(value) is int and 100 <= value < 600 else None
+        # Of Amazon's client.
+        places = [response.get("ResponseMetadata", {}).get("HTTPStatusCode")]
+    else:
+        names = ("status_code", "status", "code")
+        places = [getattr(holder, name, None) for holder in (error, response) for name in names]
+    return next((place for place in places if type(place) is int and 100 <= place < 600), None)
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
