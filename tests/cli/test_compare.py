@@ -582,7 +582,7 @@ def test_a_store_that_is_not_there_is_told_before_anything_is_asked(tmp_path):
     mine = '[stores.mine]\nuse = "tests.compare.answering:nothing"'
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2\nstore = "mine"', model(log=str(log)), mine)
     result = done(path, code=2)
-    assert "store 'mine': 'tests.compare.answering:nothing': Python finds no such function" in result.stderr
+    assert "store 'mine': 'tests.compare.answering:nothing': no such function can be imported" in result.stderr
     assert not log.exists()
 
 

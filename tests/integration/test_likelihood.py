@@ -283,7 +283,7 @@ def test_a_window_of_ones_own(gguf_file, model, tokenizer):
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path):
-    with pytest.raises(ModelError, match="there is no model file"):
+    with pytest.raises(ModelError, match="model file not found:"):
         GgufLikelihood(tmp_path / "none.gguf")
     (tmp_path / "bad.gguf").write_bytes(b"GGUF and nothing else")
     bad = GgufLikelihood(tmp_path / "bad.gguf")  # loaded when it is first asked

@@ -208,9 +208,9 @@ def test_a_worker_that_lacks_something_says_so(path, log, tmp_path, monkeypatch)
     (tmp_path / "only_here.py").write_text("from tests.integration.spread import model\n")
     monkeypatch.syspath_prepend(tmp_path)
     small = spread(log, models={"m": ModelSpec("only_here:model", "own", retries=0, log=str(log))})
-    with pytest.raises(ExperimentError, match="nor does Python find such a function"):
+    with pytest.raises(ExperimentError, match="and no such function can be imported"):
         run_on_ray(small, path)
-    assert "nor does Python find such a function" in rows(path, "SELECT outcome FROM runs")[0][0]
+    assert "and no such function can be imported" in rows(path, "SELECT outcome FROM runs")[0][0]
 
 
 def test_a_worker_that_has_another_model_is_refused(path):

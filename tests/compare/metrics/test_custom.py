@@ -182,7 +182,7 @@ def test_what_cannot_be_a_metric_is_refused(metrics, error, words_of_it):
 
 
 def test_a_function_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ExperimentError, match="metric 'score': 'nowhere:score': Python finds no such function"):
+    with pytest.raises(ExperimentError, match="metric 'score': 'nowhere:score': no such function can be imported"):
         run(experiment(metrics=["nowhere:score"]), tmp_path / "one.db")
     assert not (tmp_path / "one.db").exists()
 

@@ -31,9 +31,9 @@ def test_defaults_stand_where_nothing_is_given_and_the_model_knows_them(groq):
 
 
 def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
-    with pytest.raises(OptionError, match=r"'groq:cranes' knows no setting 'max_token'; did you mean 'max_tokens'\?"):
+    with pytest.raises(OptionError, match=r"'groq:cranes' has no setting 'max_token'; did you mean 'max_tokens'\?"):
         load("groq:cranes", max_token=3)
-    with pytest.raises(OptionError, match="what it knows are the fields of ChatGroq"):
+    with pytest.raises(OptionError, match="its settings are the fields of ChatGroq"):
         load("groq:cranes", zzz=3)
 
 

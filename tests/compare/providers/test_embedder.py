@@ -164,7 +164,7 @@ class TestRefusals:
             opened(given)
 
     def test_a_module_that_is_not_found(self):
-        with pytest.raises(ExperimentError, match="nor does Python find such a function"):
+        with pytest.raises(ExperimentError, match="and no such function can be imported"):
             opened("my_embedders:make")
 
     def test_what_does_not_say_what_it_is_needs_a_name(self):

@@ -196,7 +196,7 @@ def test_who_writes_and_who_judges_are_told_apart(tmp_path):
     assert cells.impossible == {
         **{f"the model 'm' only writes, so it cannot do method={method}": 1 for method in METHODS},
         **{
-            f"the model 'reader' says how likely answers are, and writes none, so it cannot do method={method}": 1
+            f"the model 'reader' returns likelihoods and writes no answers, so it cannot do method={method}": 1
             for method in ("stuff", "closed_book")
         },
     }
@@ -227,7 +227,7 @@ def test_a_model_that_judges(tmp_path):
     assert completion.usage[:2] == (5, 0)
     refused = model.complete(Prompt((Message("user", "Hello"),), "answer"))
     assert isinstance(refused.error, ModelError)
-    assert "says how likely answers are, and writes none" in str(refused.error)
+    assert "returns likelihoods and writes no answers" in str(refused.error)
 
 
 def test_what_gives_likelihoods():
@@ -238,7 +238,7 @@ def test_what_gives_likelihoods():
 
 def test_a_model_that_is_not_there_is_refused_before_a_run():
     pytest.importorskip("xllamacpp")
-    with pytest.raises(ExperimentError, match=r"cannot use the model 'gguf:/none.gguf': there is no model file"):
+    with pytest.raises(ExperimentError, match=r"cannot use the model 'gguf:/none.gguf': model file not found:"):
         ModelSpec("gguf:/none.gguf").open()
     with pytest.raises(ExperimentError, match="unexpected keyword argument 'colour'"):
         ModelSpec("gguf:/none.gguf", colour="red").open()
@@ -265,7 +265,7 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
     monkeypatch.setattr("oprag.compare.providers.gguf_likelihood.start_llama_server", Server)
     path = tmp_path / "model.gguf"
-    with pytest.raises(ExperimentError, match="there is no model file"):
+    with pytest.raises(ExperimentError, match="model file not found:"):
         ModelSpec(f"gguf:{path}").open()
     path.write_bytes(b"no model")
     with pytest.raises(ExperimentError, match="cannot be loaded as a GGUF model"):

@@ -157,7 +157,7 @@ class TestRefusals:
             ModelSpec("mistralai:large").open()
 
     def test_a_setting_that_the_model_does_not_know(self, groq):
-        with pytest.raises(ExperimentError, match=r"knows no setting 'temprature'; did you mean 'temperature'\?"):
+        with pytest.raises(ExperimentError, match=r"has no setting 'temprature'; did you mean 'temperature'\?"):
             ModelSpec("groq:cranes", temprature=0).open()
 
     def test_a_module_that_cannot_be_imported(self, tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def test_an_answer_that_the_tokenizer_does_not_see():
 
 
 def test_nothing_before_the_answer():
-    with pytest.raises(LikelihoodError, match="there is no token before the answer"):
+    with pytest.raises(LikelihoodError, match="has no token before it"):
         split_of("", "Paris", first=())
     assert split_of("", "Paris").given == [BEGIN]
 

@@ -201,7 +201,7 @@ def test_models_that_write_and_models_that_judge_are_told_apart():
     found = cells({"data": "one", "k": 5, "method": ["stuff", "answer_likelihood"], "model": ["m", "likely"]})
     assert [(cell.method, cell.model) for cell in found.cells] == [("stuff", "m"), ("answer_likelihood", "likely")]
     assert dict(found.impossible) == {
-        "the model 'likely' says how likely answers are, and writes none, so it cannot do method=stuff": 1,
+        "the model 'likely' returns likelihoods and writes no answers, so it cannot do method=stuff": 1,
         "the model 'm' only writes, so it cannot do method=answer_likelihood": 1,
     }
 

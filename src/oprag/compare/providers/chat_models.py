@@ -70,8 +70,8 @@ def _complete(make: Any, name: str, settings: Mapping[str, Any], defaults: Mappi
     for setting in settings:
         if setting not in known and setting != "model_provider":
             close = difflib.get_close_matches(setting, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"what it knows are the fields of {type(model).__name__}"
-            raise OptionError(f"the model {name!r} knows no setting {setting!r}; {hint}", setting)
+            hint = f"did you mean {close[0]!r}?" if close else f"its settings are the fields of {type(model).__name__}"
+            raise OptionError(f"the model {name!r} has no setting {setting!r}; {hint}", setting)
     missing = {setting: value for setting, value in defaults.items() if setting in known}
     # Clients are made with the model, so a setting cannot be changed behind that.
     return make(**{**missing, **settings}) if missing.keys() - settings.keys() else model

@@ -187,7 +187,7 @@ class EmbedderSpec(ProviderSpec):
             if self.name is None:
                 raise ExperimentError(
                     f"a {type(given).__name__} does not say which model it is; give it a name of its own, under which "
-                    "its vectors are kept",
+                    "its vectors are stored",
                     given,
                 )
             told = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""

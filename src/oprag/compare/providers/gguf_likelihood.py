@@ -184,7 +184,7 @@ def _check_gguf(path: Path) -> None:
         with path.open("rb") as file:
             begins = file.read(len(_MAGIC))
     except OSError as error:
-        raise ModelError(f"there is no model file {path}", path) from error
+        raise ModelError(f"model file not found: {path}", path) from error
     if begins != _MAGIC:
         raise ModelError(f"{path} cannot be loaded as a GGUF model: it does not begin with GGUF", path)
 

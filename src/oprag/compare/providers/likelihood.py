@@ -145,7 +145,7 @@ def split_answer(
         if not isinstance(value, str):
             raise OptionError(f"{name} must be a string, got {type(value).__name__}", value)
     if not answer or answer.isspace():
-        raise LikelihoodError("the answer is empty: there is no likelihood of nothing", answer)
+        raise LikelihoodError("the answer is empty, so it has no likelihood", answer)
     between = "" if not prompt or prompt[-1].isspace() or answer[0].isspace() else " "
     whole = _begun(first, tokenize(prompt + between + answer))
     border = common_prefix_length(_begun(first, tokenize(prompt)), whole)
@@ -154,7 +154,7 @@ def split_answer(
         raise LikelihoodError(f"the tokenizer gives the answer no token of its own: {describe(answer)}", answer)
     if not given:
         raise LikelihoodError(
-            "there is no token before the answer that its likelihood could depend on; give a longer prompt", prompt
+            "the likelihood of the answer has no token before it to depend on; give a longer prompt", prompt
         )
     if len(whole) > window:
         raise LikelihoodError(
@@ -179,7 +179,7 @@ def _begun(first: list[int], tokens: list[int]) -> list[int]:
 def likelihood_completion(model: LikelihoodModel, prompt: Prompt) -> Completion:
     """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""
     if prompt.step != LIKELIHOOD:
-        error = ModelError(f"the model {model.name!r} says how likely answers are, and writes none", prompt)
+        error = ModelError(f"the model {model.name!r} returns likelihoods and writes no answers", prompt)
         return Completion(error=error)
     before, answer = (message.content for message in prompt.messages)
     started = time.perf_counter()

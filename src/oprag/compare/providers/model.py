@@ -92,7 +92,7 @@ class ModelSpec(ProviderSpec):
 
     @property
     def gives_likelihoods(self) -> bool:
-        """Whether it says how likely answers are, and writes none."""
+        """Whether it returns likelihoods and writes no answers."""
         if isinstance(self.use, str):
             kind, _, path = self.use.partition(":")
             return kind in self._files and bool(path.strip())
@@ -190,7 +190,7 @@ class ModelSpec(ProviderSpec):
             return f"{kind}({called})" + (f" {digest_of(settings)}" if settings else "")
         raise ExperimentError(
             f"a {type(model).__name__} does not say which model it is; give it a name of its own, under which its "
-            "replies are kept",
+            "replies are stored",
             model,
         )
 

@@ -90,7 +90,7 @@ def load_function(name: str) -> Callable[..., Any]:
     function = find_function(name)
     if function is None:
         raise ExperimentError(
-            f"{name!r}: Python finds no such function; give MODULE:FUNCTION, and put the folder of the module into "
+            f"{name!r}: no such function can be imported; expected MODULE:FUNCTION, with the folder of the module in "
             "PYTHONPATH",
             name,
         )
@@ -103,8 +103,8 @@ def function_hint(name: Any, providers: Collection[str] = ()) -> str:
         return ""
     module, _, function = str(name).partition(":")
     if module in sys.modules:
-        return f"; nor has the module {module!r} a function {function!r}"
-    return "; nor does Python find such a function (is the folder of its module in PYTHONPATH?)"
+        return f"; and the module {module!r} has no function {function!r}"
+    return "; and no such function can be imported (is the folder of its module in PYTHONPATH?)"
 
 
 def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
@@ -127,7 +127,7 @@ def qualified_name(function: Any, what: str) -> str:
     """MODULE:FUNCTION of a function, or of the class of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
-        raise ExperimentError(f"{what} is a lambda; give it a name, under which its results are kept", function)
+        raise ExperimentError(f"{what} is a lambda; give it a name, since its results are stored under it", function)
     return f"{named.__module__}:{named.__qualname__}"
 
 

@@ -277,6 +277,6 @@ def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     if cell.model is None and writes is not None:
         return f"method={cell.method} needs a model"
     if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
-        does = "says how likely answers are, and writes none" if cell.model in likelihood_models else "only writes"
+        does = "returns likelihoods and writes no answers" if cell.model in likelihood_models else "only writes"
         return f"the model {cell.model!r} {does}, so it cannot do method={cell.method}"
     return None
