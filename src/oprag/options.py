@@ -273,23 +273,26 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
         raise OptionError(f"{name} must be a string{' or None' if optional else ''}, got {describe(value)}", value)
 
 
-def check_names(options: Mapping[str, Any], names: Collection[str], near_misses: Mapping[str, str] = _NONE) -> None:
-    """Reject unknown option names, and say what was probably meant.
+def check_names(
+    options: Iterable[str], names: Collection[str], near_misses: Mapping[str, str] = _NONE, *, what: str = "option"
+) -> None:
+    """Reject unknown names of options, and say what was probably meant.
 
     Args:
         options: The options that were given.
         names: The names of all options.
         near_misses: What to write in place of names that other packages use.
+        what: What they are names of.
     """
     for name in options:
         if name not in names:
             if name in near_misses:
-                raise OptionError(f"unknown option {name!r}; {near_misses[name]}", name)
+                raise OptionError(f"unknown {what} {name!r}; {near_misses[name]}", name)
             import difflib
 
-            close = difflib.get_close_matches(name, names, n=1)
+            close = difflib.get_close_matches(str(name), names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(names) or 'none'}"
-            raise OptionError(f"unknown option {name!r}; {hint}", name)
+            raise OptionError(f"unknown {what} {name!r}; {hint}", name)
 
 
 def check_key(name: str, value: Any) -> None:

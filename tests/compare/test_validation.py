@@ -41,8 +41,8 @@ class Whole(StrictModel):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"nme": "x"}, "there is no key nme; did you mean 'name'?"),
-        ({"zzz": "x"}, "there is no key zzz; expected one of name, models, metrics, most, price, some, fast, size"),
+        ({"nme": "x"}, "unknown key 'nme'; did you mean 'name'?"),
+        ({"zzz": "x"}, "unknown key 'zzz'; expected one of name, models, metrics, most, price, some, fast, size"),
         ({"name": 2.5}, "name must be a string or a whole number, got 2.5"),
         ({"name": " "}, "name must not be empty, got ' '"),
         ({"name": "a\ud83d"}, "name has a half of a surrogate pair at character 1, which is not a character"),
@@ -52,7 +52,7 @@ class Whole(StrictModel):
         ({"models": {"m": {"use": {"a": 1}}}}, "models.m.use must be a string, got a mapping"),
         ({"models": {"m": {"use": "x", "retries": -1}}}, "models.m.retries must be a whole number from 0, got -1"),
         ({"models": {"m": {"use": "x", "retries": True}}}, "models.m.retries must be a whole number from 0, got True"),
-        ({"models": {"m": {"use": "x", "retrys": 1}}}, "there is no key models.m.retrys; did you mean 'retries'?"),
+        ({"models": {"m": {"use": "x", "retrys": 1}}}, "models.m: unknown key 'retrys'; did you mean 'retries'?"),
         ({"models": {"m": {"use": "x", "kind": "option"}}}, "models.m.kind: there is no such option"),
         ({"metrics": "f1"}, "metrics must be a list, got 'f1'"),
         ({"metrics": ["f1", 3]}, "metrics[1] must be a string, got 3"),
@@ -75,7 +75,7 @@ def test_wrong_values(wrong, message):
     assert str(caught.value).startswith(message)
     with pytest.raises(ExperimentError) as caught:
         validated(Whole, wrong, place="file.part")
-    assert "file.part." in str(caught.value)
+    assert str(caught.value).startswith("file.part")
 
 
 def test_errors_of_ours_keep_their_class_but_for_options():
@@ -99,8 +99,9 @@ def test_numbers_of_numpy_become_plain_and_whole_ones_stay_whole():
     assert type(Price(input=2, output=0.5).input) is int
 
 
-def test_a_missing_pydantic_is_told_with_the_extra():
-    code = "import sys; sys.modules['pydantic'] = None; from oprag.compare import Price"
+@pytest.mark.parametrize("use", ["oprag.compare.Price", f"oprag.compare.read_data({__file__!r})"])
+def test_a_missing_pydantic_is_told_with_the_extra(use):
+    code = f"import sys; sys.modules['pydantic'] = None; import oprag.compare; {use}"
     assert "pip install 'oprag[compare]'" in run_python(f"try:\n    {code}\nexcept ImportError as error: print(error)")
 
 

@@ -102,6 +102,11 @@ UNTRUSTED = {
     table("models", 'use = "openai:gpt"\ndefault_headers = {a = "b"}'): ["models.x.default_headers"],
     table("models", 'use = "openai:gpt"\nreasoning = {a = {b = 1}}'): ["models.x.reasoning"],
     table("models", 'use = "openai:gpt"\ncache = true'): ["models.x.cache"],
+    # Keys of embedders are settings of a model's client.
+    table("models", 'use = "openai:gpt"\ntokenizer = "words"\nspends = true'): [
+        "models.x.tokenizer",
+        "models.x.spends",
+    ],
     table("models", 'use = "litellm:openai/gpt"'): ["models.x.use"],
     table("models", 'use = "ollama:http://evil.example/m"'): ["models.x.use"],
     table("embedders", f'use = "openai:e"\nbase_url = "{FOREIGN}"'): ["embedders.x.base_url"],

@@ -620,10 +620,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return np.array(having)
 
     def _check_axis_or_field(self, name: str) -> None:
-        try:
-            check_names({name: None}, (*axes(), *self.fields))
-        except OptionError as error:
-            raise OptionError(str(error).replace("option", "axis or field", 1), name) from error
+        check_names([name], (*axes(), *self.fields), what="axis or field")
         check_axis(name)
 
     def _check_known(self, metric: str) -> None:

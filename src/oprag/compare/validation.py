@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Annotated, Any, TypeVar
 
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.masking import describe, listed
-from oprag.options import plain_number
+from oprag.options import check_names, plain_number
 
 try:
     from pydantic import (
@@ -22,16 +21,14 @@ try:
         ValidationError,
         model_validator,
     )
-    from pydantic_core import PydanticCustomError, from_json
+    from pydantic_core import PydanticCustomError
 except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
 __all__ = [
     "Amount",
-    "BaseModel",
     "BeforeValidator",
     "Boolean",
-    "ConfigDict",
     "Count",
     "Field",
     "Integer",
@@ -42,10 +39,7 @@ __all__ = [
     "StrictModel",
     "String",
     "Text",
-    "ValidationError",
-    "check_keys",
     "explained",
-    "from_json",
     "message_of",
     "model_validator",
     "validated",
@@ -85,17 +79,8 @@ class StrictModel(BaseModel):
     def _check_names(cls, given: Any) -> Any:
         # Pydantic's own check knows no names to suggest.
         if isinstance(given, Mapping) and cls.model_config.get("extra") == "forbid":
-            check_keys(given, cls.model_fields)
+            check_names(given, cls.model_fields, what="key")
         return given
-
-
-def check_keys(given: Iterable[Any], known: Collection[str]) -> None:
-    """Refuse unknown keys of a table, within a validator."""
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
-            raise PydanticCustomError("unknown_key", "{hint}", {"name": str(name), "hint": hint})
 
 
 def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
@@ -119,8 +104,6 @@ def message_of(error: ValidationError, place: str = "") -> str:
     first = error.errors(include_url=False)[0]
     kind, context, value = first["type"], first.get("ctx", {}), first["input"]
     where = _place_of(first["loc"], place)
-    if kind == "unknown_key":
-        return f"there is no key {_place_of([context['name']], where)}; {first['msg']}"
     if kind == "missing":
         return f"{where} is missing; the fields are {listed(value)}"
     if "error" in context:

@@ -236,7 +236,7 @@ def refusal(**options):
         ({"model": "nobody"}, "the judge 'correct' has the model 'nobody', and there is no such model"),
         ({"model": "likely"}, "which gives likelihoods and writes nothing"),
         ({}, "judges.correct.model is missing"),
-        ({"model": "m", "prompts": ""}, "there is no key judges.correct.prompts"),
+        ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
         ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must have {answer}"),
         ({"model": "m", "prompt": "{answer} {gold}"}, "no other fields than {question}"),
         (

@@ -27,7 +27,7 @@ from tests.helpers import run_python
         ({"prompts": {"answr": "x"}}, ExperimentError, "there is no prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
-        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine must be use"),
+        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be use"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must say what to use"),
         ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),

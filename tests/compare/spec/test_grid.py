@@ -158,7 +158,7 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ({"count_tokens": "words"}, "unknown axis 'count_tokens'"),
         ({"k": []}, "the axis 'k' has no values"),
         ({"k": [[5]]}, "must be a text, a number or true or false"),
-        ({"header": print}, "has a function among its values"),
+        ({"header": print}, "must be a text, a number or true or false, got builtin_function"),
     ],
 )
 def test_what_is_no_grid_is_refused(given, message):

@@ -12,7 +12,6 @@ from oprag.compare.analysis.effects import compare_pooled, pool_pairs
 from oprag.compare.analysis.matrix import BoolArray, ResultMatrix
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import FloatArray, bootstrap_counts
-from oprag.errors import OptionError
 from oprag.options import check_names
 
 __all__ = ["MOST_VALUES", "Slice", "SliceContrast", "slices_of"]
@@ -75,10 +74,7 @@ def slices_of(
     Raises:
         OptionError: No question has the field.
     """
-    try:
-        check_names({field: None}, matrix.field_names)
-    except OptionError as error:
-        raise OptionError(str(error).replace("option", "field of the questions", 1), field) from error
+    check_names([field], matrix.field_names, what="field of the questions")
     groups = list(_groups(matrix, field, data))
     if len(groups) < 2:
         return []

@@ -9,11 +9,12 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import from_json
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.files import lines, read_bytes, stem, without_gz
-from oprag.compare.validation import BaseModel, ConfigDict, Text, ValidationError, from_json, message_of
+from oprag.compare.validation import Text, message_of
 from oprag.files.limits import MEGABYTE, limit
 from oprag.masking import describe, listed
 

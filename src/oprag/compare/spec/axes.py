@@ -83,10 +83,7 @@ def axes() -> dict[str, Axis]:
 
 def check_axis(axis: str) -> None:
     """Refuse an axis that does not exist, or over which scores are averaged: its values cannot be compared."""
-    try:
-        check_names({axis: None}, axes())
-    except OptionError as error:
-        raise OptionError(str(error).replace("option", "axis", 1), axis) from error
+    check_names([axis], axes(), what="axis")
     if axis in AVERAGED:
         raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
 

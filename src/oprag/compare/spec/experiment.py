@@ -34,13 +34,12 @@ from oprag.compare.validation import (
     StrictModel,
     String,
     Text,
-    check_keys,
 )
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
 from oprag.masking import describe
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
-from oprag.options import check_count
+from oprag.options import check_count, check_names
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
@@ -79,17 +78,13 @@ def _metrics(given: Any) -> Any:
     return tuple(dict.fromkeys(given))
 
 
-def _of_table(given: Any) -> Any:
-    """The `use` of a table: a store may be given in one, as models are."""
-    if not isinstance(given, Mapping):
-        return given
-    check_keys(given, ("use",))
-    return given.get("use", "")
-
-
 def _store(given: Any) -> Any:
+    if isinstance(given, Mapping):
+        # In a table with `use`, as models are.
+        check_names(given, ("use",), what="key")
+        given = given.get("use", "")
     if isinstance(given, str) and ":" not in given:
-        raise PydanticCustomError("store", 'must be use = "MODULE:FUNCTION"')
+        raise ExperimentError(f'a store must be use = "MODULE:FUNCTION", got {describe(given)}', given)
     return given
 
 
@@ -129,7 +124,7 @@ class Experiment(StrictModel):
     embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
     )
-    stores: dict[str, Annotated[Any, PlainValidator(_store), BeforeValidator(_of_table)]] = Field(default_factory=dict)
+    stores: dict[str, Annotated[Any, PlainValidator(_store)]] = Field(default_factory=dict)
     metrics: Annotated[tuple[Any, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
     judges: dict[str, Judge] = Field(default_factory=dict)
     score_embedder: EmbedderSpec = EmbedderSpec()
@@ -287,7 +282,7 @@ class _DataTable(StrictModel, extra="allow"):
         """Refuse options that the format does not have."""
         super().model_post_init(context)
         options = self.model_extra or {}
-        check_keys(options, (*_DataTable.model_fields, *format_options(self.format)))
+        check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
         if self.seed is not None and self.questions is None:
             raise ExperimentError("seed goes with questions, which says how many are drawn", self.seed)
 

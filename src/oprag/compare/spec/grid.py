@@ -50,42 +50,27 @@ class Cell:
 
     def values(self) -> dict[str, Any]:
         """The value on every axis."""
-        parts = {
-            "data": self.data,
-            "splitter": self.split.splitter,
-            "chunk_size": self.split.size,
-            "chunk_overlap": self.split.overlap,
-            "embedder": self.embedder,
-            "search": self.search,
-            "store": self.store,
-            "model": self.model,
-            "repeat": self.repeat,
-        }
-        of = {"context": self.context_options, "method": self.options}
+        split = self.split
+        parts = vars(self) | {"splitter": split.splitter, "chunk_size": split.size, "chunk_overlap": split.overlap}
+        options = {"context": self.context_options, "method": self.options}
         return {
-            name: parts[name] if axis.part == "parts" else getattr(of[axis.part], name) for name, axis in axes().items()
+            name: parts[name] if axis.part == "parts" else getattr(options[axis.part], name)
+            for name, axis in axes().items()
         }
 
     @classmethod
     def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
         """The cell with these values on all axes; raises an OptionError where they exclude each other."""
-        options: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
+        of: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
         for name, axis in axes().items():
-            options[axis.part][name] = values[name]
-        split = Split(values["splitter"], values["chunk_size"], values["chunk_overlap"]).complete()
+            of[axis.part][name] = values[name]
+        parts = of["parts"]
+        split = Split(*(parts.pop(name) for name in ("splitter", "chunk_size", "chunk_overlap"))).complete()
         if split.overlap is not None and split.size is not None and split.overlap >= split.size:
             raise OptionError(f"chunk_overlap={split.overlap} is not less than chunk_size={split.size}", split)
-        return cls(
-            data=values["data"],
-            split=split,
-            embedder=values["embedder"],
-            search=values["search"],
-            store=values["store"],
-            context_options=ContextOptions(count_tokens=count_tokens, **options["context"]),
-            options=MethodOptions(prompts=prompts, **options["method"]),
-            model=values["model"],
-            repeat=values["repeat"],
-        )
+        context_options = ContextOptions(count_tokens=count_tokens, **of["context"])
+        options = MethodOptions(prompts=prompts, **of["method"])
+        return cls(split=split, context_options=context_options, options=options, **parts)
 
     def normal(self) -> Cell:
         """The cell with the default on each axis that has no effect, so that cells that do the same are equal."""
@@ -127,28 +112,20 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
 
 
 def _as_grid(given: Mapping[str, Any]) -> Grid:
-    try:
-        check_names(given, axes())
-    except OptionError as error:
-        raise ExperimentError(str(error).replace("option", "axis", 1), error.value) from error
+    check_names(given, axes(), what="axis")
     grid: dict[str, list[Any]] = {}
     for name, values in given.items():
         listed = list(values) if isinstance(values, list | tuple | range) else [values]
         if not listed:
             raise ExperimentError(f"the axis {name!r} has no values", values)
-        for value in listed:
-            if callable(value):
-                raise ExperimentError(
-                    f"the axis {name!r} has a function among its values, which a file of results cannot name", value
-                )
-        grid[name] = list(dict.fromkeys(_with_type(plain_value(axes()[name], value)) for value in listed))
-        grid[name] = [value for _, value in grid[name]]
+        typed = dict.fromkeys(_with_type(plain_value(axes()[name], value)) for value in listed)
+        grid[name] = [value for _, value in typed]
     return grid
 
 
 def _with_type(value: Any) -> tuple[type, Any]:
     """The value with its type, which tells 1 from True; refuses one that a results file cannot hold."""
-    if isinstance(value, list | dict | set):
+    if not isinstance(value, str | int | float | tuple | None):
         raise ExperimentError(
             f"a value of an axis must be a text, a number or true or false, got {describe(value)}", value
         )
@@ -211,45 +188,36 @@ def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
                 )
     defaults = {"data": there_is["data"], "embedder": there_is["embedder"][:1], "model": there_is["model"][:1]}
     full = {name: grid.get(name) or defaults.get(name) or [axis.default] for name, axis in axes().items()}
-    _check_each(full, experiment.prompts)
-    return full
-
-
-def _check_each(full: Mapping[str, Sequence[Any]], prompts: Prompts) -> None:
-    """Refuse values that are invalid in every combination: a typing error is not an impossible combination."""
-    plain: dict[str, Any] = {"context": ContextOptions(), "method": MethodOptions(prompts=prompts)}
     for name, values in full.items():
         for value in values:
+            # Invalid in every combination: a typing error is not an impossible combination.
             try:
-                _check_value(name, value, plain)
+                _check_value(name, value)
             except OpragError as error:
                 none = '; None is written "none"' if takes_none(axes()[name]) else ""
                 raise ExperimentError(
                     f"the axis {name!r} cannot have the value {describe(value)}: {error}{none}", value
                 ) from error
+    return full
 
 
-def _check_value(name: str, value: Any, plain: Mapping[str, Any]) -> None:
-    """Refuse a value that its axis cannot have."""
+def _check_value(name: str, value: Any) -> None:
+    """Refuse a value that its axis cannot have; values that exclude each other are counted later."""
     part = axes()[name].part
     if name == "method":
         check_choice(name, value, (*method_names(), *CONTROLS))
-    if part != "parts":
-        # With others that go with it: values that exclude each other are counted later.
-        type(plain[part])(**{**_RELATED.get(name, {}), name: value})
+    if part == "context":
+        ContextOptions(**{name: value})
+    elif part == "method":
+        MethodOptions(**{name: value})
     elif name == "search":
         check_choice(name, value, get_args(SearchKind))
     elif name == "splitter":
         Split(value).complete()
-    elif name in ("chunk_size", "repeat"):
-        check_count(name, value, optional=name != "repeat")
-    elif name == "chunk_overlap":
-        check_count(name, value, least=0)
+    elif name in ("chunk_size", "chunk_overlap", "repeat"):
+        check_count(name, value, optional=name != "repeat", least=0 if name == "chunk_overlap" else 1)
     if name == "inner_method" or (name == "method" and value not in CONTROLS):
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
-
-
-_RELATED: Mapping[str, Mapping[str, Any]] = {"max_candidates": {"k": None}, "min_chunks": {"k": None}}
 
 
 def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:

@@ -5,7 +5,7 @@ Names alone decide, before anything is imported, opened or called. Whatever is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,8 @@ _SETTING = "may name an address, a file or code; it is not one of the settings k
 _OUTSIDE = "is hidden, or is outside the folder of the experiment file"
 _SPENDS = "calls the embedder as if it were free, for a plan too"
 
-_MODEL_SETTINGS = frozenset(
+_HARMLESS = ("name", "grid", "judges", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
+_HARMLESS_SETTINGS = frozenset(
     (
         *("name", "retries", "window", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_sequences"),
         *("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "num_ctx", "stream_usage"),
@@ -38,19 +39,14 @@ _MODEL_SETTINGS = frozenset(
         *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level"),
         *("timeout", "request_timeout", "max_retries"),
         *("streaming", "disable_streaming", "n", "logprobs", "top_logprobs", "service_tier", "use_responses_api"),
-    )
-)
-_EMBEDDER_SETTINGS = frozenset(
-    (
-        *("name", "question_prefix", "document_prefix", "dimensions", "output_dimensionality", "chunk_size"),
+        *("question_prefix", "document_prefix", "dimensions", "output_dimensionality", "chunk_size"),
         *("embedding_ctx_length", "check_embedding_ctx_length", "show_progress_bar"),
-        *("timeout", "request_timeout", "max_retries"),
     )
 )
-# The names of their models can be addresses or files.
-_NO_PROVIDERS = {"litellm", HUGGINGFACE}
+_PROVIDERS = {"models": CHAT_PROVIDERS, "embedders": EMBEDDING_PROVIDERS}
+_FROM_FILES = {"models": ("gguf", "transformers", HUGGINGFACE), "embedders": (HUGGINGFACE,)}
+_LITELLM = "litellm"  # the names of its models can be addresses
 _REMOTE = "trust_remote_code"
-_MODEL_KINDS = ("gguf", "transformers", HUGGINGFACE)
 
 
 class TrustNeed(NamedTuple):
@@ -92,113 +88,75 @@ def describe_needs(needs: Sequence[TrustNeed]) -> str:
 
 
 def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
-    if name in _HARMLESS:
-        return
-    if name == "count_tokens":
-        yield from _of_tokenizer(name, value)
-    elif name == "score_embedder":
-        yield from _of_embedder(name, value)
-    elif name == "metrics":
-        yield from _of_metrics(name, value)
-    elif name in _PARTS:
+    if name in ("data", "models", "embedders", "stores"):
         for one, said in value.items():
-            yield from _PARTS[name](f"{name}.{one}", said, folder)
-    else:
+            place = f"{name}.{one}"
+            yield from _of_data(place, said, folder.resolve()) if name == "data" else _of_used(name, place, said)
+    elif name == "score_embedder":
+        yield from _of_used("embedders", name, value)
+    elif name == "count_tokens":
+        yield from _of_tokenizer(name, value)
+    elif name == "metrics":
+        yield from (_need(f"{name}[{number}]", one, _CODE) for number, one in enumerate(value) if ":" in one)
+    elif name not in _HARMLESS:
         yield _need(name, value, _SETTING)
 
 
-def _of_model(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
-    def why(use: str) -> str | None:
-        return _why_named(use, _MODEL_KINDS, CHAT_PROVIDERS)
-
-    yield from _of_named(place, given, why, _MODEL_SETTINGS, {})
-
-
-def _of_embedder(place: str, given: Any, _: Path = Path()) -> Iterator[TrustNeed]:
-    def why(use: str) -> str | None:
-        return _why_named(use, (HUGGINGFACE,), EMBEDDING_PROVIDERS)
-
-    def of_spends(name: str, value: Any) -> Iterator[TrustNeed]:
-        if value is not True:
-            yield _need(name, value, _SPENDS)
-
-    yield from _of_named(place, given, why, _EMBEDDER_SETTINGS, {"tokenizer": _of_tokenizer, "spends": of_spends})
-
-
-def _of_named(
-    place: str,
-    given: Any,
-    why_use: Callable[[str], str | None],
-    harmless: Collection[str],
-    others: Mapping[str, Callable[[str, Any], Iterator[TrustNeed]]],
-) -> Iterator[TrustNeed]:
-    """The needs of a model or an embedder: a name, or a table with `use` and settings."""
-    table = {"use": given} if isinstance(given, str) else given
-    use = table["use"]
-    reason = why_use(use)
-    if reason is not None:
-        yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
-    for name, value in table.items():
-        if name == "use" or (reason == _NO_PROVIDER and name not in others):
-            continue  # The other keys of a function are its arguments.
-        if name in others:
-            yield from others[name](f"{place}.{name}", value)
-        elif name == "api_key_env":
-            yield _need(f"{place}.{name}", value, _KEY)
-        elif name == "base_url" and is_own_address(provider_of(use), value):
-            continue
-        elif name not in harmless or not _is_plain(value):
-            yield _need(f"{place}.{name}", value, _why_setting(name, value))
-
-
-def _why_setting(name: str, value: Any) -> str:
-    if name == _REMOTE or (isinstance(value, Mapping) and _REMOTE in value):
-        return _CODE
-    return _ADDRESS if addresses_of({name: value}) else _SETTING
-
-
-def _why_named(use: str, files: Collection[str], providers: Collection[str]) -> str | None:
-    """Why the name of a model or an embedder needs trust; None where it is one of ours, or a provider's."""
-    kind, colon, _ = use.partition(":")
-    if use in {LOCAL, LOCAL_LIKELIHOOD} or not colon:
-        # LangChain infers the provider from the name of the model; such a name is never imported.
-        return None
-    if kind in files:
-        return _MODEL_FILES
-    if kind in providers and kind not in _NO_PROVIDERS:
-        return _ADDRESS if "://" in use else None
-    return _ADDRESS if kind in providers else _NO_PROVIDER
-
-
-def _of_tokenizer(place: str, given: str) -> Iterator[TrustNeed]:
-    if ":" in given and given.partition(":")[0] != TIKTOKEN:
-        yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
-
-
-def _of_metrics(place: str, given: Sequence[str]) -> Iterator[TrustNeed]:
-    for number, one in enumerate(given):
-        if ":" in one:
-            yield _need(f"{place}[{number}]", one, _CODE)
-
-
-def _of_store(place: str, given: Any, _: Path) -> Iterator[TrustNeed]:
-    yield _need(place, given["use"] if isinstance(given, Mapping) else given, _CODE)
-
-
-def _of_data(place: str, given: Mapping[str, Any], folder: Path) -> Iterator[TrustNeed]:
-    root = folder.resolve()
+def _of_data(place: str, given: Mapping[str, Any], root: Path) -> Iterator[TrustNeed]:
     for option in ("path", "documents"):
         if option in given and not is_within(root, root / given[option]):
             yield _need(f"{place}.{option}", given[option], _OUTSIDE)
 
 
-_HARMLESS = ("name", "grid", "judges", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
-_PARTS: Mapping[str, Callable[[str, Any, Path], Iterator[TrustNeed]]] = {
-    "data": _of_data,
-    "models": _of_model,
-    "embedders": _of_embedder,
-    "stores": _of_store,
-}
+def _of_used(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
+    """The needs of a store, a model or an embedder: a name, or a table with `use` and settings."""
+    table = {"use": given} if isinstance(given, str) else given
+    use = table["use"]
+    if part == "stores":
+        yield _need(place, use, _CODE)
+        return
+    reason = _why_named(part, use)
+    if reason is not None:
+        yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
+    for name, value in table.items():
+        if part == "embedders" and name == "tokenizer":
+            yield from _of_tokenizer(f"{place}.{name}", value)
+        elif part == "embedders" and name == "spends":
+            if value is not True:
+                yield _need(f"{place}.{name}", value, _SPENDS)
+        # The other keys of a function are its arguments.
+        elif name != "use" and reason != _NO_PROVIDER and (why := _why_setting(name, value, use)):
+            yield _need(f"{place}.{name}", value, why)
+
+
+def _why_named(part: str, use: str) -> str | None:
+    """Why the name of a model or an embedder needs trust; None where it is one of ours, or a provider's."""
+    kind, colon, _ = use.partition(":")
+    if use in {LOCAL, LOCAL_LIKELIHOOD} or not colon:
+        # LangChain infers the provider from the name of the model; such a name is never imported.
+        return None
+    if kind in _FROM_FILES[part]:
+        return _MODEL_FILES
+    if kind not in _PROVIDERS[part]:
+        return _NO_PROVIDER
+    return _ADDRESS if "://" in use or kind == _LITELLM else None
+
+
+def _why_setting(name: str, value: Any, use: str) -> str | None:
+    """Why a setting needs trust; None for one that is harmless."""
+    if name == "api_key_env":
+        return _KEY
+    if name == _REMOTE or (isinstance(value, Mapping) and _REMOTE in value):
+        return _CODE
+    is_own = name == "base_url" and is_own_address(provider_of(use), value)
+    if is_own or (name in _HARMLESS_SETTINGS and _is_plain(value)):
+        return None
+    return _ADDRESS if addresses_of({name: value}) else _SETTING
+
+
+def _of_tokenizer(place: str, given: str) -> Iterator[TrustNeed]:
+    if ":" in given and given.partition(":")[0] != TIKTOKEN:
+        yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
 
 
 def _is_plain(value: Any) -> bool:
