@@ -11,25 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import echo_json, tell
-from oprag.cli.options import LIMITS, OUTPUT, AsJson
-from oprag.cli.progress import LateProgress
-from oprag.cli.run import (
+from oprag.cli.options import (
+    LIMITS,
+    OUTPUT,
+    AsJson,
     Everything,
     LimitCalls,
     LimitTokens,
+    MainMetric,
     MaxConcurrency,
     RetryFailed,
     Trust,
     Yes,
-    carry_out,
-    chatter_apart,
-    leave,
-    metric_names,
-    plan_as_json,
-    show_plan,
-    tell_what_next,
-    trust_or_ask,
 )
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import carry_out, chatter_apart, leave, plan_as_json, show_plan, tell_what_next, trust_or_ask
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-_MOST_SHOWN = 100  # rows of a table on a terminal
 _MOST_COMPUTED = 1_000  # differences, in each metric
 
 
@@ -94,14 +89,7 @@ def compare(
             rich_help_panel=OUTPUT,
         ),
     ] = "order",
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="The metric of the table; by default the first with scores, and more of which is better.",
-            autocompletion=metric_names,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    metric: MainMetric = None,
     everything: Everything = False,
     csv: Annotated[
         str | None,
@@ -250,7 +238,7 @@ def _print(
     elif not results.count_pairs(axis) and others:
         tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
-        show_settings(results, metric, pairs or (), most=_MOST_SHOWN)
+        show_settings(results, metric, pairs or ())
         if metric in results.metrics:
             show_verdicts(results.verdicts(metric))
     if everything or metric is None:

@@ -23,6 +23,7 @@ from oprag.errors import MissingExtraError
 from oprag.index.document_index import DocumentIndex
 from oprag.masking import safe
 from oprag.options import check_question
+from oprag.text_table import one_line, shortened
 from oprag.tokens import TokenCounter
 
 __all__ = ["demo"]
@@ -90,10 +91,9 @@ def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> 
 
 def _line(chunk: Chunk) -> str:
     start = chunk.span.start if chunk.span is not None else 0
-    words = " ".join(safe(chunk.text).split())
-    return f"{start:>7,}  {words[:_WIDTH]}…"
+    return f"{start:>7,}  {shortened(one_line(safe(chunk.text)), _WIDTH + 1)}"
 
 
 def _excerpt(passage: Passage) -> str:
-    words = " ".join(safe(passage.text).split())
+    words = one_line(safe(passage.text))
     return words if len(words) <= 4 * _WIDTH else f"{words[: 2 * _WIDTH]} … {words[-2 * _WIDTH :]}"

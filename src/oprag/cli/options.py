@@ -27,36 +27,45 @@ __all__ = [
     "MODEL",
     "OUTPUT",
     "AsJson",
+    "Everything",
     "Explain",
     "Files",
     "Indexing",
+    "LimitCalls",
+    "LimitTokens",
+    "MainMetric",
+    "MaxConcurrency",
     "ProfilePath",
     "Question",
+    "RetryFailed",
+    "Trust",
     "TypedOptions",
+    "Yes",
     "context_options_of",
+    "metric_names",
     "profile_for_answers",
     "typed_options",
 ]
 
 # The panels of the help. Options with a negative name have panels with short names, or 80 columns would cut names.
 MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
-_KEPT, _THRESHOLDS, _ORDER, _RENDERING, _INDEX, _CACHE = (
-    "What is kept",
-    "Thresholds",
-    "Order",
-    "Rendering",
-    "Index",
-    "Cache",
-)
 _PANELS = {
-    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), _KEPT),
-    **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), _THRESHOLDS),
-    **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), _ORDER),
-    **dict.fromkeys(("stitch", "separator", "gap", "header"), _RENDERING),
-    **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), _INDEX),
-    **dict.fromkeys(("index_cache", "forget"), _CACHE),
+    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), "What is kept"),
+    **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), "Thresholds"),
+    **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), "Order"),
+    **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
+    **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
+    **dict.fromkeys(("index_cache", "forget"), "Cache"),
     "cite": OUTPUT,
 }
+
+
+def metric_names() -> list[str]:
+    """The metrics, for shell completion."""
+    from oprag.compare.metrics.registry import METRICS
+
+    return list(METRICS)
+
 
 Files = Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")]
 Question = Annotated[str, typer.Argument(help="The question.")]
@@ -71,6 +80,41 @@ Explain = Annotated[
 ]
 ProfilePath = Annotated[
     str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print the report's tables as well: all metrics, all differences, and what was measured.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+MainMetric = Annotated[
+    str | None,
+    typer.Option(
+        help="The main metric; by default the first with scores, and more of which is better.",
+        autocompletion=metric_names,
+        rich_help_panel=OUTPUT,
+    ),
+]
+MaxConcurrency = Annotated[
+    int | None, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
+]
+LimitCalls = Annotated[
+    int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
+]
+LimitTokens = Annotated[
+    int | None,
+    typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
 ]
 
 _KEYS = ("source_key", "position_key")

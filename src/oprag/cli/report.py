@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from oprag.cli.console import tell
-from oprag.cli.run import Trust, metric_names, trust_or_ask
+from oprag.cli.options import MainMetric, Trust
+from oprag.cli.run import trust_or_ask
 from oprag.files.writing import check_target
 
 __all__ = ["report"]
@@ -27,13 +28,7 @@ def report(
     name: Annotated[
         str | None, typer.Option(help="The name of the experiment, where the results file has several.")
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="The metric of the charts; by default the first with scores, and more of which is better.",
-            autocompletion=metric_names,
-        ),
-    ] = None,
+    metric: MainMetric = None,
 ) -> None:
     """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
     from oprag.compare.report.write import REPORT, write_report

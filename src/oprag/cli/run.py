@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, tell
-from oprag.cli.options import LIMITS, OUTPUT
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
@@ -24,57 +23,14 @@ if TYPE_CHECKING:
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
-    "Everything",
-    "LimitCalls",
-    "LimitTokens",
-    "MaxConcurrency",
-    "RetryFailed",
-    "Trust",
-    "Yes",
     "carry_out",
     "chatter_apart",
     "leave",
-    "metric_names",
     "plan_as_json",
     "show_plan",
     "tell_what_next",
     "trust_or_ask",
 ]
-
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust",
-        help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
-Everything = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="Print the report's tables as well: all metrics, all differences, and what was measured.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-MaxConcurrency = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
-]
-LimitCalls = Annotated[
-    int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
-]
-LimitTokens = Annotated[
-    int | None,
-    typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
-]
-
-
-def metric_names() -> list[str]:
-    """The metrics, for shell completion."""
-    from oprag.compare.metrics.registry import METRICS
-
-    return list(METRICS)
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import UNFINISHED, echo_json, tell
-from oprag.cli.options import MODEL, AsJson, Indexing, TypedOptions, typed_options
-from oprag.cli.progress import LateProgress
-from oprag.cli.run import (
+from oprag.cli.options import (
+    MODEL,
+    AsJson,
     Everything,
+    Indexing,
     LimitCalls,
     LimitTokens,
     MaxConcurrency,
     RetryFailed,
+    TypedOptions,
     Yes,
-    carry_out,
-    chatter_apart,
-    leave,
     metric_names,
-    tell_what_next,
+    typed_options,
 )
+from oprag.cli.progress import LateProgress
+from oprag.cli.run import carry_out, chatter_apart, leave, tell_what_next
 from oprag.errors import ExperimentError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-_MOST_SHOWN = 100  # rows of a table
 _NONE = "none"
 _COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
 
@@ -178,13 +178,8 @@ def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A0
 
 
 def _grid(indexing: Indexing) -> dict[str, Any]:
-    values = {
-        "splitter": indexing.splitter,
-        "chunk_size": indexing.chunk_size,
-        "chunk_overlap": indexing.chunk_overlap,
-        "search": indexing.search,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    names = ("splitter", "chunk_size", "chunk_overlap", "search")
+    return {name: value for name in names if (value := getattr(indexing, name)) is not None}
 
 
 def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
@@ -225,7 +220,7 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     from oprag.compare.analysis.verdicts import ORDER
     from oprag.compare.report import differences, settings
 
-    show_settings(found.points, found.metric, pairs, most=_MOST_SHOWN)
+    show_settings(found.points, found.metric, pairs)
     # The curves answer the question about the length, and a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:

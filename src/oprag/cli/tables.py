@@ -29,6 +29,7 @@ __all__ = [
     "show_verdicts",
 ]
 
+_MOST = 100  # settings
 _GAP = 2  # characters between two columns
 _NAME = 28  # characters of a name that are not folded, where there are columns to put below
 
@@ -73,15 +74,8 @@ def curve_as_json(curve: Curve) -> dict[str, Any]:
     }
 
 
-def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference], *, most: int) -> None:
-    """Print a line for each setting: its score, its difference from its baseline, and what an answer costs.
-
-    Args:
-        results: The results.
-        metric: The metric.
-        pairs: The differences in this metric along one axis.
-        most: How many settings are printed.
-    """
+def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference]) -> None:
+    """Print a row for each setting: its score, its difference from its baseline, and the cost of an answer."""
     shown = results.settings
     baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
@@ -96,7 +90,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     if baselines:
         told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
-    _print_table(Table(told, list(columns), rows, most=most), split=False)
+    _print_table(Table(told, list(columns), rows, most=_MOST), split=False)
     for line in _notes(results, metric, list(baselines.values()), cost):
         console().print(line)
 
