@@ -491,7 +491,7 @@ def test_on_a_terminal_the_user_is_asked(tmp_path, answer, code):
     os.close(ours)
     os.close(theirs)
     assert process.returncode == code
-    assert "Go on?" in err
+    assert "Continue?" in err
     assert bool(calls_in(log)) == (code == 0)
 
 
@@ -501,7 +501,7 @@ def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
     check_refusal(compare(path), "the limit of 3 calls is not enough")
     stopped = done(path, "--yes", code=1)
     assert "Stopped: the limit of 3 calls is reached" in stopped.stderr
-    assert "with a higher one goes on" in stopped.stderr
+    assert "run the same command with a higher limit to continue" in stopped.stderr
     assert len(calls_in(log)) == 3
     done(path, "--limit-calls", 1000)
     assert len(calls_in(log)) == len(set(calls_in(log)))
@@ -536,7 +536,7 @@ def test_a_higher_limit_is_named_only_where_a_limit_was_reached(tmp_path):
     path = write_experiment(tmp_path, ORDERS, '[models.quick]\nuse = "tests.cli.test_compare:busy"', give_up_after=2)
     result = done(path, code=1)
     assert "the limit of 10 requests" in result.stderr
-    assert "are left; the same command goes on" in result.stderr
+    assert "are left; run the same command to continue" in result.stderr
 
 
 def busy():
@@ -552,7 +552,7 @@ def test_a_dead_model_ends_the_run(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model(failing="a"), give_up_after=3)
     result = done(path, code=1)
     assert "Stopped: the last 3 calls failed, the last one with ValueError" in result.stderr
-    assert "are left; the same command goes on" in result.stderr
+    assert "are left; run the same command to continue" in result.stderr
 
 
 ERRORS = {
@@ -674,7 +674,7 @@ def test_a_second_interrupt_leaves_at_once(tmp_path):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "the same command goes on" in err
+    assert "run the same command to continue" in err
 
 
 # Measuring
@@ -724,4 +724,4 @@ def test_a_limit_that_stops_measuring_may_be_raised(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), "[limits]\ncalls = 2")
     result = done(path, "--measure", "--yes", code=1)
     assert "Stopped: the limit of 2 calls is reached" in result.stderr
-    assert "the same command with a higher one goes on" in result.stderr
+    assert "run the same command with a higher limit to continue" in result.stderr

@@ -96,7 +96,7 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
     )
     assert result.exit_code == 1, result.output
     assert not (folder / "oprag.toml").exists()
-    assert "No profile is written before every question has an answer" in result.stderr
+    assert "No profile is written until every question has an answer" in result.stderr
     assert "limit of 7 calls" in result.stderr
 
 
@@ -174,7 +174,7 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
     result = sweep(*swept, "--budgets", "9,60,150")
     assert result.exit_code == 0, result.output
     # The last chunk of the book is shorter than the others, and fits where it is found.
-    said = r"token_budget=9 \(source, random\) is no point of the curve: not one chunk fits it for \d\d of 80 answers"
+    said = r"token_budget=9 \(source, random\) is not a point of the curve: no chunk fits it in \d\d of 80 answers"
     assert re.search(said, result.stdout)
     assert "failed" not in result.stderr
     assert read_profile("oprag.toml").context["token_budget"] == 150

@@ -17,7 +17,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"{MissingExtraError('The command line', 'cli')}\n")
         sys.exit(2)
-    # A pipe may take a few characters alone, as on Windows: an escape is better than a traceback.
+    # The encoding of a pipe may lack characters, as on Windows: an escape is better than a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     app()

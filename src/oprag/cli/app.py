@@ -1,4 +1,4 @@
-"""The commands, each in a file of its own, and what holds for all of them."""
+"""The command-line application: its commands, and how it handles errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DOCUMENTS, _EXPERIMENTS = "Your documents", "Experiments"
 
 
 class _Commands(TyperGroup):
-    """Commands whose errors are one line each, and whose exit codes mean the same."""
+    """Commands that print errors as one line each, and share their exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         with plain_errors():

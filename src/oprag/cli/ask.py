@@ -154,6 +154,8 @@ def _make_chain(
         lambda texts: embedder_of(name).embed_questions(texts),
         lambda texts: embedder_of(name).embed_documents(texts),
     )
+    # A document with fewer chunks than k is not worth a warning.
+    k = None if (context_options.k or 0) > len(index) else context_options.k
     found = DocumentIndexRetriever(
         index=index, k=context_options.max_candidates or context_options.k or len(index), search=indexing.search
     )
@@ -163,7 +165,7 @@ def _make_chain(
             retriever=found,
             # An index that is searched by words has no embedder of its own.
             embeddings=embeddings if index.embedder is None else None,
-            **_changed(context_options, len(index)),
+            **{**vars(context_options), "k": k, "stitch": False},
         ),
         embeddings=embeddings,
         read_source={name: whole_text(text) for name, text in sources.items()},
@@ -172,16 +174,8 @@ def _make_chain(
     return chain
 
 
-def _changed(context_options: ContextOptions, chunks: int) -> dict[str, Any]:
-    """The options for the retriever; a document with fewer chunks than k is no reason for a warning."""
-    return vars(context_options) | {
-        "k": None if context_options.k is not None and context_options.k > chunks else context_options.k,
-        "stitch": False,
-    }
-
-
 def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
-    """Print the answer as it is written."""
+    """Print the answer while the model writes it."""
     out = console()
     begun = False
     try:
@@ -197,7 +191,7 @@ def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[
 
 
 def show_answer(answer: Answer) -> None:
-    """Print what the answer took, and its citations."""
+    """Print the citations, and the calls, tokens and time of the answer."""
     for one in answer.citations:
         span = "" if one.span is None else f", {characters_of(one.span)}"
         console().print(f"[{one.number}] {safe(one.source or '(unknown source)')}{span}")
@@ -217,7 +211,7 @@ def show_answer(answer: Answer) -> None:
 
 
 def _show_comparison(comparison: Comparison) -> None:
-    """Print what several methods took as a table, and their answers below it."""
+    """Print a table of what each method took, then the answers."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""The command `oprag compare`: an experiment and its tables."""
+"""The command `oprag compare`: runs an experiment and prints its table."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def compare(
         int | None,
         typer.Option(
             min=1,
-            help="Number of questions of each data set to ask first, as a pilot. The same command without it asks the "
-            "others.",
+            help="Number of questions of each data set to ask first, as a pilot; the same command without it asks the "
+            "rest.",
         ),
     ] = None,
     trust: Trust = False,
@@ -110,8 +110,8 @@ def compare(
 ) -> None:
     """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
 
-    Ends with 0 when every question in every setting has an answer; else the same command goes on. Limits that are given
-    here replace those of FILE.
+    Exits with 0 when every question in every setting has an answer; until then, the same command continues the run.
+    Limits that are given here replace those of FILE.
     """
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
@@ -162,7 +162,7 @@ def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> 
 
 
 def _check_metric(metric: str | None, experiment: Experiment) -> None:
-    """Refuse a metric that the table cannot be about, before anything is spent."""
+    """Refuse a metric that the table cannot show, before anything is spent."""
     from oprag.compare.metrics.registry import check_better
 
     if metric is None:
@@ -174,7 +174,7 @@ def _check_metric(metric: str | None, experiment: Experiment) -> None:
 
 
 def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
-    """Refuse what cannot be written, before anything is spent."""
+    """Refuse files that cannot be written, before anything is spent."""
     if answers and not files:
         raise OptionError("--answers says what --csv and --parquet write; name such a file", answers)
     if not files:
@@ -212,7 +212,7 @@ def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence
 
 
 def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
-    """The differences along an axis; None where they are too many."""
+    """The differences along an axis; None if there are too many."""
     if results.count_pairs(axis) > _MOST_COMPUTED:
         tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; Results.differences() has them.")
         return None

@@ -1,4 +1,4 @@
-"""What every command prints in the same way: errors and warnings as one line each, and JSON; and the exit codes."""
+"""Output of all commands: errors and warnings as one line each, JSON, and the exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 UNFINISHED, REFUSED = 1, 2
-INTERRUPTED = 130  # as a shell has it, 128 and the number of the signal
+INTERRUPTED = 130  # 128 plus the number of the signal, as in shells
 
 _REFUSALS = (
     errors.BudgetError,
@@ -48,13 +48,13 @@ _REFUSALS = (
 
 
 def exit_code(error: OpragError) -> int:
-    """The exit code of a command that ends with this error: refused before anything was begun, or not finished."""
+    """The exit code of a command that ends with this error: refused before it began, or not finished."""
     return REFUSED if isinstance(error, _REFUSALS) else UNFINISHED
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print errors and warnings of this package as one line each, in place of a traceback; those of the system, too."""
+    """Print errors of this package and of the system, and warnings, as one line each instead of a traceback."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OpragWarning)
         try:
@@ -63,13 +63,13 @@ def plain_errors() -> Iterator[None]:
             tell(f"Error: {error}", "red")
             raise typer.Exit(exit_code(error)) from error
         except OSError as error:
-            # Who reads no more of a pipe needs no message; a disk that is full, or the like, does.
+            # A closed pipe needs no message; a full disk does.
             if error.errno == errno.EPIPE:
                 raise
             tell(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", "red")
             raise typer.Exit(UNFINISHED) from error
         except (KeyboardInterrupt, typer.Abort) as error:
-            # A prompt makes the same of Ctrl-C as of the end of its input, which is an answer: no.
+            # A prompt raises Abort for Ctrl-C and for the end of its input, which means no.
             if isinstance(error, typer.Abort) and not isinstance(error.__context__, KeyboardInterrupt):
                 raise
             tell("Interrupted.", "yellow")
@@ -81,7 +81,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def console() -> Console:
-    """Standard output; document text is never read as markup."""
+    """Standard output; document text is never interpreted as markup."""
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -92,12 +92,12 @@ def error_console() -> Console:
 
 
 def tell(message: str, style: str = "") -> None:
-    """Print a message on standard error; keys that an error repeats are masked."""
+    """Print a message on standard error, with keys masked."""
     error_console().print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON; escaped is what a terminal obeys, or what standard output does not take."""
+    """Print a value as JSON; escapes control characters, and what standard output cannot encode."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not everything, indent=2)
     typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

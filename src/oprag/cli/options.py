@@ -1,4 +1,4 @@
-"""Options that commands share: those of dataclasses and profiles; how files are split and searched."""
+"""Options that commands share, and options generated from the fields of dataclasses."""
 
 from __future__ import annotations
 
@@ -122,28 +122,28 @@ _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
 _APPROXIMATE = "approximate"
 _WIDEST = 36  # characters of a name and its choices that leave room for the help, which has them too, in 80 columns
-# It knows what was typed; Typer gives it to one parameter of a command.
+# It knows which options were typed; Typer passes it to one parameter of a command.
 _CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 @dataclass(frozen=True)
 class TypedOptions:
-    """Options of a dataclass as they were typed."""
+    """The values of options for the fields of a dataclass."""
 
     kind: type
     typed: Mapping[str, Any]
-    """The options by name; None if an option was not given and has no default."""
+    """The values by name; None if an option was not given and has no default."""
     given: frozenset[str] = frozenset()
     """The names of the options that the user typed; the others have the defaults of the command."""
 
     def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The options as keywords; those of the profile where nothing was typed."""
+        """The options as keywords; those of the profile replace the ones that were not typed."""
         said = {name: value for name, value in (profile or {}).items() if name not in self.given}
         typed = {name: value for name, value in self.typed.items() if value is not None and name not in said}
         return {name: _value(name, value) for name, value in typed.items()} | said
 
     def value(self, profile: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
-        """The options as an object of their dataclass; the defaults where neither typed nor profile says anything."""
+        """An instance of the dataclass; `defaults` fill in what neither the user nor the profile sets."""
         return self.kind(**{**defaults, **self.keywords(profile)})
 
 
@@ -157,10 +157,10 @@ def typed_options(
     """Give a command an option for every field of a dataclass.
 
     Args:
-        name: The parameter under which they reach the command, as `TypedOptions`.
-        kind: The dataclass; each field has a description in its metadata.
-        defaults: What this command puts in place of the dataclass's own defaults.
-        without: Fields that it has no option for.
+        name: The parameter of the command that takes them, as `TypedOptions`.
+        kind: The dataclass; each field has its help text in its metadata.
+        defaults: Defaults of this command that replace those of the dataclass.
+        without: Fields without an option.
     """
     changed = defaults or {}
     hints = typing.get_type_hints(kind)
@@ -195,7 +195,7 @@ def typed_options(
             for parameter in known.values()
             if parameter.name != name
         ]
-        # The help shows panels in the sequence of their options.
+        # Panels of the help are in the sequence of their first options.
         parameters = [*generated, *own, *context]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -212,7 +212,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
         )
         default = _APPROXIMATE
     elif name in _KEYS:
-        description += " Several have commas between them."
+        description += " Separate several with commas."
     elif name in _TEXTS:
         description += r" \n stands for a line break."
         default = default and default.replace("\n", r"\n")
@@ -231,7 +231,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
 
 
 def _value(name: str, typed: Any) -> Any:
-    """What was typed, as the value of the option."""
+    """The value of an option, from the text that was typed."""
     if name == "count_tokens":
         return _counter(typed)
     if name in _KEYS and "," in typed:
@@ -242,7 +242,7 @@ def _value(name: str, typed: Any) -> Any:
 
 
 def _counter(typed: str) -> Callable[[str], int]:
-    # Contexts know that this one is an approximation.
+    # The function itself, by which contexts know that the count is an approximation.
     if typed == _APPROXIMATE:
         return approximate_tokens
     try:
@@ -307,12 +307,12 @@ class Indexing:
 
 
 def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
-    """The profile that answers are made with, without what would be lost; one that says nothing without a path."""
+    """The profile for answers, checked for options that would have no effect; an empty one without a path."""
     if path is None:
         return Profile()
     profile = read_profile(path)
     if "stitch" in profile.context:
-        # What checks it needs pydantic, which comes with what makes answers.
+        # The check needs pydantic, which comes with the extra that answers need.
         try:
             from oprag.profile import check_stitching
         except ImportError as error:
@@ -323,7 +323,7 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
 
 
 def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
-    """How a context is made that is looked at: as the method of the profile would read it."""
+    """The options of a context to look at: as the method of the profile would read it."""
     profile = Profile() if path is None else read_profile(path)
     context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
     return profile.as_method_options().numbered(context_options)

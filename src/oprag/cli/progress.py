@@ -21,7 +21,7 @@ _PERIOD = 120.0  # seconds over which the speed is averaged
 
 
 class _Bar:
-    """A bar that is gone when the work is done; it is not shown before the first `update`."""
+    """A bar that disappears when the work is done; it is not shown before the first `update`."""
 
     def __init__(self, *columns: str | ProgressColumn, **options: Any) -> None:
         self._started = time.monotonic()
@@ -31,7 +31,7 @@ class _Bar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # One that was never shown would still print an empty line.
+        # Stopping a bar that was never shown would print an empty line.
         if self._bar.live.is_started:
             self._bar.stop()
 
@@ -64,7 +64,7 @@ class RunProgress(_Bar):
     def update(self, now: progress.Progress) -> None:
         """Show the progress."""
         if not self._bar.tasks:
-            # Begin with what earlier runs have done, which says nothing about the speed.
+            # The work of earlier runs does not count for the speed.
             self._bar.add_task("", total=now.total, completed=now.done)
         (task,) = self._bar.tasks
         self._bar.update(task.id, completed=now.done, total=now.total, description=self._text(now))

@@ -1,4 +1,4 @@
-"""The command `oprag report`: what a results file has, as one HTML file."""
+"""The command `oprag report`: writes a results file as one HTML file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def report(
     ] = None,
     experiment: Annotated[
         str | None,
-        typer.Option(help="The TOML file of the experiment, whose data has the texts that a results file lacks."),
+        typer.Option(help="The TOML file of the experiment; its data has the texts that a results file lacks."),
     ] = None,
     trust: Trust = False,
     name: Annotated[
-        str | None, typer.Option(help="The name of the experiment, where the results file has several.")
+        str | None, typer.Option(help="The name of the experiment, if the results file has several.")
     ] = None,
     metric: MainMetric = None,
 ) -> None:
-    """Write what RESULTS holds as one HTML file, which opens offline and loads nothing."""
+    """Write the contents of RESULTS as one HTML file, which opens offline and loads nothing."""
     from oprag.compare.report.write import REPORT, write_report
 
     path = Path(results)

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
-    """What `Experiment.from_file` takes as `trust`: asks on a terminal where --trust was not given."""
+    """The `trust` of `Experiment.from_file`: without --trust, a function that asks if there is a terminal."""
     return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
 
 
@@ -52,7 +52,7 @@ def _confirm(question: str) -> None:
 
 
 def chatter_apart() -> redirect_stdout[Any]:
-    """Send what a user's own functions print to standard error: it is not part of a table or of JSON."""
+    """Redirect output of the user's own functions to standard error, away from tables and JSON."""
     return redirect_stdout(sys.stderr)
 
 
@@ -91,7 +91,7 @@ def carry_out(
 
     Args:
         opened: The experiment.
-        path: The results file; a new one is removed again if nothing is run.
+        path: The results file; a new one is removed if nothing is run.
         yes: Whether to skip the confirmation.
         retry_failed: Whether to retry questions that failed before.
         measure: Whether to measure time, processor and memory.
@@ -110,13 +110,13 @@ def carry_out(
         try:
             return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
         except KeyboardInterrupt:
-            tell("Interrupted. What was paid for is in the results file; the same command goes on.", "yellow")
+            tell("Interrupted. What was paid for is in the results file; run the same command to continue.", "yellow")
             raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
 def _nothing_left_behind(path: Path) -> Iterator[None]:
-    """Remove the results file that a plan has made, if no run follows it."""
+    """Remove the results file that a plan created, if no run follows."""
     existed = path.exists()
     try:
         yield
@@ -135,14 +135,15 @@ def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise OptionError(
-            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was begun: give --yes to go on", plan
+            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was started: give --yes to continue",
+            plan,
         )
     tell(f"{', and '.join(reasons)}.")
-    _confirm("Go on?")
+    _confirm("Continue?")
 
 
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
-    """Reasons to ask: models that may cost money and have no price, or one of 0."""
+    """Models that may cost money and have no price, or a price of 0."""
     for name, model in plan.models.items():
         if model.calls and not model.money and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
@@ -182,7 +183,7 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
 
 
 def leave(report: RunReport) -> None:
-    """End the command with the exit code of how the run ended.
+    """Exit with the code for how the run ended.
 
     Raises:
         typer.Exit: It was interrupted, or some questions have no answer.
@@ -200,7 +201,7 @@ def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = 
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
-        tell(f"{report.broken:,} answers of earlier runs did not hold, and were made again.", "yellow")
+        tell(f"{report.broken:,} stored answers failed verification and were regenerated.", "yellow")
     with ResultsReader(path, name) as reader:
         failures = reader.failed_measurements() if measure else reader.failures()
         notes = reader.notes()
@@ -210,17 +211,15 @@ def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = 
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
         again = "The same command tries them again" if measure else "Try them again with --retry-failed"
-        tell(f"They have no part in any mean. {again}.", "yellow")
+        tell(f"They are left out of all means. {again}.", "yellow")
     for note, advice in (
-        (CUT_SHORT, "raise the max_tokens of the model, which is asked anew then"),
+        (CUT_SHORT, "raise the max_tokens of the model, and it is asked again"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
     ):
         if notes[note]:
             tell(f"{notes[note]:,} answers: {note}. They are scored as they are; {advice}.", "yellow")
     if report.outcome != "complete":
-        limit = " with a higher one" if isinstance(report.outcome, LimitReached) else ""
-        tell(
-            f"Stopped: {report.outcome}. {report.left:,} questions in cells are left; the same command{limit} goes on.",
-            "yellow",
-        )
+        higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
+        left = f"{report.left:,} questions in cells are left"
+        tell(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
     tell(f"Results: {path}")

@@ -1,4 +1,4 @@
-"""The command `oprag sweep`: token budgets and orders for questions, and the setting worth deploying."""
+"""The command `oprag sweep`: finds the token budget and the order worth deploying."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
-    from oprag.compare.data.data_set import DataSet
     from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.result import Sweep
@@ -99,12 +98,12 @@ def sweep(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    results: Annotated[str, typer.Option(help="The results file; the same command goes on with it.")] = "sweep.db",
+    results: Annotated[str, typer.Option(help="The results file; the same command continues from it.")] = "sweep.db",
     profile: Annotated[
         str,
         typer.Option(
             "--write-profile",
-            help="Where the chosen setting is written, to be loaded by from_profile; none for nowhere.",
+            help="The file for the chosen setting, which from_profile loads; none to write nothing.",
         ),
     ] = FILE_NAME,
     yes: Yes = False,
@@ -118,9 +117,10 @@ def sweep(
     """Answer questions under each token budget in each order, and find the sweet spot.
 
     Prints the score of each setting, says where the curve of each order peaks or that it is flat, and writes the
-    setting that is worth deploying to a profile. Ends as oprag compare does; a budget that has no room for a chunk is
-    no failure.
+    setting that is worth deploying to a profile. Exits as oprag compare does; a budget without room for a chunk does
+    not count as a failure.
     """
+    from oprag.compare.data.read import read_data
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.sweep.experiment import sweep_experiment
     from oprag.compare.sweep.result import Sweep
@@ -131,7 +131,7 @@ def sweep(
         # Before anything is done.
         _check_profile(profile, results, data, *([] if questions is None else [questions]))
     with chatter_apart():
-        asked = _read(data, questions, format)
+        asked = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
         asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
         experiment = sweep_experiment(
             asked,
@@ -153,28 +153,22 @@ def sweep(
     deployed = report.complete and profile != _NONE
     replaced = deployed and Path(profile).is_file()
     if deployed:
-        # Before anything is shown: who reads the first lines alone wants it as well.
+        # Before anything is printed, since a reader may close the pipe after the first lines.
         write_profile(found.profile, profile)
     _show(found, path, everything=everything, as_json=as_json)
     tell_what_next(experiment.name, path, report)
     if deployed:
         tell(f"Profile: {profile}{', replaced' if replaced else ''}")
     elif profile != _NONE:
-        tell("No profile is written before every question has an answer.", "yellow")
+        tell("No profile is written until every question has an answer.", "yellow")
     leave(report)
 
 
 def _check_profile(path: str, *read: str) -> None:
-    """Refuse a file that a profile cannot be written to, or that is something else and would be lost."""
+    """Refuse a file that cannot be written, or that exists and is not a profile."""
     if not path.strip():
-        raise OptionError(f"--write-profile must name a file, or be none for nowhere, got {describe(path)}", path)
+        raise OptionError(f"--write-profile must name a file, or be none to write nothing, got {describe(path)}", path)
     check_target(path, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
-
-
-def _read(data: str, questions: str | None, format: str) -> DataSet:  # noqa: A002
-    from oprag.compare.data.read import read_data
-
-    return read_data(data, format) if questions is None else read_data(questions, format, documents=data)
 
 
 def _grid(indexing: Indexing) -> dict[str, Any]:
@@ -189,7 +183,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
         with LateProgress("computing intervals", "settings") as progress:
             return read_sweep(path, experiment.name, experiment.metric_names[0], watch=progress.update)
     except ExperimentError as error:
-        # What failed, or stopped it, is why there is nothing to show.
+        # Why there is nothing to show: what failed, or stopped the run.
         tell_what_next(experiment.name, path, report)
         tell(f"Error: {error}", "red")
         leave(report)
@@ -221,7 +215,7 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     from oprag.compare.report import differences, settings
 
     show_settings(found.points, found.metric, pairs)
-    # The curves answer the question about the length, and a sweep has no prices.
+    # The curves answer the question about the length; a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:
         show_section(settings.section(found.results, found.metric))

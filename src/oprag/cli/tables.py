@@ -35,7 +35,7 @@ _NAME = 28  # characters of a name that are not folded, where there are columns 
 
 
 def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
-    """What a setting scored and took, as values that JSON can hold."""
+    """A summary of a setting as JSON values."""
     plain = ("cells", "asked", "answered", "failed", "per_answer", "notes", "cores")
     return {
         "values": dict(setting.values),
@@ -46,7 +46,7 @@ def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
 
 
 def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
-    """A difference, as values that JSON can hold."""
+    """A difference as JSON values."""
     difference = pair.difference
     return {
         "metric": pair.metric,
@@ -58,7 +58,7 @@ def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
 
 
 def curve_as_json(curve: Curve) -> dict[str, Any]:
-    """What is said of a curve, as values that JSON can hold."""
+    """A curve and its conclusion as JSON values."""
     plain = ("axis", "metric", "values", "comparisons", "unscored", "exhausted")
     return {
         **{name: getattr(curve, name) for name in plain},
@@ -96,7 +96,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
 
 
 def show_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Print verdicts, each in a line."""
+    """Print each verdict on a line."""
     out = console()
     for verdict in verdicts:
         out.print(f"{verdict.question} {safe(verdict.describe())}")

@@ -66,10 +66,10 @@ PARQUET = FileKind("a Parquet table of oprag", _is_parquet)
 
 
 def check_parquet() -> None:
-    """Load what writes Parquet.
+    """Check that Parquet files can be written.
 
     Raises:
-        MissingExtraError: It is not installed.
+        MissingExtraError: pyarrow is not installed.
     """
     try:
         import pyarrow.parquet
@@ -81,7 +81,7 @@ def check_parquet() -> None:
 def write_csv(
     path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, spreadsheet_safe: bool = True
 ) -> None:
-    """Write a CSV file in UTF-8, with commas, whole or not at all; one that is there is replaced.
+    """Write a CSV file in UTF-8, separated by commas, completely or not at all; an existing file is replaced.
 
     Lists are JSON, and None is empty.
 
@@ -89,17 +89,17 @@ def write_csv(
         path: The file.
         columns: The names of the columns.
         rows: The rows.
-        spreadsheet_safe: Whether a text that a spreadsheet would take for a formula, since it begins with = + - or @
-            (behind white space too), a tab or a line end, has an apostrophe put before it. Numbers stay as they are.
+        spreadsheet_safe: Whether to put an apostrophe before texts that a spreadsheet would read as a formula: they
+            begin with =, +, - or @ (also after white space), a tab or a line end. Numbers stay as they are.
 
     Raises:
-        OptionError: It cannot be written.
+        OptionError: The file cannot be written.
     """
     with _written(path) as target, replacing(target) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         # With RFC 4180's line ends a text with either half of one is quoted; with "\n" alone one with "\r" is not.
         writer = csv.writer(text, lineterminator="\r\n")
-        # A column may be called as a question's field is, which its data say.
+        # The name of a column may be that of a field of the data, so it is escaped like any text.
         for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
             writer.writerow([_cell(value, spreadsheet_safe=spreadsheet_safe) for value in line])
         text.detach()
@@ -108,16 +108,16 @@ def write_csv(
 def write_parquet(
     path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()
 ) -> None:
-    """Write a Parquet file, whole or not at all; one that is there is replaced.
+    """Write a Parquet file, completely or not at all; an existing file is replaced.
 
     Args:
         path: The file.
         columns: The names of the columns.
         rows: The rows.
-        numbers: The columns that hold numbers, of which there may be none.
+        numbers: The columns of numbers, including those without a value.
 
     Raises:
-        OptionError: It cannot be written.
+        OptionError: The file cannot be written.
         MissingExtraError: pyarrow is not installed.
     """
     check_parquet()
@@ -133,12 +133,12 @@ def write_parquet(
 
 
 def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()) -> pd.DataFrame:
-    """A data frame of pandas. Whole numbers of which some lack are `Int64`, so that they stay whole.
+    """A pandas data frame. Columns of integers with missing values are `Int64`.
 
     Args:
         columns: The names of the columns.
         rows: The rows.
-        numbers: The columns that hold numbers, of which there may be none.
+        numbers: The columns of numbers, including those without a value.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -164,7 +164,7 @@ def _written(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     try:
         yield target
-    except OpragError:  # of the results file, which is read meanwhile
+    except OpragError:  # from reading the results file
         raise
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
@@ -180,7 +180,7 @@ def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
 
 
 def _columns(columns: Sequence[str], rows: Rows) -> dict[str, list[Any]]:
-    """The values of each column, all of one kind or None."""
+    """The values of each column, all of one type or None."""
     found: dict[str, list[Any]] = {name: [] for name in columns}
     for row in rows:
         for name, values in found.items():
@@ -198,7 +198,7 @@ def _of_one_kind(values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A text, a number, a list of texts or None; what is none of them as JSON."""
+    """A text, a number, a list of texts or None; anything else as JSON."""
     kind = type(value)
     if kind is str:
         return value if value.isascii() else storable(value)
@@ -210,7 +210,7 @@ def _plain(value: Any) -> Any:
 
 
 def _type(values: Sequence[Any], *, number: bool) -> Any:
-    """The type of a column in which there is nothing, which is none in Parquet; else it is found."""
+    """The type of a column without values; pyarrow infers the others."""
     import pyarrow as pa
 
     if any(value is not None for value in values):

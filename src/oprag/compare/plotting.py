@@ -1,4 +1,4 @@
-"""Figures of matplotlib: scores over an axis with their intervals, and scores against costs."""
+"""Matplotlib figures: scores over an axis with their intervals, and scores against costs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["plot_curves", "plot_pareto"]
 
 _INCHES = (7.2, 4.5)
 _MARKERS = "osD^v<>Pp"
-"""One fewer than there are colours, so that both come together again after ninety."""
+"""One fewer than the colours, so that a pair of both repeats only after ninety lines."""
 _LINES = ("-", "--", "-.", ":")
 _MOST_INSIDE = 6
-"""A longer legend is beside the axes."""
+"""Longer legends are placed beside the axes."""
 _WIDE = 8
-"""Where the largest value is so many times the least, the axis is logarithmic."""
+"""The axis is logarithmic if the largest value is this many times the smallest."""
 
 
 def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Figure:
-    """A line for each curve with the interval of each point, and a star where there is a sweet spot.
+    """A line for each curve with the interval of each point, and a star at a sweet spot.
 
     Args:
         curves: The curves.
-        names: What each is called.
+        names: The name of each curve.
         x: The axis of the curves, or context_tokens.
 
     Raises:
@@ -77,9 +77,9 @@ def plot_pareto(
     Args:
         scores: The score of each setting.
         costs: Its cost.
-        groups: What it belongs to: a colour for each.
-        metric: What is scored.
-        cost: What the cost is.
+        groups: The group of each setting; each group has a colour.
+        metric: The name of the metric.
+        cost: The name of the cost.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -113,7 +113,7 @@ def plot_pareto(
 
 def _figure() -> tuple[Figure, Axes]:
     try:
-        # Not pyplot: that would hold the figure, and may open windows.
+        # Not pyplot, which keeps figures and may open windows.
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("A figure", "plot") from error
@@ -124,7 +124,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
-    """Where each value stands: by its size, or evenly where one is None, which has no size."""
+    """The place of each value: by its size, or evenly spaced if one is None."""
     titles = [printable(value) for value in values]
     if None in values:
         axes.set_xticks(range(len(values)), titles)
@@ -150,5 +150,5 @@ def _legend(figure: Figure, axes: Axes, count: int) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name in which matplotlib finds no formula, and which is not left out of a legend."""
+    """A name that matplotlib does not read as a formula or hide from the legend, as names that begin with "_"."""
     return " " + printable(name).replace("$", r"\$")

@@ -51,7 +51,7 @@ __all__ = ["File", "Results", "compare"]
 File = str | os.PathLike[str]
 
 _MOST_SHOWN = 60
-"""Maximum number of settings that are printed."""
+"""Maximum number of settings in a printed table."""
 _MOST_LISTED = 8
 """Maximum number of values in a message."""
 
@@ -64,24 +64,24 @@ def compare(
     watch: Watch | None = None,
     trust: bool = False,
 ) -> Results:
-    """Run an experiment from where earlier runs left it, and give its results.
+    """Run an experiment, or continue an earlier run of it, and return its results.
 
     Args:
         experiment: The experiment, or a TOML file that describes one.
-        path: The results file; made where it is missing. By default the TOML file with the ending .db.
-        retry_failed: Whether questions that failed before are tried again.
+        path: The results file; created if it is missing. By default the TOML file with the ending .db.
+        retry_failed: Whether to retry questions that failed before.
         watch: Called with the progress of the run.
         trust: Whether the TOML file may run code and reach other hosts and folders, see `Experiment.from_file`.
 
     Returns:
-        The results. Their `run` says how the run ended: some questions may have no answer yet.
+        The results. Some questions may have no answer yet: their `run` says how the run ended.
 
     Raises:
-        OptionError: The experiment is not in a file, and there is no path.
+        OptionError: `path` is missing, and the experiment is not read from a file.
         ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` if its file needs
             trust.
-        ResultsFileError: The results file is damaged, is another one, or cannot be written; what was written stays.
-        MissingExtraError: A package that it needs is not installed.
+        ResultsFileError: The results file is damaged, belongs to another program, or cannot be written.
+        MissingExtraError: A required package is not installed.
     """
     from oprag.compare.running.run import run
 
@@ -89,7 +89,7 @@ def compare(
         file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
-        raise OptionError("path must name the results file, since the experiment is in no file itself", path)
+        raise OptionError("path must name the results file, since the experiment does not come from a file", path)
     report = run(experiment, path, retry_failed=retry_failed, watch=watch)
     return Results(read_matrix(path, experiment.name), path, run=report)
 
@@ -97,17 +97,17 @@ def compare(
 class Results(Sequence[Mapping[str, Any]]):
     """The results of an experiment: a sequence of rows, one for each setting, in the sequence of the grid.
 
-    A setting is all cells that differ in nothing but the seed of the random order, or the repeat. `results[0]` is a
-    row, `results["token_f1"]` a column. They are those of the file when it was opened; `Results.open` reads one.
+    A setting is all cells that differ only in the seed of the random order or in the repeat. `results[0]` is a row,
+    `results["token_f1"]` a column. Results are those of the file when it was opened, see `Results.open`.
 
     A row has the axes in which settings differ, then those that are not the default, and always the method, the order,
-    k, the data, the model and the embedder; of each metric the mean, its interval, the median, the standard deviation
+    k, the data, the model and the embedder; for each metric the mean, its interval, the median, the standard deviation
     and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
-    `token_f1_n`); the number of answers; the mean tokens, calls and, where models have prices, money of an answer; and,
-    where it was measured, its seconds, processor and memory. None means that there is no such value (tokens of a model
-    that was not asked), that an axis has no effect, or that its value is none.
+    `token_f1_n`); the number of answers; the mean tokens, calls and, if models have prices, money of an answer; and,
+    if they were measured, seconds, processor and memory. None stands for a missing value (tokens where no model was
+    asked), for an axis without effect, and for an axis whose value is none.
 
-    Intervals are computed on first use, from documents where a data set has ten or more, else from questions.
+    Intervals are computed on first use. They resample documents if a data set has ten or more, else questions.
 
     Args:
         matrix: The scores and costs.
@@ -117,7 +117,7 @@ class Results(Sequence[Mapping[str, Any]]):
     Attributes:
         matrix: The scores and costs of each question in each cell.
         path: The results file.
-        run: The report of the run that these are the results of; None where a file was opened.
+        run: The report of the run that gave these results; None for results read from a file.
 
     """
 
@@ -135,12 +135,12 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             path: The results file.
-            experiment: The name of the experiment; needed only if the file has several.
+            experiment: The name of the experiment; required only if the file has several.
             confidence: Confidence level of the intervals.
             resamples: Number of samples for intervals and p-values.
 
         Raises:
-            ExperimentError: The file has no such experiment, or has several and none is named.
+            ExperimentError: The file has no such experiment, or has several and `experiment` is missing.
             ResultsFileError: The file is missing, damaged or not a results file.
             OptionError: The confidence or the number of resamples is invalid.
         """
@@ -164,7 +164,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics with scores: first those that the experiment names, in its sequence."""
+        """The metrics with scores: first those that the experiment names, in that sequence."""
         there = self.matrix.metrics
         asked = [name for name in self.matrix.described.get("metrics", ()) if name in there]
         return tuple(dict.fromkeys([*asked, *there]))
@@ -193,7 +193,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The fields of the questions: those of the data, and `evidence_spans` and `spread` where there is evidence."""
+        """The fields of the questions: those of the data, and `evidence_spans` and `spread` if there is evidence."""
         return self.matrix.field_names
 
     @property
@@ -224,7 +224,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             metrics: The names of the metrics; all by default.
-            watch: Called with the number of settings that have theirs, and the number of all.
+            watch: Called with the number of settings that are done, and of all settings.
 
         Returns:
             These results.
@@ -238,14 +238,14 @@ class Results(Sequence[Mapping[str, Any]]):
         return self
 
     def where(self, **values: Any) -> Results:
-        """Only the settings with these values, and only the questions with these fields.
+        """The settings with these values of axes, and the questions with these values of fields.
 
-        p-values are corrected for their own comparisons.
+        p-values are corrected for the comparisons that remain.
 
         Args:
-            values: The value of an axis, or a list of values, such as `order="source"` or `k=[8, 16]`; None, as in a
-                row, for settings in which the axis has no effect. Or the value of a field of the questions, a list of
-                values, or a predicate, such as `spread=True`.
+            values: For an axis a value or a list of values, such as `order="source"` or `k=[8, 16]`; None, as in a row,
+                for settings in which the axis has no effect. For a field of the questions a value such as
+                `spread=True`, a list of values, or a predicate.
 
         Raises:
             OptionError: An axis or field is unknown, or nothing has such a value or all of the values.
@@ -271,19 +271,19 @@ class Results(Sequence[Mapping[str, Any]]):
         return self.select(kept, None if questions.all() else questions)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
-        """Only some of the settings, and only some of the questions.
+        """Some of the settings, and some of the questions.
 
         Args:
             settings: Settings of these results.
-            questions: Whether each question of the matrix is wanted; all by default.
+            questions: Whether to keep each question of the matrix; all by default.
         """
         found = Results(self.matrix.select([one.number for one in settings], questions), self.path, run=self.run)
-        # What varied before is still told.
+        # Axes that varied before remain columns.
         found.axis_columns = tuple(dict.fromkeys([*found.axis_columns, *self.axis_columns]))
         return found
 
     def best(self, metric: str | None = None) -> Best:
-        """The setting that scores highest, and whether every other one is shown to be worse.
+        """The setting with the highest score, and whether every other one is shown to be worse.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -302,11 +302,11 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             metric: The metric; by default `Results.metric`.
-            cost: The cost of an answer: tokens (read and written), one kind of them, calls, money, or seconds, if they
-                were measured. By default tokens, or context_tokens if some setting with scores asks no model.
+            cost: The cost of an answer: tokens (read and written), one kind of tokens, calls, money, or seconds if
+                they were measured. By default tokens, or context_tokens if some setting with scores asks no model.
 
         Returns:
-            Their rows, the cheapest first. Settings without a score or a cost are left out.
+            The rows of these settings, the cheapest first. Settings without a score or a cost are left out.
 
         Raises:
             OptionError: The cost is unknown, or no setting with scores has it; or as in `best`.
@@ -320,7 +320,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
         """A table of one axis by another.
 
-        Where several settings have the same two values, the value of each question is the mean over them.
+        If several settings have the same two values, the value of each question is the mean over them.
 
         Args:
             rows: The axis of the rows.
@@ -329,7 +329,7 @@ class Results(Sequence[Mapping[str, Any]]):
             value: "median ± sd" and "mean [interval]", over questions; "mean", "median" or "n".
 
         Raises:
-            OptionError: An axis, the metric or the value is unknown, or there is nothing of it.
+            OptionError: An axis, the metric or the value is unknown, or was not measured.
         """
         check_axis(rows)
         check_axis(columns)
@@ -342,7 +342,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
 
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
-        """The curves over an axis, each of settings that differ in nothing else, with their sweet spots.
+        """The curves over an axis, with their sweet spots; the settings of a curve differ in nothing else.
 
         Args:
             axis: An axis of numbers, such as k, token_budget or a threshold.
@@ -375,7 +375,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
             metrics: The names of the metrics; all with scores by default.
-            watch: Called with the number of differences that are computed, and the number of all.
+            watch: Called with the number of differences that are computed, and of all differences.
 
         Raises:
             OptionError: The axis or a metric is unknown.
@@ -410,14 +410,14 @@ class Results(Sequence[Mapping[str, Any]]):
         return len(self._pairs(axis))
 
     def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
-        """The pooled differences between the values of an axis, for the questions of each value of a field.
+        """The pooled differences between the values of an axis, for the questions with each value of a field.
 
-        The difference of a question is pooled: the mean over all settings that differ in nothing but the axis. Other
-        orders are compared with source order, other values with the first of the grid.
+        The difference of a question is pooled: the mean over all settings that differ only in the axis. Other orders
+        are compared with source order, other values with the first of the grid.
 
         Args:
-            field: A field of the questions: one of your data, or `evidence_spans` or `spread`, which questions with
-                gold evidence have.
+            field: A field of the questions: one of your data, or `evidence_spans` or `spread` for questions with gold
+                evidence.
             metric: The metric; by default `Results.metric`.
             axis: The axis.
 
@@ -459,11 +459,11 @@ class Results(Sequence[Mapping[str, Any]]):
     def plot(
         self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
     ) -> Figure:
-        """A figure of matplotlib; `figure.savefig("curve.svg")` writes it.
+        """A matplotlib figure; `figure.savefig("curve.svg")` writes it.
 
         Args:
-            kind: "curve" for scores over an axis, with a line for each curve, the interval of each point, and a star
-                at a sweet spot; "pareto" for scores against a cost, with the front.
+            kind: "curve" for scores over an axis: a line for each curve, with the intervals of its points and a star
+                at a sweet spot. "pareto" for scores against a cost, with the Pareto front.
             metric: The metric; by default `Results.metric`.
             x: The axis of numbers that curves are over, or context_tokens; by default the first that differs.
             cost: The cost of an answer, for "pareto"; by default as in `pareto`.
@@ -526,13 +526,13 @@ class Results(Sequence[Mapping[str, Any]]):
         return data_frame(columns, rows, numbers=self._numbers(columns))
 
     def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
-        """Write a CSV file in UTF-8, with commas, whole or not at all.
+        """Write a CSV file in UTF-8, separated by commas, completely or not at all.
 
         Args:
-            path: The file; an existing one is replaced if it is such a table.
+            path: The file; an existing table of oprag is replaced.
             answers: Whether there is a row for each answer instead of one for each setting.
-            spreadsheet_safe: Whether a text that a spreadsheet would take for a formula (it begins with = + - or @, a
-                tab or a line end) has an apostrophe put before it. Parquet has texts as they are.
+            spreadsheet_safe: Whether to put an apostrophe before texts that a spreadsheet would read as a formula
+                (they begin with =, +, - or @, a tab or a line end). Parquet files have texts unchanged.
 
         Raises:
             OptionError: The file cannot be written.
@@ -542,10 +542,10 @@ class Results(Sequence[Mapping[str, Any]]):
         write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
     def to_parquet(self, path: File, *, answers: bool = False) -> None:
-        """Write a Parquet file, whole or not at all.
+        """Write a Parquet file, completely or not at all.
 
         Args:
-            path: The file; an existing one is replaced if it is such a table.
+            path: The file; an existing table of oprag is replaced.
             answers: Whether there is a row for each answer instead of one for each setting.
 
         Raises:
@@ -643,7 +643,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return metric
 
     def _check_one_data_set(self, what: str) -> None:
-        """Refuse several data sets: their questions differ, and how hard they are."""
+        """Refuse several data sets, since their questions differ."""
         data = list(dict.fromkeys(one.values["data"] for one in self.settings))
         if len(data) > 1:
             raise OptionError(
@@ -653,7 +653,7 @@ class Results(Sequence[Mapping[str, Any]]):
             )
 
     def _points(self, metric: str, cost: str | None) -> tuple[str, list[tuple[SettingSummary, float, float]]]:
-        """The cost, and the settings that have a score and that cost, each with both."""
+        """The cost, and each setting that has a score and this cost, with both."""
         scored = [(one, one.scores[metric].mean or 0.0) for one in self.settings if metric in one.scores]
         cost = self.usual_cost(metric) if cost is None else cost
         if cost not in COSTS:
@@ -673,7 +673,7 @@ class Results(Sequence[Mapping[str, Any]]):
         """The tokens by which settings are compared: "tokens" if every setting asks a model, else "context_tokens".
 
         Args:
-            metric: Settings without scores of it do not count, unless none has any.
+            metric: Ignore settings without scores of it, unless no setting has any.
         """
         scored = [one for one in self.settings if metric is None or metric in one.scores]
         return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
@@ -705,5 +705,5 @@ def _check_resampling(confidence: Any, resamples: Any) -> None:
     """Refuse options with which no interval can be computed."""
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
-    # With fewer, the ends of an interval are chance.
+    # With fewer, the ends of an interval are noise.
     check_count("resamples", resamples, optional=False, least=100)

@@ -75,7 +75,7 @@ def test_budgets_that_hold_the_whole_book_are_one_point(tmp_path):
     (remark,) = sweep.remarks
     assert remark == (
         "token_budget=1800, 3600 (source, rank, random): the contexts are those of token_budget=900, which holds all "
-        "chunks, so this is no other point of the curve"
+        "chunks, so it is not another point of the curve"
     )
     assert sweep.profile.method == {}
 
@@ -91,7 +91,7 @@ def test_budgets_with_the_same_chunks_are_one_point_though_there_are_more(tmp_pa
     assert [point.value for point in curve.points] == [60, 150]
     assert not curve.exhausted
     assert sweep.remarks == [
-        "token_budget=61 (source): the contexts are those of token_budget=60, so this is no other point of the curve"
+        "token_budget=61 (source): the contexts are those of token_budget=60, so it is not another point of the curve"
     ]
 
 

@@ -39,15 +39,15 @@ _ARGUMENTS = {
     "embedder": "embedder",
     "data": "data",
 }
-"""The axes that a sweep has arguments for."""
+"""The argument of a sweep for each of these axes."""
 
 _BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 _UNBOUNDED = {None: "it reads no context", "documents": "it reads whole documents"}
-"""What a method may read that no budget bounds."""
+"""Why a method cannot be swept, by what it reads."""
 
 _SPARE = 1.5
 _SAMPLE = 200_000  # characters; about a quarter of a second
-# Characters of a slice at least, chunks in it, and characters of a token or a word: its last chunk is a short one.
+# Minimum characters of a slice, chunks in it, and characters of a token or a word. Its last chunk is a short one.
 _SLICE, _CHUNKS, _LONG = 10_000, 20, 8
 
 
@@ -64,25 +64,24 @@ def sweep_experiment(
     grid: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Experiment:
-    """The experiment that answers the questions under each budget in each order.
+    """The experiment that answers the questions with each budget in each order.
 
     Args:
         data: The questions.
         budgets: Maximum tokens of the context: numbers, or texts such as "1500" or "16k", which is 16 x 1,024 tokens.
         orders: Orders of the kept chunks.
-        seeds: Number of random orders, where that is one of the orders.
-        model: What answers, see `ModelSpec`; None scores the contexts alone, by the evidence that is in them.
-        method: How the model answers, by default "stuff"; one that gives likelihoods has a method of its own.
-        metric: What is scored besides the share of the evidence that was found; by default what fits the questions.
-        embedder: What embeds, see `EmbedderSpec`.
+        seeds: Number of random orders, if "random" is one of the orders.
+        model: The model that answers, see `ModelSpec`; None scores the contexts alone, by the evidence in them.
+        method: The method of the model, by default "stuff", or that of a model that gives likelihoods.
+        metric: The metric beside `evidence_coverage`; by default one that fits the questions.
+        embedder: The embedder, see `EmbedderSpec`.
         grid: Values of other axes, one of each, such as the splitter or a threshold. `k` is by default so large that
             the budget decides how many chunks are kept: it is estimated from a sample of the documents.
-        **others: What else `Experiment` takes.
+        **others: Further arguments of `Experiment`.
 
     Raises:
-        ExperimentError: The questions have nothing that could be scored, or the experiment cannot be.
-        OptionError: An option has a value that it cannot have or that would have no effect, or the metric is one that
-            no answer would have.
+        ExperimentError: The questions have nothing to score, or the experiment is invalid.
+        OptionError: An option is invalid or would have no effect, or no answer could have a score of the metric.
         MissingExtraError: The splitter or the packaged tokenizer is not installed.
     """
     given: Any = data
@@ -123,7 +122,7 @@ def sweep_experiment(
 
 
 def _budget(given: Any) -> int:
-    """A token budget as people write it."""
+    """A token budget, such as 1500, "1500" or "16k"."""
     if isinstance(given, str):
         found = _BUDGET.fullmatch(given.strip())
         tokens = int(found[1].replace("_", "")) * (1_024 if found[2] else 1) if found else 0
@@ -158,7 +157,7 @@ def _fixed_values(given: Any) -> dict[str, Any]:
 
 
 def _method(given: Any, model: Any) -> str:
-    """The method of a sweep, by default what fits the model."""
+    """The method of a sweep; by default one that fits the model."""
     if given is None:
         if model is None:
             return "context_only"
@@ -182,14 +181,14 @@ def _check_bounded(name: str, method: str) -> None:
 
 
 def _usual_metric(data: DataSet, method: str) -> str:
-    """What a sweep is scored by, if nothing else is asked for."""
+    """The default metric of a sweep."""
     writes = kind_of(method).writes
     if writes is None:
         if any(question.evidence for question in data.questions):
             return _COVERAGE
         raise ExperimentError(
-            "without a model the contexts are scored by the evidence that is in them, and no question has evidence; "
-            "give a model, or say where the answers stand",
+            "without a model the contexts are scored by the evidence in them, and no question has evidence; give a "
+            "model, or add evidence to the questions",
             data.name,
         )
     answered = any(question.answers for question in data.questions)
@@ -204,12 +203,12 @@ def _usual_metric(data: DataSet, method: str) -> str:
 def _candidates(
     documents: Mapping[str, str | Sequence[str]], split: Split, count_tokens: TokenCounter, budget: int
 ) -> int:
-    """How many of the best-ranked chunks fill a budget, with half as many to spare.
+    """The number of best-ranked chunks that fill a budget, and half as many more.
 
-    A chunk of so many tokens of the embedder may have a quarter of them in the reader's unit, as in a table of
-    numbers, and a splitter that keeps paragraphs gives chunks that are far below their size. So a sample of the
-    documents is split, and the best-ranked chunks are taken to be like the shorter half of these. The tokens of a chunk
-    are counted by the packaged tokenizer, whatever the embedder.
+    Chunks may have a quarter of the tokens that their size suggests when counted as the reader counts, as in a table of
+    numbers, and a splitter that keeps paragraphs makes chunks far below their size. So a sample of the documents is
+    split, and the best-ranked chunks are assumed to be like its shorter half. The packaged tokenizer splits, whatever
+    the embedder.
     """
     tokenizer = tokenizer_of(LOCAL).tokenizer
     pieces = pieces_of(dict(_sample(documents, split.size or 1)), tokenizer, split)
@@ -220,7 +219,7 @@ def _candidates(
 
 
 def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator[tuple[str, str]]:
-    """Slices of the documents, until there are enough characters: always the same ones, so that a sweep can go on."""
+    """Slices of the documents with enough characters; always the same ones, so that a sweep can be continued."""
     length = max(_SLICE, _CHUNKS * _LONG * size)
     texts = [whole_text(document) for document in documents.values()]
     places = [(number, start) for number, text in enumerate(texts) for start in range(0, len(text), length)]
@@ -235,7 +234,7 @@ def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator
 
 
 def _name(given: Any, otherwise: str) -> str:
-    """What something is called in tables: as it was given, where that was a name, or as its specification says."""
+    """The name in tables: a given name, or that of a specification."""
     if isinstance(given, ModelSpec | EmbedderSpec):
         given = given.name
     return given if isinstance(given, str) else otherwise

@@ -16,13 +16,13 @@ from oprag.profile import Profile
 __all__ = ["limit_of", "profile_of", "retrieval_of"]
 
 _SPREAD = 0.5
-"""More candidates than any question of the sweep needed, since others may need more."""
+"""The share of candidates beyond what any question of the sweep needed, since others may need more."""
 
 
 def profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) -> Profile:
-    """The options with which a retriever, chain or engine does the same; `depth` candidates were needed at most."""
+    """The profile of a setting that needed at most `depth` candidates."""
     wanted, most = int(depth * (1 + _SPREAD) + 1), limit_of(setting)
-    # Not more than there were, where the budget did not decide.
+    # No more than the sweep had, in case the budget did not decide.
     values = {**setting.values, "k": wanted if most is None else min(wanted, most)}
     if values["order"] == "random":
         values["seed"] = setting.matrix.cells[setting.setting.cells[0]].values["seed"]
@@ -34,19 +34,19 @@ def profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) ->
     try:
         return replace(profile, context={**profile.context, "count_tokens": counter})
     except OptionError:
-        # A function of the user's own: no profile names code to be run.
+        # A function of the user: profiles never name code.
         said = f"{counter}, which no profile can name: give count_tokens beside it"
         return replace(profile, about={**profile.about, "count_tokens": said})
 
 
 def retrieval_of(setting: SettingSummary) -> str:
-    """The values that a profile does not have, since they belong to the index."""
+    """The values that belong to the index, and so not into a profile."""
     names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
     return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
 
 
 def limit_of(setting: SettingSummary) -> int | None:
-    """Maximum number of best-ranked chunks that a setting keeps, whatever its budget; None without a limit."""
+    """Maximum number of best-ranked chunks of a setting, whatever its budget; None without a limit."""
     limits = [setting.values[name] for name in ("k", "max_candidates") if setting.values[name] is not None]
     return min(limits, default=None)
 

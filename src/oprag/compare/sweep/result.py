@@ -21,7 +21,7 @@ from oprag.profile import Profile
 __all__ = ["Sweep", "read_sweep"]
 
 _NO_ROOM = "BudgetError"
-"""The error of a question of which not one chunk fits the budget; trying again would change nothing."""
+"""The error of a question if no chunk fits the budget; a retry would change nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +33,10 @@ class Sweep:
         results: The results of all settings.
         points: The results of the settings that are points of a curve.
         curves: The curve over budgets of each order, with its sweet spot if it has one.
-        impossible: Settings that are on no curve, since questions failed whose chunks do not fit the budget.
-        remarks: A sentence for each budget that has no room for a chunk, was not filled, or holds nothing new.
+        impossible: Settings that are not on a curve, since no chunk of some question fits the budget.
+        remarks: Sentences about budgets without room for a chunk, not filled, or with nothing new.
         chosen: The setting that is worth deploying.
-        why: The reason, in words.
+        why: The reason for the choice.
         profile: The chosen setting as a profile.
     """
 
@@ -52,12 +52,12 @@ class Sweep:
 
     @property
     def conclusions(self) -> dict[tuple[str, ...], str]:
-        """The sentence on the best budget, by the orders that it is true of."""
+        """The conclusion on the best budget, by the orders that share it."""
         return _conclusions(self.curves)
 
     @staticmethod
     def settled(report: RunReport) -> RunReport:
-        """The report of a run in which a budget without room for a chunk is not a failure.
+        """The report of a run, without failures due to a budget without room for a chunk.
 
         Args:
             report: The report of the run of a sweep.
@@ -73,7 +73,7 @@ def read_sweep(
     *,
     watch: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """Read the result of a sweep that was run.
+    """Read the result of a sweep.
 
     The chosen setting is the one with the fewest tokens that is at most one standard error below the highest one, by
     the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984); docs/sweeping.md has the details.
@@ -82,10 +82,10 @@ def read_sweep(
         path: The results file.
         experiment: Name of the sweep in it.
         metric: The metric that was scored.
-        watch: Called with the number of settings that have their intervals, and the number of all.
+        watch: Called with the number of settings that are done, and of all settings.
 
     Raises:
-        ExperimentError: The file has no such experiment, or nothing was scored.
+        ExperimentError: The file has no such experiment, or no answer has a score.
         ResultsFileError: The file is missing, damaged or not a results file.
     """
     results = Results.open(path, experiment).compute([metric], watch)
@@ -128,11 +128,11 @@ def read_sweep(
 
 
 class _Context(NamedTuple):
-    """What tells a context from others, and why it is not longer."""
+    """The identity of a context, and why it is not longer."""
 
     key: str
     kept: int
-    depth: int  # candidates down to the last one that was kept
+    depth: int  # rank of the last kept candidate, counted from 1
     dropped: Mapping[str, int]
     chunks: int
 
@@ -162,7 +162,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
 
 
 def _is_impossible(setting: SettingSummary) -> bool:
-    """Whether questions failed since not one chunk fits the budget, and for nothing else."""
+    """Whether questions failed, and only because no chunk fits the budget."""
     return {*setting.matrix.errors[list(setting.setting.cells)].flat} - {None} == {_NO_ROOM}
 
 
@@ -179,7 +179,7 @@ class _Smaller(NamedTuple):
 
 
 def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[tuple[int, _Smaller]]:
-    """The number of each setting that says nothing new, and the smaller budget that says it."""
+    """The number of each setting that adds nothing, and the smaller budget with the same contexts."""
     known: dict[Hashable, int] = {}
     for number, setting in sorted(enumerate(settings), key=lambda one: one[1].values["token_budget"]):
         others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
@@ -191,9 +191,9 @@ def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts])
 
 
 def _ran_out(context: _Context) -> bool:
-    """Whether there were more chunks than were looked at, and it was not the budget that left them out."""
+    """Whether all candidates were used though the budget had room and there were more chunks."""
     dropped = context.dropped
-    # Chunks below the threshold of similarity have no better ones after them.
+    # After chunks below the similarity threshold there are no better ones.
     if dropped.keys() & {"token_budget", "similarity_threshold"}:
         return False
     looked_at = context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "max_candidates"))
@@ -217,7 +217,7 @@ def _no_points(impossible: Sequence[SettingSummary]) -> Iterator[str]:
     for budget, ours in _by_budget(impossible).items():
         failed, asked = max((one.failed, one.asked) for one in ours)
         yield (
-            f"token_budget={budget} ({_orders(ours)}) is no point of the curve: not one chunk fits it for {failed:,} "
+            f"token_budget={budget} ({_orders(ours)}) is not a point of the curve: no chunk fits it in {failed:,} "
             f"of {asked:,} answers; smaller chunks would"
         )
 
@@ -245,7 +245,7 @@ def _nothing_new(settings: Sequence[SettingSummary], repeated: Mapping[int, _Sma
         why = ", which holds all chunks" if smaller.whole else ""
         yield (
             f"token_budget={same} ({', '.join(some)}): the contexts are those of "
-            f"token_budget={smaller.budget}{why}, so this is no other point of the curve"
+            f"token_budget={smaller.budget}{why}, so it is not another point of the curve"
         )
 
 
