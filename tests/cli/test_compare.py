@@ -439,6 +439,14 @@ def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
     assert "No two settings" not in done(path, "--compare-axis", "k").stderr
 
 
+def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(tmp_path):
+    path = write_experiment(tmp_path, NO_MODEL, metrics='["inverted_pairs"]')
+    for options in ([], ["--all"]):
+        result = done(path, *options)
+        assert "No metric with scores says which setting is better, so nothing is compared." in result.stderr
+        assert re.search(r"^rank, k=3 +\d\.\d{3} \[", result.stdout, re.MULTILINE)
+
+
 def test_without_a_model(tmp_path):
     result = done(write_experiment(tmp_path, NO_MODEL), "--results", tmp_path / "elsewhere.db")
     assert "evidence" in result.stdout

@@ -233,10 +233,12 @@ def _print(
     from oprag.compare.report import differences, settings
 
     others = [name for name in results.axes if name != axis]
-    if pairs is not None and not pairs and results.count_pairs(axis):
-        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
+    if metric is None:
+        tell("No metric with scores says which setting is better, so nothing is compared.")
     elif not results.count_pairs(axis) and others:
         tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
+    elif pairs == [] and results.count_pairs(axis):
+        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
         show_settings(results, metric, pairs or ())
         if metric in results.metrics:

@@ -33,6 +33,7 @@ class Sweep:
         results: The results of all settings.
         points: The results of the settings that are points of a curve.
         curves: The curve over budgets of each order, with its sweet spot if it has one.
+        conclusions: The conclusion on the best budget, by the orders that share it.
         impossible: Settings that are not on a curve, since no chunk of some question fits the budget.
         remarks: Sentences about budgets without room for a chunk, not filled, or with nothing new.
         chosen: The setting that is worth deploying.
@@ -44,16 +45,12 @@ class Sweep:
     results: Results
     points: Results
     curves: Sequence[Curve]
+    conclusions: Mapping[tuple[str, ...], str]
     impossible: Sequence[SettingSummary]
     remarks: Sequence[str]
     chosen: SettingSummary
     why: str
     profile: Profile
-
-    @property
-    def conclusions(self) -> dict[tuple[str, ...], str]:
-        """The conclusion on the best budget, by the orders that share it."""
-        return _conclusions(self.curves)
 
     @staticmethod
     def settled(report: RunReport) -> RunReport:
@@ -105,12 +102,13 @@ def read_sweep(
     ]
     scored = [one for one in on_curves.settings if metric in one.scores]
     chosen, why = choose_economical(scored, metric, axes=("order", "token_budget"))
+    conclusions = _conclusions(curves)
     about = {
         "metric": metric,
         "score": chosen.scores[metric].describe(),
         "questions": chosen.scores[metric].n,
         "chosen": why,
-        "curves": [f"{', '.join(orders)}: {said}" for orders, said in _conclusions(curves).items()],
+        "curves": [f"{', '.join(orders)}: {said}" for orders, said in conclusions.items()],
         "retrieval": retrieval_of(chosen),
     }
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
@@ -119,6 +117,7 @@ def read_sweep(
         results=results,
         points=on_curves,
         curves=curves,
+        conclusions=conclusions,
         impossible=impossible,
         remarks=[*_no_points(impossible), *_not_filled(tried, contexts), *_nothing_new(tried, repeated)],
         chosen=chosen,
