@@ -118,7 +118,6 @@ class Results(Sequence[Mapping[str, Any]]):
         matrix: The scores and costs of each question in each cell.
         path: The results file.
         run: The report of the run that gave these results; None for results read from a file.
-
     """
 
     def __init__(self, matrix: ResultMatrix, path: File, *, run: RunReport | None = None) -> None:

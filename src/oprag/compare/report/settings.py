@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.compare.analysis.best import best_of
-from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.differences import SettingDifference, single_baselines
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import MANY, measured_how
 from oprag.compare.analysis.wording import (
@@ -73,10 +73,7 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
 def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, SettingDifference]]:
     """An axis, and the difference of each setting, by its number, that has one baseline alone along it."""
     for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
-        found: dict[int, list[SettingDifference]] = {}
-        for one in results.differences(axis, [metric]):
-            found.setdefault(one.setting.number, []).append(one)
-        if single := {number: some[0] for number, some in found.items() if len(some) == 1}:
+        if single := single_baselines(results.differences(axis, [metric])):
             return axis, single
     return "", {}
 
