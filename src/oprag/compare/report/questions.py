@@ -53,10 +53,7 @@ def section(
             "gold evidence, and a line for each chunk in reading order."
         )
     ]
-    if texts.lacking:
-        parts.append(Text(texts.lacking, quiet=True))
-    if drill.lacking:
-        parts.append(Text(drill.lacking, quiet=True))
+    parts += [Text(told, quiet=True) for told in (texts.lacking, drill.lacking) if told]
     if len(bodies) < total:
         parts.append(
             Text(
