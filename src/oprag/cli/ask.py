@@ -10,7 +10,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from oprag.cli.console import console, echo_json, error_console
+from oprag.chunk import counted
+from oprag.cli.console import console, echo_json, tell
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources
 from oprag.cli.options import (
@@ -198,16 +199,14 @@ def show_answer(answer: Answer) -> None:
     usage = answer.usage
     about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""
-    calls = "1 call" if len(answer.calls) == 1 else f"{len(answer.calls)} calls"
-    error_console().print(
+    calls = counted(len(answer.calls), "call")
+    tell(
         f"── {answer.method}{route}: {calls}, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{about}, "
         f"{answer.seconds:.1f} s",
-        style="bold",
-        markup=False,
-        highlight=False,
+        "bold",
     )
     for note in answer.notes:
-        error_console().print(f"Note: {safe(note)}", style="yellow", markup=False, highlight=False)
+        tell(f"Note: {note}", "yellow")
 
 
 def _show_comparison(comparison: Comparison) -> None:

@@ -29,28 +29,23 @@ from oprag.tokens import TokenCounter
 __all__ = ["demo"]
 
 _QUESTION = "What happens when an exception is raised inside a with statement?"
-SOURCE = "python-reference"
-CANDIDATES, K, TOKEN_BUDGET = 12, 8, 1_000
+_SOURCE = "python-reference"
+_CANDIDATES, _K, _TOKEN_BUDGET = 12, 8, 1_000
 _WIDTH = 28
 
 
 def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
     """Ask the Python language reference, which comes with Python, and compare source order with rank order."""
     check_question(question)
-    _show_demo(question)
-
-
-def _show_demo(question: str) -> None:
-    """Print the passages in both orders, what was dropped and why, the context, and a model's answer from it."""
     out = console()
     text = "\n\n".join(topics.values())
     out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
     out.print(f"Question: {safe(question)}\n")
 
-    index = index_sources({SOURCE: text}, Indexing())
-    hits = index.search(question, CANDIDATES)
+    index = index_sources({_SOURCE: text}, Indexing())
+    hits = index.search(question, _CANDIDATES)
     count_tokens = local_embedder().count_tokens
-    source = build_context(hits, k=K, token_budget=TOKEN_BUDGET, count_tokens=count_tokens)
+    source = build_context(hits, k=_K, token_budget=_TOKEN_BUDGET, count_tokens=count_tokens)
     rank = build_context(source.kept, order="rank", stitch=False, count_tokens=count_tokens)
 
     table = Table(box=box.SIMPLE, title="The same chunks, in two orders", title_justify="left", pad_edge=False)
@@ -62,7 +57,7 @@ def _show_demo(question: str) -> None:
     out.print(f"{len(source.dropped)} of {len(hits)} candidates were dropped:")
     for drop in source.dropped:
         out.print(f"  rank {drop.chunk.rank}: {drop.reason}, {drop.detail}")
-    out.print(f"\nThe context: {source.tokens:,} of at most {TOKEN_BUDGET:,} tokens\n")
+    out.print(f"\nThe context: {source.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
     for passage in source.passages:
         out.print(f"── {place_of(passage)}")
         out.print(_excerpt(passage))
@@ -80,9 +75,9 @@ def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> 
     from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
 
     retriever = OrderPreservingRetriever(
-        retriever=DocumentIndexRetriever(index=index, k=CANDIDATES),
-        k=K,
-        token_budget=TOKEN_BUDGET,
+        retriever=DocumentIndexRetriever(index=index, k=_CANDIDATES),
+        k=_K,
+        token_budget=_TOKEN_BUDGET,
         count_tokens=count_tokens,
     )
     out.print(f"\nThe answer of a very small model ({LOCAL_NAME}; expect mistakes):")
