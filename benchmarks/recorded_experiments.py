@@ -72,6 +72,7 @@ MEANT: dict[str, str] = {
     "* report: Retrieval against whole documents: *": "The section is now called: Retrieval vs. whole documents.",
     "* report: Retrieval vs. whole documents: *": "The bars of the differences are a column of their table.",
     "sweep * / *: .unfilled*": "The JSON of a sweep says in remarks where candidates ran out.",
+    "sweep * / *: .remarks": "Remarks on budgets are worded more plainly.",
     "sweep * / *: .repeated*": "The JSON of a sweep says in remarks which budgets repeat another.",
     "axes 9 / *: front of tokens": "Means of tokens are those of whole answers, so that equal totals are equal.",
     "*.power*": "The JSON of a plan says how small a difference its questions can show.",
