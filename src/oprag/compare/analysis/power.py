@@ -22,12 +22,9 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
 
     It is about the first metric of which more is better, and about orders, or else the values of the first axis that
     varies, pooled over all settings that are alike otherwise.
-
-    Args:
-        matrix: The results so far.
-        questions: The number of questions of each data set that will be asked.
     """
-    axes = list(varying_axes(matrix.settings)[0])
+    # Data sets have other questions, so they are not compared.
+    axes = [name for name in varying_axes(matrix.settings)[0] if name != "data"]
     named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
     metric = next((name for name in named if more_is_better(name, matrix.described)), None)
     axis = "order" if "order" in axes else next(iter(axes), None)
