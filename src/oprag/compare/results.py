@@ -443,7 +443,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: The metric has no scores, or more of it is not better.
         """
         metric = self._scored(metric)
-        return verdicts(self.settings, metric, self.family(metric), self.matrix.spent)
+        return verdicts(self.settings, metric, self.family(metric))
 
     def family(self, metric: str) -> ComparisonFamily:
         """All comparisons of the settings in a metric, whose p-values are corrected together.

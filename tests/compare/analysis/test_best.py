@@ -28,7 +28,7 @@ def scores(mean, *, seed=0, questions=40) -> Any:
 def test_the_highest_is_shown_where_every_other_is_far_behind():
     found = best(made(scores(0.2), k=4), made(scores(0.5, seed=1), k=8), made(scores(0.4, seed=2), k=8, order="rank"))
     assert found.shown
-    assert found.values == {"k": 8, "order": "source"}
+    assert (found.setting.values["k"], found.setting.values["order"]) == (8, "source")
     assert found.rivals == ()
     assert [other.baseline.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
@@ -49,7 +49,7 @@ def test_the_highest_is_not_shown_where_another_is_near():
 def test_a_control_may_be_the_best():
     found = best(made(scores(0.5), method="closed_book"), made(scores(0.2), k=8))
     assert found.shown
-    assert found.values == {"method": "closed_book"}
+    assert found.setting.values["method"] == "closed_book"
 
 
 def test_one_setting_has_nothing_beside_it():

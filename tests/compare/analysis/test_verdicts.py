@@ -133,7 +133,7 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
 
 def test_without_a_model_there_is_nothing_to_pay():
     given = results(made(scores(0.5), method="context_only"), metric="evidence_coverage")
-    told = cost_verdict(given.settings, [])
+    told = cost_verdict(given.settings, [], Spent())
     assert (told.answer, told.text) == ("Nothing", "No model was asked for an answer.")
 
 

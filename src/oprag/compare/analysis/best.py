@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, against_highest, highest
 from oprag.compare.analysis.settings import asks_model
@@ -57,11 +56,6 @@ class Best:
         """The others that are not shown to be worse, the nearest first."""
         return tuple(other for other in self.others if not other.difference.shown_higher)
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """The values of the setting on the axes in which settings differ."""
-        return {name: self.setting.values[name] for name in self.axes if name in self.setting.values}
-
     def describe(self) -> str:
         """One sentence: the highest setting, and whether it is shown to be better than the others."""
         text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.describe()}"
@@ -95,15 +89,9 @@ def _listed(texts: Sequence[str], more: int | None = None) -> str:
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
     """The setting with the highest score, compared with every other one, question by question.
 
-    As for the points of a curve (`oprag.compare.analysis.curves`), it is shown to be better only if all paired
-    differences have intervals above 0, and corrected p-values below 1 - confidence. Settings with the same score in
-    every question cannot be told apart, and are not compared.
-
-    Args:
-        settings: The settings, of one data set.
-        metric: The metric.
-        axes: The axes in which settings differ.
-        family: The comparisons that p-values are corrected for.
+    As for the points of a curve, it is shown to be better only if all paired differences have intervals above 0, and
+    corrected p-values below 1 - confidence. Settings with the same score in every question cannot be told apart, and
+    are not compared.
 
     Raises:
         OptionError: The metric has no scores.
@@ -138,11 +126,6 @@ def choose_economical(
     asked the same questions. The tokens are those that the model read and wrote; without a model those of the context.
     Of settings with as many tokens, to one part in a hundred, it is the one in source order. The random order is a
     control, and is chosen only if there is nothing else.
-
-    Args:
-        settings: The settings, each with scores of the metric.
-        metric: The metric.
-        axes: The axes by which settings are named in the reason.
     """
     # The score of a control is chance; what is deployed should be better.
     controls = [one for one in settings if one.values.get("order") == "random"]
@@ -199,14 +182,8 @@ def _tokens(setting: SettingSummary) -> float:
 def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
     """The points for which no other one has a score as high at a cost as low, one of both better.
 
-    It compares the numbers as they are: two points of the front need not be shown to differ.
-
-    Args:
-        scores: The score of each point; more is better.
-        costs: Its cost; less is better.
-
-    Returns:
-        The indices of these points, the cheapest first; all of equal points are included.
+    It compares the numbers as they are: two points of the front need not be shown to differ. The indices of these
+    points come with the cheapest first; all of equal points are included.
 
     Example:
         >>> pareto_front(scores=[0.5, 0.4, 0.7, 0.6], costs=[10, 20, 90, 40])

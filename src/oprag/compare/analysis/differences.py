@@ -24,7 +24,7 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.permutation import max_t_p_values
-from oprag.compare.stats.resampling import FloatArray
+from oprag.compare.stats.resampling import FloatArray, by_cluster
 
 __all__ = [
     "ComparisonFamily",
@@ -153,9 +153,7 @@ class ComparisonFamily:
         """The difference in each unit: a question, or what it belongs to."""
         apart = self._scores[first] - self._scores[second]
         both = ~np.isnan(apart)
-        found: dict[int, list[float]] = {}
-        for unit, value in zip(self._matrix.clusters[both].tolist(), apart[both].tolist(), strict=True):
-            found.setdefault(unit, []).append(value)
+        found = by_cluster(apart[both], self._matrix.clusters[both])
         return {unit: fsum(values) for unit, values in found.items()}
 
 
@@ -191,14 +189,7 @@ def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterat
 def against_highest(
     settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, axis: str | None = None
 ) -> tuple[SettingSummary, list[SettingDifference]]:
-    """The highest setting, and how it differs from each of the others (`baseline`).
-
-    Args:
-        settings: The settings, each with scores of the metric.
-        metric: The metric.
-        family: The comparisons that p-values are corrected for.
-        axis: The axis in which the settings differ, if it is one alone.
-    """
+    """The highest of settings with scores, and how it differs from each of the others (`baseline`)."""
     top = settings[highest([one.by_question(metric) for one in settings])]
     return top, [
         SettingDifference(
@@ -216,10 +207,8 @@ def against_highest(
 def highest(samples: Sequence[FloatArray]) -> int:
     """The index of the highest sample: its mean is above that of most others, over the questions that both have.
 
-    If all have the same questions, it is the one with the highest mean; of equal ones the first.
-
-    Args:
-        samples: The score of each question, NaN where it has none; at least one sample, each with at least one score.
+    If all have the same questions, it is the one with the highest mean; of equal ones the first. A sample has the score
+    of each question, NaN where there is none, and at least one.
     """
     known = [~np.isnan(one) for one in samples]
     means = [fsum(one[there].tolist()) / int(there.sum()) for one, there in zip(samples, known, strict=True)]
@@ -241,14 +230,8 @@ def axis_pairs(
 ) -> Iterator[tuple[int, int]]:
     """Pairs of settings that differ in an axis alone, one of them with the first value of the axis.
 
-    Args:
-        matrix: The results.
-        axis: The axis.
-        data: The data set; all by default.
-        first: Another value than the first that the grid has.
-
-    Yields:
-        The number of the setting with the first value, and that of the other, in the sequence of the others.
+    Each has the number of the setting with the first value, then that of the other, in the sequence of the others.
+    The first value is the first of the grid, unless another one is given.
     """
     settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
     if first is None:

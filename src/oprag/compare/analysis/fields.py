@@ -26,11 +26,8 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fi
     """The fields of a question by their names.
 
     With evidence it has `evidence_spans`, the number of spans, and `spread`: whether they are in several documents, or
-    two of them more than 2,000 characters apart. A field of the data with that name wins.
-
-    Args:
-        question: The question.
-        taken: Names of metrics and costs; a field with such a name, or that of another column, is `question_NAME`.
+    two of them more than 2,000 characters apart. A field of the data with that name wins. A field with the name of a
+    column, of which some are taken by metrics and costs, is `question_NAME`.
     """
     found: dict[str, Any] = {}
     if question.evidence:

@@ -71,7 +71,7 @@ _ATTEMPTS: Mapping[str, Callable[[Iterable[float]], float]] = {
     "peak_memory_bytes": max,
     "memory_growth_bytes": max,
 }
-"""What was measured of each phase, and how the attempts at a question become one value."""
+"""The measurements of each phase, and how the attempts at a question become one value."""
 _NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _ATTEMPTS)}
 
 _DOCUMENTS = 10
@@ -171,12 +171,7 @@ class ResultMatrix:
         return self._of_settings[name]
 
     def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
-        """The part of some settings and some questions; clusters are those of all questions.
-
-        Args:
-            settings: The numbers of the settings; all by default.
-            questions: Whether each question is wanted; all by default.
-        """
+        """The part of some settings, by their numbers, and some questions; clusters are those of all questions."""
         wanted = range(len(self.settings)) if settings is None else settings
         cells = sorted(cell for number in wanted for cell in self.settings[number].cells)
         columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
@@ -193,7 +188,6 @@ class ResultMatrix:
             errors=self.errors[part],
             routes=self.routes[part],
             cores=[self.cores[cell] for cell in cells],
-            spent=self.spent,
         )
 
 
@@ -208,11 +202,7 @@ def mean_over(rows: FloatArray) -> FloatArray:
 
 
 def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
-    """Read the scores and costs of an experiment.
-
-    Args:
-        file: The results file.
-        experiment: The name of the experiment; needed only if the file has several.
+    """Read the scores and costs of an experiment, which must be named if the file has several.
 
     Raises:
         ExperimentError: The file has no such experiment, or has several and `experiment` is None.
@@ -326,7 +316,7 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
 
 
 def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) -> dict[str, FloatArray]:
-    """What was measured of each question, of all attempts together."""
+    """The measurements of each question, of all attempts together."""
     row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     attempts: dict[Phase, dict[tuple[int, int], list[Measurement]]] = {}

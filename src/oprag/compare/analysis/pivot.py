@@ -24,7 +24,7 @@ _NO_EFFECT = "–"
 
 @dataclass(frozen=True, kw_only=True)
 class PivotCell:
-    """What the settings with two values scored or took.
+    """Scores or costs of the settings with two values.
 
     Attributes:
         summary: A summary over questions, with an interval if that is shown; where several settings have these values,
@@ -49,7 +49,7 @@ class Pivot:
         rows: The axis of the rows.
         columns: The axis of the columns.
         metric: The metric, or the cost.
-        value: What is shown of it.
+        value: The statistic that is shown, one of `PIVOT_VALUES`.
         row_values: The values of the rows, in the sequence of the grid.
         column_values: The values of the columns.
         cells: What there is of each pair of values.
@@ -64,7 +64,7 @@ class Pivot:
     cells: Mapping[tuple[Any, Any], PivotCell] = field(repr=False)
 
     def texts(self) -> list[list[str]]:
-        """What is shown in each cell, row by row; "–" where there is nothing."""
+        """The text of each cell, row by row; "–" where there is nothing."""
         return [[self._text(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values]
 
     def __str__(self) -> str:
@@ -112,18 +112,10 @@ def pivot_of(
     value: str = PIVOT_VALUES[0],
     settings: Collection[int] | None = None,
 ) -> Pivot:
-    """The table of two axes; a setting in which an axis has no effect is under "–".
-
-    Args:
-        matrix: The results.
-        rows: The axis of the rows.
-        columns: The axis of the columns.
-        metric: A metric, or one of `COSTS`.
-        value: One of `PIVOT_VALUES`.
-        settings: The numbers of the settings; all by default.
+    """The table of two axes, of some settings; one in which an axis has no effect is under "–".
 
     Raises:
-        OptionError: There is no such value.
+        OptionError: The value is not one of `PIVOT_VALUES`.
     """
     check_choice("value", value, PIVOT_VALUES)
     members: dict[tuple[Any, Any], list[Setting]] = {}

@@ -85,12 +85,7 @@ def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
 
 
 def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A row for each answer and each failure, cell by cell in the sequence of the grid.
-
-    Args:
-        matrix: The results.
-        path: The results file; it is read while rows are taken.
-        names: The axes that are columns.
+    """A row for each answer and each failure, cell by cell in the sequence of the grid; the file is read meanwhile.
 
     Raises:
         ResultsFileError: The file is missing, damaged or not a results file.

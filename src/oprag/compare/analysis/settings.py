@@ -132,11 +132,7 @@ def axis_rank(axis: str, value: Any) -> tuple[int, float]:
 
 
 def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The values of each axis as the grid has them, its own axes first; empty for axes with their default.
-
-    Args:
-        described: What a results file says about the experiment.
-    """
+    """The values of each axis as the grid has them, its own axes first; empty for axes with their default."""
     listed: dict[str, list[Any]] = {}
     for grid in described.get("grid", ()):
         for name, values in grid.items():
@@ -188,13 +184,7 @@ def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[st
 def nearest(
     settings: Sequence[Described], others: Sequence[Described], same: Collection[str]
 ) -> Iterator[tuple[Described, Described]]:
-    """Each setting with the one of the others that is most like it, where there is one; of equals the first.
-
-    Args:
-        settings: The settings.
-        others: What they are compared with.
-        same: The axes in which they must not differ.
-    """
+    """Each setting with the other that is most like it and the same on some axes, where there is one."""
     for setting in settings:
         there = content(setting.values)
         if alike := [one for one in others if content(one.values, same) <= there]:

@@ -14,28 +14,10 @@ from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import FloatArray, bootstrap_counts
 from oprag.options import check_names
 
-__all__ = ["MOST_VALUES", "Slice", "SliceContrast", "slices_of"]
+__all__ = ["MOST_VALUES", "Slice", "slices_of"]
 
 MOST_VALUES = 8
 """Texts with more values make no slices; numbers with more are halved at the median."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SliceContrast:
-    """The mean difference of the questions of a slice minus that of all other questions which have the field.
-
-    It is an interval alone: that a difference is shown in one slice and not in another does not show that they differ.
-
-    Attributes:
-        mean: The difference between the two mean differences.
-        low: The lower end of its interval, which is not corrected for the number of slices; None if one of the two has
-            no question, or there are fewer than two units.
-        high: Its upper end.
-    """
-
-    mean: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +31,9 @@ class Slice:
         other: The value of the axis that the first one, or source order, is compared with.
         difference: First minus other, averaged for each question over all settings that are alike but for the axis;
             corrected for all slices of the field.
-        contrast: The difference minus that of the other questions.
+        contrast: The difference minus that of all other questions which have the field. It is an interval alone, not
+            corrected for the number of slices: that a difference is shown in one slice and not in another does not show
+            that they differ. It has no mean if one of the two has no question.
     """
 
     field: str
@@ -57,7 +41,7 @@ class Slice:
     questions: int
     other: Any
     difference: Difference
-    contrast: SliceContrast
+    contrast: Difference
 
 
 def slices_of(
@@ -120,19 +104,19 @@ def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tupl
                 yield text, inside
 
 
-def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> SliceContrast:
+def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Difference:
     """The mean inside minus that outside, with the percentile bootstrap of units that may have questions of both."""
     known = ~np.isnan(apart)
     apart, inside = apart[known], inside[known]
     names, units = np.unique(matrix.clusters[known], return_inverse=True)
     count = len(names)
     if not inside.any() or inside.all():
-        return SliceContrast(mean=None, low=None, high=None)
+        return Difference(n=len(apart), units=count)
     sums = [np.bincount(units, np.where(part, apart, 0.0), count) for part in (inside, ~inside)]
     sizes = [np.bincount(units, part, count) for part in (inside, ~inside)]
     mean = float(sums[0].sum() / sizes[0].sum() - sums[1].sum() / sizes[1].sum())
     if count < 2:
-        return SliceContrast(mean=mean, low=None, high=None)
+        return Difference(n=len(apart), mean=mean, units=count)
     # A sample without a question of one side says nothing.
     with np.errstate(invalid="ignore"):
         drawn = np.concatenate(
@@ -143,4 +127,4 @@ def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Sli
         )
     tail = (1 - matrix.confidence) / 2
     low, high = map(float, np.nanquantile(drawn, [tail, 1 - tail]))
-    return SliceContrast(mean=mean, low=low, high=high)
+    return Difference(n=len(apart), mean=mean, low=low, high=high, units=count)

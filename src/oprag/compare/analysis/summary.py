@@ -170,7 +170,7 @@ class SettingSummary:
         return self.matrix.setting_values(name)[self.number]  # type: ignore[no-any-return]
 
     def cost(self, name: str) -> float | None:
-        """What an answer costs in the mean; None where it is not known.
+        """The mean cost of an answer; None where it is not known.
 
         Args:
             name: One of `COSTS`: tokens (read and written), one kind of them, calls, money, or seconds.
@@ -220,7 +220,7 @@ class _Scores(Mapping[str, Summary]):
 
 
 def measured_how(settings: Collection[SettingSummary]) -> str:
-    """What the figures of processor and memory are, in a sentence each."""
+    """How processor and memory were measured, in a sentence each."""
     cores = " or ".join(sorted({told for one in settings for told in one.cores}))
     return (
         f"CPU is the share of the usable cores{cores and f', {cores}'}. "

@@ -47,22 +47,12 @@ class Verdict:
         return f"{self.data and f'{self.data}: '}{self.answer}. {self.text}"
 
 
-def verdicts(
-    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, spent: Spent | None = None
-) -> list[Verdict]:
+def verdicts(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Verdict]:
     """Whether source order helps, how much context is worth its tokens, and what an answer costs.
 
     Differences are claimed where they are shown (`Difference.shown`), and nowhere else. Where none is, the size of a
-    difference that would have been seen is given with that.
-
-    Args:
-        settings: All settings of the results.
-        metric: The metric, of which some setting has scores.
-        family: The comparisons that p-values are corrected for.
-        spent: What all runs spent, if it is to be told.
-
-    Returns:
-        A verdict on the order and one on the length for each data set, then one on costs.
+    difference that would have been seen is given with that. There is a verdict on the order and one on the length for
+    each data set, then one on costs.
     """
     sets = by_data([one for one in settings if metric in one.scores])
     curves = length_curves(settings, metric, family)
@@ -74,7 +64,7 @@ def verdicts(
         of_order.append(order_verdict(effects, metric, data=told))
         along = [curve for curve in curves if curve.values["data"] == name]
         of_length.append(length_verdict(along, metric, data=told))
-    return [*of_order, *of_length, cost_verdict(settings, curves, spent)]
+    return [*of_order, *of_length, cost_verdict(settings, curves, settings[0].matrix.spent)]
 
 
 def length_curves(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Curve]:
@@ -208,11 +198,11 @@ def _told(curve: Curve, point: CurvePoint) -> str:
     return f"{curve.axis}={'none' if point.value is None else point.value}{tokens}"
 
 
-def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], spent: Spent | None = None) -> Verdict:
+def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], spent: Spent) -> Verdict:
     """What an answer costs, at the shortest and the longest context where there are several."""
     asked = [one for one in settings if asks_model(one) and one.answered]
     total = ""
-    if spent is not None and spent.calls:
+    if spent.calls:
         what = money_text(spent.money) if spent.money else f"{amount(spent.tokens)} tokens"
         total = f"{what} spent in all runs, in {counted(spent.calls, 'call')}."
     if not asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from oprag.compare.metrics.registry import ITS_FUNCTION, METRICS, Metric, ScoredAnswer
 from oprag.compare.providers.names import load_function, qualified_name
@@ -28,12 +28,6 @@ RESERVED = frozenset(
 """Names of columns of results that are neither axes nor metrics."""
 
 Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
-
-
-class _Declared(NamedTuple):
-    of: Literal["answer", "context"] = "answer"
-    more_is_better: bool = True
-    version: int = 1
 
 
 def metric(
@@ -61,7 +55,8 @@ def metric(
     check_count("version", version, optional=False)
 
     def declare(function: Scoring) -> Scoring:
-        function.__metric__ = _Declared(of, more_is_better, version)  # type: ignore[attr-defined]
+        not_better = "" if more_is_better else ITS_FUNCTION
+        function.__metric__ = {"of": of, "not_better": not_better, "rule": str(version)}  # type: ignore[attr-defined]
         return function
 
     return declare
@@ -74,12 +69,7 @@ def metric_name(given: Any) -> str:
 
 
 def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
-    """Refuse metrics that are unknown, or cannot be told from each other or from other columns; nothing is imported.
-
-    Args:
-        given: The metrics.
-        judges: The names of the judges of the experiment.
-        taken: Further names that no metric may have.
+    """Refuse metrics that are unknown, or cannot be told from each other, from judges or from other columns.
 
     Raises:
         ExperimentError: A name is unknown, is taken, or is that of two metrics; a function is async or has none.
@@ -116,17 +106,12 @@ def as_metric(given: Any) -> Metric:
     """The metric that a name, MODULE:FUNCTION or a function means; its module is imported.
 
     Raises:
-        ExperimentError: There is no such function.
+        ExperimentError: The function does not exist.
     """
     if isinstance(given, str) and ":" not in given:
         return METRICS[given]
     score = load_function(given) if isinstance(given, str) else given
-    declared: _Declared = getattr(score, "__metric__", _Declared())
+    function = qualified_name(score, "a metric") if callable(given) else given
     return Metric(
-        name=metric_name(given),
-        score=score,
-        of=declared.of,
-        not_better="" if declared.more_is_better else ITS_FUNCTION,
-        rule=str(declared.version),
-        function=qualified_name(score, "a metric") if callable(given) else given,
+        name=metric_name(given), score=score, function=function, **getattr(score, "__metric__", {"rule": "1"})
     )

@@ -67,12 +67,7 @@ class Judge(StrictModel):
             raise OptionError(f"grades must be single words that differ, got {', '.join(self.grades)}", self.grades)
 
     def as_metric(self, name: str, model: str) -> JudgeMetric:
-        """The metric with its scores.
-
-        Args:
-            name: Its name.
-            model: The identity of the model.
-        """
+        """The metric of this name with its scores, given the identity of the model."""
         needs_gold = "answers" in TextTemplate(self.prompt).fields
         return JudgeMetric(
             name=name,
@@ -84,12 +79,7 @@ class Judge(StrictModel):
         )
 
     def ask(self, name: str, given: ScoredAnswer) -> Prompt | None:
-        """The prompt for an answer; None if it has a context, and the answer has none.
-
-        Args:
-            name: The name of the judge.
-            given: The answer.
-        """
+        """The prompt of the judge of this name for an answer; None if it has a context, and the answer has none."""
         template = TextTemplate(self.prompt)
         if "context" in template.fields and given.context is None:
             return None
@@ -106,9 +96,6 @@ class Judge(StrictModel):
 
     def read(self, reply: str) -> float:
         """The score that a reply gives.
-
-        Args:
-            reply: The reply of the model.
 
         Raises:
             OptionError: It has no grade.

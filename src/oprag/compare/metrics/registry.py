@@ -190,12 +190,7 @@ DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr"
 
 
 def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
-    """Whether more of a metric is better.
-
-    Args:
-        name: Its name.
-        described: What results say about their experiment, which knows of metrics that are not ours.
-    """
+    """Whether more of a metric is better; the description of an experiment knows of metrics that are not ours."""
     if name in METRICS:
         return not METRICS[name].not_better
     told = (described or {}).get(NOT_BETTER)

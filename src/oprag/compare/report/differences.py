@@ -68,7 +68,7 @@ def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Par
     values = list(dict.fromkeys(one.value for one in some))
     told = [
         f"{field} {value_text(one.value)} minus {_others(values, one.value)}, against {value_text(one.other)}: "
-        f"{contrast.mean:+z.3f} [{contrast.low:+z.3f}, {contrast.high:+z.3f}]"
+        f"{contrast}"
         for one in some
         if one.value != values[-1] or len(values) > 2
         if (contrast := one.contrast).mean is not None and contrast.low is not None

@@ -17,6 +17,7 @@ __all__ = [
     "Units",
     "bootstrap_counts",
     "bootstrap_interval",
+    "by_cluster",
     "facing",
     "random_signs",
     "sign_patterns",
@@ -30,7 +31,7 @@ RESAMPLES = 10_000
 """Number of samples for every interval, so that one sample of scores has the same interval everywhere."""
 
 _ROUNDING = 1e-12
-"""What is nearer to 0 than this share of the largest value is 0, but for the rounding of a sum."""
+"""A mean nearer to 0 than this share of the largest value is 0, but for the rounding of a sum."""
 _BLOCK = 2**20
 """Maximum number of weights that are made at a time: 8 MB, and as much twice while they are made."""
 _PLAIN, _KEPT = 2**22, 2**26
@@ -40,7 +41,7 @@ _UNPACKED = 2**15
 
 
 class Units(NamedTuple):
-    """What is drawn whole when a sample is drawn again: questions, or clusters of them.
+    """Questions, or clusters of them: each is drawn whole when a sample is drawn again.
 
     Attributes:
         sums: The sum of the values of each unit, of shape (units,).
@@ -70,12 +71,17 @@ def units_of(values: FloatArray, clusters: IntArray | None = None) -> Units:
     if clusters is None:
         sums = np.sort(values)
         return Units(sums, np.ones_like(sums))
+    totals = sorted((fsum(some), len(some)) for some in by_cluster(values, clusters).values())
+    sums, sizes = np.array(totals, dtype=np.float64).T
+    return Units(sums, sizes)
+
+
+def by_cluster(values: FloatArray, clusters: IntArray) -> dict[int, list[float]]:
+    """The values of each cluster."""
     members: dict[int, list[float]] = {}
     for value, cluster in zip(values.tolist(), clusters.tolist(), strict=True):
         members.setdefault(cluster, []).append(value)
-    totals = sorted((fsum(some), len(some)) for some in members.values())
-    sums, sizes = np.array(totals, dtype=np.float64).T
-    return Units(sums, sizes)
+    return members
 
 
 def facing(units: Units) -> tuple[Units, bool]:
