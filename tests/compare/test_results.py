@@ -202,7 +202,7 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
     only = frame(made({"a": None}))
     with pytest.raises(OptionError, match="no scores of a metric of which more is better"):
         only.metric  # noqa: B018
-    with pytest.raises(OptionError, match="how chunks stand"):
+    with pytest.raises(OptionError, match="how chunks are ordered"):
         ran.best("inverted_pairs")
     with pytest.raises(OptionError, match="no scores of 'answer_cosine'; there are of rouge_l"):
         ran.pareto("answer_cosine")

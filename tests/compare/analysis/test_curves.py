@@ -252,7 +252,7 @@ def test_another_confidence_asks_for_more():
         ("order", "token_f1", "are not numbers"),
         ("seed", "token_f1", "averaged"),
         ("ks", "token_f1", "unknown axis"),
-        ("k", "inverted_pairs", "how chunks stand"),
+        ("k", "inverted_pairs", "how chunks are ordered"),
         ("k", "paper_token_usage", "counts tokens"),
         ("k", "long_context_share", "counts tokens"),
         ("k", "f1", "there is no metric 'f1'; there are scores of token_f1"),

@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.matrix import ResultMatrix
-from oprag.compare.analysis.settings import (
-    ORDERED_AXES,
-    Setting,
-    by_data,
-    content,
-    curves_along,
-    grid_values,
-    varying_axes,
-)
+from oprag.compare.analysis.settings import ORDERED_AXES, Setting, by_data, content, curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import more_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
@@ -236,7 +228,7 @@ def axis_pairs(
     settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
     if first is None:
         there = [one.values[axis] for one in settings]
-        first = next((value for value in [*grid_values(matrix.described)[axis], *there] if value in there), None)
+        first = next((value for value in [*matrix.grid[axis], *there] if value in there), None)
     # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
     baselines: dict[frozenset[str], list[Setting]] = {}
     others: list[Setting] = []

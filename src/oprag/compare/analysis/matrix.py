@@ -123,6 +123,11 @@ class ResultMatrix:
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
+    def grid(self) -> dict[str, list[Any]]:
+        """The values of each axis, its own axes first; empty for axes with their default."""
+        return grid_values(self.described)
+
+    @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """The settings, in the sequence of their first cells."""
         return group_cells([cell.values for cell in self.cells])

@@ -1,4 +1,4 @@
-"""Two axes against each other: a table of what settings scored or took, as papers print it."""
+"""Two axes against each other: a table of scores or costs, as papers print it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Pivot:
         summary = cell.summary
         if self.value == "n":
             return f"{summary.n:,}"
-        text = _figure(_centre(summary, self.value))
+        text = _figure(summary.median if self.value.startswith("median") else summary.mean)
         if self.value == "median ± sd" and summary.standard_deviation is not None:
             text += f" ± {_figure(summary.standard_deviation)}"
         if summary.low is not None:
@@ -153,10 +153,6 @@ def _cell(matrix: ResultMatrix, settings: Sequence[Setting], metric: str, value:
     resamples = matrix.resamples if value == _WITH_INTERVAL else 0
     summary = summarise(values, matrix.clusters, confidence=matrix.confidence, resamples=resamples)
     return PivotCell(summary=summary, settings=count, lacking=lacking, asked=asked)
-
-
-def _centre(summary: Summary, value: str) -> float | None:
-    return summary.median if value.startswith("median") else summary.mean
 
 
 def _figure(number: float | None) -> str:

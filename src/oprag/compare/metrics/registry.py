@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from oprag.compare.data.data_set import Question
-from oprag.compare.metrics.answers import (
-    answer_cosine,
-    exact_match,
-    long_context_share,
-    paper_token_usage,
-    token_f1,
-)
+from oprag.compare.metrics.answers import answer_cosine, exact_match, long_context_share, paper_token_usage, token_f1
 from oprag.compare.metrics.choices import REVISION, choice_accuracy
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
 from oprag.compare.metrics.rouge import rouge_l
@@ -130,11 +124,7 @@ def _inversions(given: ScoredAnswer) -> float | None:
 
 
 _GOLD: dict[str, Any] = {"needs": "gold answers", "has": lambda question: bool(question.answers)}
-_EVIDENCE: dict[str, Any] = {
-    "of": "context",
-    "needs": "evidence",
-    "has": lambda question: bool(question.evidence),
-}
+_EVIDENCE: dict[str, Any] = {"of": "context", "needs": "evidence", "has": lambda question: bool(question.evidence)}
 _TOKENS: dict[str, Any] = {"not_better": "it counts tokens"}
 
 METRICS: dict[str, Metric] = {
@@ -149,11 +139,7 @@ METRICS: dict[str, Metric] = {
             has=lambda question: question.labels is not None,
             rule=REVISION,
         ),
-        Metric(
-            name="rouge_l",
-            score=lambda given: rouge_l(given.text, given.question.answers),
-            **_GOLD,
-        ),
+        Metric(name="rouge_l", score=lambda given: rouge_l(given.text, given.question.answers), **_GOLD),
         Metric(name=COSINE, score=_cosine, **_GOLD),
         Metric(
             name="answer_likelihood",
@@ -173,7 +159,7 @@ METRICS: dict[str, Metric] = {
             name="inverted_pairs",
             score=_inversions,
             of="context",
-            not_better="it says how chunks stand, and not how good an answer is",
+            not_better="it says how chunks are ordered, not how good an answer is",
         ),
         Metric(name="paper_token_usage", score=lambda given: paper_token_usage(given.text), **_TOKENS),
         Metric(
