@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
+from oprag.compare.controls import CONTROLS, GOLD
 from oprag.compare.data.data_set import Question
-from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer

@@ -43,9 +43,9 @@ _COVERAGE = "More text never holds less evidence; what a model makes of more tex
 
 
 def _format_names() -> tuple[str, ...]:
-    from oprag.compare.data.read import format_names
+    from oprag.compare.data.read import FORMATS
 
-    return format_names()
+    return FORMATS
 
 
 @typed_options("indexed", Indexing, without=("index_cache", "forget"))

@@ -61,9 +61,9 @@ def test_what_is_wrong_is_told_with_set_and_question(changes, words):
     [
         ({"text": 7}, "the document 'text' must be a text, or a list of pages"),
         ({"text": ["a", 7]}, "the document 'text' must be a text, or a list of pages"),
-        ({" ": "b"}, "' ' is no name of a document"),
-        ({3: "b"}, "3 is no name of a document"),
-        ({"caf\udce9": "b"}, "is no name of a document; give it another one"),
+        ({" ": "b"}, "' ' is not a name of a document"),
+        ({3: "b"}, "3 is not a name of a document"),
+        ({"caf\udce9": "b"}, "is not a name of a document; give it another one"),
     ],
 )
 def test_documents_that_cannot_be_used(documents, message):

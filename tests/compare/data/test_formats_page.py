@@ -9,7 +9,7 @@ import pytest
 
 from oprag.compare import read_data
 from oprag.compare.data.formats import oprag as plain
-from oprag.compare.data.read import format_names
+from oprag.compare.data.read import FORMATS
 from tests.compare.data.writing import evidence_texts, write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data_formats.md").read_text(encoding="utf-8")
@@ -34,10 +34,10 @@ def test_the_example_is_read(tmp_path):
 
 
 def test_every_format_is_in_the_table():
-    assert set(ROWS) == set(format_names())
+    assert set(ROWS) == set(FORMATS)
 
 
-@pytest.mark.parametrize("name", format_names())
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_option_is_in_the_table_with_its_default(name):
     options = ROWS[name].split(" | ")[-1]
     named = set(re.findall(r"`(\w+)(?:=|`(?: \(|$| \|))", options)) - {"docs", "source_files", "tmp"}

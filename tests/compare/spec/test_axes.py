@@ -1,7 +1,7 @@
 import pytest
 
+from oprag.compare.controls import CONTROLS
 from oprag.compare.spec.axes import axes, check_axis, has_effect
-from oprag.compare.spec.controls import CONTROLS
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
 

@@ -46,12 +46,10 @@ def test_data_must_be_data_sets(wrong):
         Experiment(name="a", data=wrong, grid={"k": 1})
 
 
-def test_another_process_gets_what_was_given_without_the_cells():
+def test_an_experiment_goes_to_another_process():
     given = experiment("tests.compare.helpers:reply_to", grid={"k": 4})
-    before = pickle.dumps(given)
     assert len(given.grid_cells.cells) == 1
-    assert pickle.dumps(given) == before
-    assert pickle.loads(before).grid_cells == given.grid_cells
+    assert pickle.loads(pickle.dumps(given)).grid_cells == given.grid_cells
 
 
 def test_nothing_is_written_for_an_experiment_that_cannot_be_run(tmp_path):

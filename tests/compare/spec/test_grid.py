@@ -4,9 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oprag.compare.controls import CONTROLS, kind_of
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.spec.axes import axes
-from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import as_grids
 from oprag.errors import ExperimentError, OptionError

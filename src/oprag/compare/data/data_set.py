@@ -10,7 +10,6 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from oprag.compare.db.text import storable
 from oprag.errors import DataError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count
@@ -178,8 +177,9 @@ def _misplaced(question: Question, documents: Mapping[str, str | Sequence[str]])
 
 
 def _problem_of_document(name: Any, document: Any) -> str | None:
-    if not isinstance(name, str) or not name.strip() or storable(name) != name:
-        return f"{describe(name)} is no name of a document; give it another one"
+    # Halves of surrogate pairs cannot be written.
+    if not isinstance(name, str) or not name.strip() or name.encode(errors="replace").decode() != name:
+        return f"{describe(name)} is not a name of a document; give it another one"
     if isinstance(document, str) or (
         isinstance(document, Sequence) and all(isinstance(page, str) for page in document)
     ):

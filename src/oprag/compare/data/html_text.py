@@ -50,9 +50,6 @@ class _Text(HTMLParser):
         self._unseen = max(0, self._unseen - (tag in _UNSEEN))
         self._break(tag)
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
-        self._break(tag)
-
     def handle_data(self, data: str) -> None:
         if not self._unseen:
             self.parts.append(data)

@@ -15,19 +15,15 @@ from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
 from oprag.options import check_choice, check_names, check_text
 
-__all__ = ["format_names", "format_options", "read_data"]
+__all__ = ["FORMATS", "format_options", "read_data"]
 
-# Each is a module of `oprag.compare.data.formats`.
-_FORMATS = (
+FORMATS = (
     *("oprag", "infinitebench", "kg_rag", "llama_rag_dataset", "longbench", "medqa", "narrativeqa", "qmsum"),
     "quality",
 )
+"""The names of all formats, our own first; each is a module of `oprag.compare.data.formats`."""
+
 _FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
-
-
-def format_names() -> tuple[str, ...]:
-    """The names of all formats, our own first."""
-    return _FORMATS
 
 
 def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyone calls it
@@ -36,7 +32,7 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyo
     Raises:
         OptionError: The format is unknown.
     """
-    check_choice("format", format, _FORMATS)
+    check_choice("format", format, FORMATS)
     return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "builder")
 
 
@@ -55,7 +51,7 @@ def read_data(
 
     Args:
         path: The file of questions, or the folder that has it.
-        format: One of `format_names()`; `docs/data_formats.md` has them all with their options.
+        format: One of those in `docs/data_formats.md`, which has their options.
         name: Name of the set; by default that of the file or folder.
         documents: The folder or file of the documents, for formats that keep them apart.
         within: The folder that all files must be in, links followed and without hidden ones; None for any.
@@ -71,10 +67,6 @@ def read_data(
     check_text("name", name, optional=True)
     place = _path("path", path)
     if documents is not None:
-        if "documents" not in allowed:
-            raise OptionError(
-                f"the format {format!r} has its documents with its questions; leave documents= out", documents
-            )
         options["documents"] = _path("documents", documents)
     check_names(options, allowed)
     if not place.exists():

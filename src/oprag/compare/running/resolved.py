@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
@@ -23,7 +24,6 @@ from oprag.compare.providers.names import counter_of, load_function
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.axes import axes
-from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
 from oprag.compare.stores.named import STORE_NAMES, open_store

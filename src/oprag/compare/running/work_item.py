@@ -6,10 +6,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oprag.compare.controls import CONTROLS, GOLD
 from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.judge import JudgeMetric
 from oprag.compare.metrics.registry import ScoredAnswer
-from oprag.compare.spec.controls import CONTROLS, GOLD
 from oprag.compare.spec.grid import Cell
 from oprag.errors import ModelError, OptionError
 from oprag.masking import masked_error

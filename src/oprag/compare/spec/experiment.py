@@ -216,11 +216,6 @@ class Experiment(StrictModel):
         """The cells of the grid, and counts of the other combinations."""
         return cells_of(self)
 
-    def __getstate__(self) -> dict[Any, Any]:
-        """The given values: another process makes the cells again sooner than it reads them."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return super().__getstate__() | {"__dict__": given}
-
     def replace(self, **changes: Any) -> Experiment:
         """The same experiment with other values, which are checked.
 

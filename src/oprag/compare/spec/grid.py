@@ -9,8 +9,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
+from oprag.compare.controls import CONTROLS, kind_of
 from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
-from oprag.compare.spec.controls import CONTROLS, kind_of
 from oprag.compare.stores.named import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
 from oprag.compare.metrics.custom import metric_name
 from oprag.compare.metrics.registry import check_better
@@ -14,7 +15,6 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.spec.controls import kind_of
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.spec.controls import kind_of
+from oprag.compare.controls import kind_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions

@@ -35,12 +35,11 @@ _KINDS = {
     "answer_likelihood": MethodKind(writes="likelihood"),
     "long_context": MethodKind(reads="documents"),
 }
-_OTHERS = MethodKind()
 
 
 def kind_of(method: str) -> MethodKind:
     """What a method reads and writes; one of the user's own reads a context and writes an answer."""
-    return _KINDS.get(method, _OTHERS)
+    return _KINDS.get(method, MethodKind())
 
 
 def closed_book(task: Task) -> Body:

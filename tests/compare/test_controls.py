@@ -1,4 +1,4 @@
-from oprag.compare.spec.controls import CONTROLS, kind_of
+from oprag.compare.controls import CONTROLS, kind_of
 from oprag.methods.registry import method_names
 
 
