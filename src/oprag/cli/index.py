@@ -30,14 +30,14 @@ Sources = Mapping[str, str | list[str]]
 """The text of each source by its name, or its pages."""
 
 
-def read_sources(files: Sequence[str], indexing: Indexing | None = None) -> Sources:
+def read_sources(files: Sequence[str], indexing: Indexing) -> Sources:
     """The text of each file by its name, or its pages; a file that is named twice is read once.
 
     Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
     (counted after a byte-order mark).
     """
-    cache = None if indexing is None or indexing.index_cache is None else Path(indexing.index_cache)
-    if cache is not None and indexing is not None and indexing.forget:
+    cache = None if indexing.index_cache is None else Path(indexing.index_cache)
+    if cache is not None and indexing.forget:
         forget(cache)
     return {STDIN if name == "-" else name: _content(name, cache) for name in dict.fromkeys(files)}
 

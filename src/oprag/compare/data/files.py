@@ -15,7 +15,18 @@ from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
 from oprag.files.opening import open_regular, same_drive
 
-__all__ = ["file_inside", "files_in", "find_file", "is_within", "lines", "opened", "read_bytes", "stem", "without_gz"]
+__all__ = [
+    "file_inside",
+    "files_in",
+    "find_file",
+    "is_within",
+    "lines",
+    "needed_file",
+    "opened",
+    "read_bytes",
+    "stem",
+    "without_gz",
+]
 
 _GZIP = b"\x1f\x8b"
 
@@ -97,6 +108,14 @@ def find_file(folder: Path, name: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def needed_file(folder: Path, name: str) -> Path:
+    """The file of this name in a folder, compressed or not."""
+    path = find_file(folder, name)
+    if path is None:
+        raise InputFileError(f"there is no {name} in the folder {folder}", str(folder))
+    return path
 
 
 def file_inside(folder: Path, name: str) -> Path:

@@ -26,8 +26,8 @@ __all__ = [
     "csv_records",
     "json_lines",
     "json_records",
-    "letter_place",
-    "text_place",
+    "letter_index",
+    "text_index",
 ]
 
 Listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
@@ -56,7 +56,7 @@ class DataRow(BaseModel):
         return self.model_extra or {}
 
 
-def letter_place(letter: Any, what: str, choices: Sequence[str]) -> int:
+def letter_index(letter: Any, what: str, choices: Sequence[str]) -> int:
     """The index of a choice by its letter."""
     letters = ascii_uppercase[: len(choices)]
     if not isinstance(letter, str) or len(letter) != 1 or letter not in letters:
@@ -64,7 +64,7 @@ def letter_place(letter: Any, what: str, choices: Sequence[str]) -> int:
     return letters.index(letter)
 
 
-def text_place(right: str, what: str, choices: Sequence[str]) -> int:
+def text_index(right: str, what: str, choices: Sequence[str]) -> int:
     """The index of a choice by its text; of equal ones the first."""
     if right not in choices:
         raise RecordError(f"{what} must be one of the choices {describe(list(choices))}, got {describe(right)}")

@@ -131,7 +131,7 @@ class Experiment(StrictModel):
     count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
     prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
     prices: dict[str, Price] = Field(default_factory=dict)
-    limits: Annotated[Limits, BeforeValidator(lambda given: {} if given is None else given)] = Limits()
+    limits: Limits = Limits()
     max_concurrency: Count = 8
     give_up_after: Count = 25
 

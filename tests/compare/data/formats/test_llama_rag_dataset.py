@@ -82,7 +82,7 @@ def test_a_folder_and_files_in_another_place(tmp_path):
     )
     with pytest.raises(InputFileError, match=r"cannot read the folder .*source_files"):
         read_data(tmp_path / "set", "llama_rag_dataset")
-    with pytest.raises(InputFileError, match=r"there is no file .*rag_dataset\.json"):
+    with pytest.raises(InputFileError, match=r"there is no rag_dataset\.json in the folder"):
         read_data(tmp_path / "files", "llama_rag_dataset")
 
 

@@ -85,10 +85,10 @@ def test_wrong_options(folder, options, words):
 
 
 def test_a_file_of_the_folder_is_missing(folder):
-    with pytest.raises(InputFileError, match="expected the folder of the repository of NarrativeQA"):
+    with pytest.raises(InputFileError, match=r"there is no documents\.csv in the folder"):
         read_data(folder / "qaps.csv", "narrativeqa")
     (folder / "documents.csv").unlink()
-    with pytest.raises(InputFileError, match=r"there is no documents\.csv"):
+    with pytest.raises(InputFileError, match=r"there is no documents\.csv in the folder"):
         read_data(folder, "narrativeqa")
 
 

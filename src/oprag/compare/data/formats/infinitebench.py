@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
-from oprag.compare.data.records import DataRow, Texts, json_lines, letter_place, text_place
+from oprag.compare.data.records import DataRow, Texts, json_lines, letter_index, text_index
 from oprag.compare.validation import Name, Text
 from oprag.masking import describe
 
@@ -45,7 +45,7 @@ def read(builder: DataSetBuilder) -> None:
 
 def _right(answers: Sequence[str], choices: Sequence[str]) -> int:
     text, *letters = answers
-    right = text_place(text, "answer", choices)
-    if len(letters) > 1 or any(choices[letter_place(one, "answer[1]", choices)] != text for one in letters):
+    right = text_index(text, "answer", choices)
+    if len(letters) > 1 or any(choices[letter_index(one, "answer[1]", choices)] != text for one in letters):
         raise RecordError(f"answer must be the right option, alone or before its letter, got {describe(answers)}")
     return right

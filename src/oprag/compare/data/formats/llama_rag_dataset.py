@@ -10,10 +10,9 @@ from typing import Any
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import Evidence, whole_text
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.files import find_file, stem
+from oprag.compare.data.files import needed_file, stem
 from oprag.compare.data.records import DataRow, Texts, json_records
 from oprag.compare.validation import String, Text
-from oprag.errors import InputFileError
 from oprag.options import check_choice
 
 __all__ = ["read"]
@@ -42,9 +41,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str 
     check_choice("search", search, ("source", "all"))
     path = builder.path
     if path.is_dir():
-        path = find_file(path, "rag_dataset.json") or path / "rag_dataset.json"
-    if not path.is_file():
-        raise InputFileError(f"there is no file {path}", str(path))
+        path = needed_file(path, "rag_dataset.json")
     names = folder_library(documents or path.parent / "source_files", builder).take_all()
     passages = _Passages({name: whole_text(builder.text(name)) for name in names})
     for record in json_records(builder, path):

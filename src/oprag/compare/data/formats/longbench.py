@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
-from oprag.compare.data.records import DataRow, Texts, json_records, letter_place
+from oprag.compare.data.records import DataRow, Texts, json_records, letter_index
 from oprag.compare.validation import Name, String, Text
 from oprag.options import check_text
 
@@ -43,7 +43,7 @@ def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
             if "choice_A" in record.fields:
                 row = _Second.read(record.fields)
                 choices = (row.first, row.second, row.third, row.fourth)
-                right = letter_place(row.answer, "answer", choices)
+                right = letter_index(row.answer, "answer", choices)
                 asked = {"text": row.question, "choices": choices, "right_choice": right}
             else:
                 row = _First.read(record.fields)

@@ -9,7 +9,7 @@ from typing import Any
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.documents import folder_library
-from oprag.compare.data.records import DataRow, json_lines, letter_place, text_place
+from oprag.compare.data.records import DataRow, json_lines, letter_index, text_index
 from oprag.compare.validation import Text
 from oprag.errors import OptionError
 from oprag.masking import describe, listed
@@ -36,9 +36,9 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
         with builder.at(record.place):
             line = _Line.read(record.fields)
             choices = _choices(line.options)
-            right = text_place(line.answer, "answer", choices)
+            right = text_index(line.answer, "answer", choices)
             if line.answer_idx is not None:
-                right = letter_place(line.answer_idx, "answer_idx", choices)
+                right = letter_index(line.answer_idx, "answer_idx", choices)
                 if choices[right] != line.answer:
                     raise RecordError(
                         f"answer_idx is {line.answer_idx!r}, which is {describe(choices[right])}, and answer is "

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.documents import DocumentLibrary
-from oprag.compare.data.files import file_inside, find_file, read_bytes
+from oprag.compare.data.files import file_inside, needed_file, read_bytes
 from oprag.compare.data.html_text import html_text
 from oprag.compare.data.records import DataRow, csv_records
 from oprag.compare.validation import Text
@@ -50,7 +50,7 @@ def read(
         check_choice("split", split, get_args(_Split), ", or None")
     _check_ids(exclude)
     listed: dict[str, dict[str, str | None]] = {}
-    for record in csv_records(builder, _file(builder.path, "documents.csv"), _Document):
+    for record in csv_records(builder, needed_file(builder.path, "documents.csv"), _Document):
         with builder.at(record.place):
             document = _Document.read(record.fields)
             listed[document.document_id] = {"kind": document.kind, "title": document.wiki_title or None}
@@ -58,7 +58,7 @@ def read(
         raise OptionError(f"exclude names what is not in documents.csv: {', '.join(unknown)}", exclude)
     folder = documents or builder.path / "tmp"
     library = DocumentLibrary(folder, listed, lambda name: _story(builder, folder, name), builder)
-    for record in csv_records(builder, _file(builder.path, "qaps.csv"), _Question):
+    for record in csv_records(builder, needed_file(builder.path, "qaps.csv"), _Question):
         with builder.at(record.place):
             if split not in (None, record.fields["set"]) or record.fields["document_id"] in exclude:
                 continue
@@ -75,15 +75,6 @@ def read(
 def _check_ids(exclude: Any) -> None:
     if not isinstance(exclude, list | tuple | set) or not all(isinstance(name, str) for name in exclude):
         raise OptionError(f"exclude must be a list of ids of documents, got {describe(exclude)}", exclude)
-
-
-def _file(folder: Path, name: str) -> Path:
-    path = find_file(folder, name)
-    if path is None:
-        raise InputFileError(
-            f"there is no {name} in {folder}; expected the folder of the repository of NarrativeQA", str(folder)
-        )
-    return path
 
 
 def _story(builder: DataSetBuilder, folder: Path, name: str) -> str:

@@ -13,10 +13,10 @@ from pydantic import AliasChoices, Field
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.documents import DocumentLibrary, document_file, folder_library, lines_library
-from oprag.compare.data.files import file_inside, find_file, without_gz
-from oprag.compare.data.records import DataRow, Listed, Record, Texts, json_lines, text_place
+from oprag.compare.data.files import file_inside, find_file, needed_file, without_gz
+from oprag.compare.data.records import DataRow, Listed, Record, Texts, json_lines, text_index
 from oprag.compare.validation import Name, Natural, Text
-from oprag.errors import InputFileError, OpragWarning
+from oprag.errors import OpragWarning
 from oprag.masking import describe
 from oprag.warn import warn
 
@@ -55,9 +55,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields."""
     path = builder.path
     if path.is_dir():
-        path = find_file(path, "questions.jsonl") or path / "questions.jsonl"
-        if not path.is_file():
-            raise InputFileError(f"there is no questions.jsonl in the folder {builder.path}", str(builder.path))
+        path = needed_file(path, "questions.jsonl")
     alone: str | None = None
     if documents is not None and documents.is_file() and not _has_lines(documents):
         alone = builder.document(without_gz(documents.name), document_file(builder.reads(documents)))
@@ -144,7 +142,7 @@ def _right(right: Any, choices: Sequence[str]) -> int:
         places.append(ascii_uppercase.index(right))
     if len({*places}) > 1:
         raise RecordError(f"right_choice is {right!r}, which may be several of the choices; give its place, from 0")
-    return places[0] if places else text_place(right, "right_choice", choices)
+    return places[0] if places else text_index(right, "right_choice", choices)
 
 
 def _named(names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
