@@ -22,7 +22,6 @@ __all__ = [
     "is_within",
     "lines",
     "needed_file",
-    "opened",
     "read_bytes",
     "stem",
     "without_gz",
