@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any, NamedTuple, Self
@@ -116,19 +115,22 @@ def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iter
     rows = csv.reader((_decoded(line).replace("\r\n", "\n") for line in lines(builder.reads(path))), strict=True)
     columns: list[str] = []
     first = 1
+    # A cell may be a whole book.
+    before = csv.field_size_limit(min(limit("line_megabytes") * MEGABYTE, 2**31 - 1))
     try:
-        with _long_cells():
-            for cells in rows:
-                place, name = f"{path}, line {first}", f"{stem(path)}-{first}"
-                if any(map(str.strip, cells)) and not columns:
-                    columns = _columns(cells, row)
-                elif any(map(str.strip, cells)):
-                    with builder.at(place):
-                        yield Record(place, name, _cells_by_column(columns, cells))
-                first = rows.line_num + 1
+        for cells in rows:
+            place, name = f"{path}, line {first}", f"{stem(path)}-{first}"
+            if any(map(str.strip, cells)) and not columns:
+                columns = _columns(cells, row)
+            elif any(map(str.strip, cells)):
+                with builder.at(place):
+                    yield Record(place, name, _cells_by_column(columns, cells))
+            first = rows.line_num + 1
     except (csv.Error, RecordError) as error:
         with builder.at(f"{path}, line {first}"):
             raise RecordError(f"is not CSV: {error}" if isinstance(error, csv.Error) else str(error)) from error
+    finally:
+        csv.field_size_limit(before)
 
 
 def _json_value(text: str) -> Any:
@@ -174,13 +176,3 @@ def _cells_by_column(columns: Sequence[str], cells: Sequence[str]) -> dict[str, 
     if len(cells) != len(columns):
         raise RecordError(f"must have {len(columns)} cells like the header, got {len(cells)}")
     return {name: cell for name, cell in zip(columns, cells, strict=True) if name}
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Let a cell be a whole book, while this reads."""
-    before = csv.field_size_limit(min(limit("line_megabytes") * MEGABYTE, 2**31 - 1))
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)

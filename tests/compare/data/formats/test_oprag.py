@@ -73,8 +73,9 @@ def test_answers(tmp_path, fields, answers):
 
 
 @pytest.mark.parametrize("right", [1, "B", "nine"])
-def test_the_right_choice_by_place_letter_or_text(tmp_path, right):
-    assert read_one(tmp_path, choices=["one", "nine"], right_choice=right).right_choice == 1
+@pytest.mark.parametrize("field", ["right_choice", "answer_index"])
+def test_the_right_choice_by_place_letter_or_text(tmp_path, right, field):
+    assert read_one(tmp_path, choices=["one", "nine"], **{field: right}).right_choice == 1
 
 
 def test_a_letter_that_is_the_text_of_the_same_choice(tmp_path):
@@ -113,6 +114,7 @@ def test_twenty_six_choices_have_a_letter_each(tmp_path):
         ({"choices": ["one", "nine"], "right_choice": "two"}, "must be one of the choices ['one', 'nine'], got 'two'"),
         ({"choices": ["B", "A"], "right_choice": "A"}, "which may be several of the choices"),
         ({"choices": ["x", "x"], "right_choice": "x"}, "which may be several of the choices"),
+        ({"choices": ["x", "y"], "right_choice": 0, "answer_index": 0}, "'right_choice' and 'answer_index', got both"),
         ({"id": True}, "id must be a string or a whole number, got True"),
         ({"id": 1.5}, "id must be a string or a whole number, got 1.5"),
         ({"id": ""}, "id must not be empty"),
@@ -483,6 +485,7 @@ def test_a_file_without_permission(tmp_path):
         ([row(answer="nine", answer_type="number"), row(answers=[])], {}),
         ([row(ANSWER="nine")], {"ANSWER": "answer"}),
         ([row(choices=["one", "nine"], rightchoice=1)], {"rightchoice": "right_choice"}),
+        ([row(choices=["one", "nine"], answer_idx=1)], {"answer_idx": "answer_index"}),
         # Names of data sets that mean what they say.
         ([row(answer="nine", qid=1, _id=2, idx=3)], {}),
         ([row(answer="nine", answer_id=1, answer_text="nine")], {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any
@@ -23,8 +24,8 @@ from oprag.warn import warn
 __all__ = ["read"]
 
 _ALL = "*"
-_SAME = (("answers", "answer"), ("document", "document_id"))
-_GOLD = (_SAME[0], ("choices",), ("right_choice",), ("evidence",))
+_ALIASES = (("answers", "answer"), ("document", "document_id"), ("right_choice", "answer_index"))
+_GOLD = (_ALIASES[0], ("choices",), _ALIASES[2], ("evidence",))
 """The fields that nobody misses where they are misspelled, those together that say the same."""
 
 _CLOSE = 0.8  # how like a field must be to one that is missing
@@ -41,10 +42,10 @@ class _Line(DataRow):
     choices: Texts | None = None
     question: Text
     # Not null: a set whose answers got lost would be taken for one that has none.
-    answers: Texts = Field(default=[], validation_alias=AliasChoices(*_SAME[0]))
-    right_choice: Any = None
+    answers: Texts = Field(default=[], validation_alias=AliasChoices(*_ALIASES[0]))
+    right_choice: Any = Field(default=None, validation_alias=AliasChoices(*_ALIASES[2]))
     document: Annotated[list[Name], Field(min_length=1), Listed] | None = Field(
-        default=None, validation_alias=AliasChoices(*_SAME[1])
+        default=None, validation_alias=AliasChoices(*_ALIASES[1])
     )
     path: Text | None = None
     text: Text | None = None
@@ -72,8 +73,10 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
 
 def _misspelled(seen: Collection[str]) -> Iterator[tuple[str, str]]:
     """The unknown fields that may be misspellings of gold fields that no record has."""
-    known = {*_Line.model_fields, *_SAME[0], *_SAME[1], "source_documents"}
-    missing = [name for names in _GOLD if not any(name in seen for name in names) for name in names]
+    known = {*_Line.model_fields, *chain.from_iterable(_ALIASES), "source_documents"}
+    # Without choices none of them is right.
+    gold = _GOLD if "choices" in seen else [names for names in _GOLD if names is not _ALIASES[2]]
+    missing = [name for names in gold if not any(name in seen for name in names) for name in names]
     for name in seen:
         # evidence_id is about the evidence, and is not one.
         others = [other for other in missing if not name.startswith(f"{other}_")]
@@ -97,7 +100,7 @@ def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> Doc
 def _question(
     builder: DataSetBuilder, record: Record, folder: Path, library: DocumentLibrary | None, alone: str | None
 ) -> None:
-    for names in _SAME:
+    for names in _ALIASES:
         if all(name in record.fields for name in names):
             raise RecordError(f"there must be one of the fields {' and '.join(map(repr, names))}, got both")
     line = _Line.read(record.fields)
