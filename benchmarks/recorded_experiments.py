@@ -48,7 +48,7 @@ MEANT: dict[str, str] = {
     },
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",
-    "methods / *.other_fields.*": "Unknown fields of records are in `about`, and not listed beside it.",
+    "*.other_fields.*": "Unknown fields of records are in `about`, and not listed beside it.",
     "limits / * columns": "Settings whose model has a price have a column of money.",
     "limits / * row: money": "Settings whose model has a price have a column of money.",
     "limits / *.per_answer.money": "Settings whose model has a price have a column of money.",

@@ -134,6 +134,13 @@ def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
     assert make.made == 2
 
 
+@pytest.mark.parametrize("others", [{"book": [TEXT]}, {"book": "Other."}, {"other": TEXT}])
+def test_an_index_of_other_files_is_told_and_replaced(tmp_path, others):
+    cached_index(tmp_path, "key", SOURCES, WordEmbedder(), Maker())
+    with pytest.warns(IndexFileWarning, match="its chunks are not the text of the files"):
+        cached_index(tmp_path, "key", others, WordEmbedder(), Maker())
+
+
 @pytest.mark.filterwarnings("ignore:what was kept cannot be used")
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     place = tmp_path / "file"

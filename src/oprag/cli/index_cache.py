@@ -102,9 +102,9 @@ def forget(folder: Path) -> None:
 def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> bool:
     """Whether chunks are pieces of these sources."""
     for text, place in zip(texts, metadata, strict=True):
-        content = sources.get(place.get("source"), "")
-        page = content if isinstance(content, str) else "".join(content[place["page"] - 1 : place["page"]])
-        if page[place["start_index"] : place["end_index"]] != text:
+        content, page = sources.get(place.get("source"), ""), place.get("page", 0)
+        whole = content if isinstance(content, str) else "".join(content[page - 1 : page])
+        if whole[place.get("start_index") : place.get("end_index")] != text:
             return False
     return True
 
