@@ -315,7 +315,10 @@ def test_the_questions_of_several_data_sets_are_counted_together(tmp_path):
 
 @pytest.mark.parametrize(
     ("metric", "message"),
-    [("inverted_pairs", "how chunks are ordered"), ("bleu", "--metric must be one that the experiment scores: token_f1")],
+    [
+        ("inverted_pairs", "how chunks are ordered"),
+        ("bleu", "--metric must be one that the experiment scores: token_f1"),
+    ],
 )
 def test_a_metric_that_no_table_can_be_about_costs_nothing(tmp_path, metric, message):
     log = tmp_path / "log"
