@@ -71,7 +71,7 @@ class DataSetBuilder:
         if not any(map(str.strip, [text] if isinstance(text, str) else text)):
             raise RecordError(f"the text of the document {name!r} must not be empty")
         if self._documents.setdefault(name, text) != text:
-            raise RecordError(f"there already is a document {name!r} with another text; names must be distinct")
+            raise RecordError(f"there already is a document {name!r} with another text; names must be unique")
         return name
 
     def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
@@ -111,7 +111,7 @@ class DataSetBuilder:
     ) -> None:
         """Add a question about added documents; without gold answers the right choice is one."""
         if id in self._questions:
-            raise RecordError(f"the id {id!r} was there before; each question must have one of its own")
+            raise RecordError(f"the id {id!r} is used twice; ids must be unique")
         if right_choice is not None and not answers:
             answers = choices[right_choice : right_choice + 1]
         question = Question(

@@ -74,7 +74,7 @@ def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
         with builder.at(record.place):
             line = _Line.read(record.fields)
             if line.document in texts:
-                raise RecordError(f"the document {line.document!r} was there before; names must be distinct")
+                raise RecordError(f"the document {line.document!r} is listed twice; names must be unique")
             texts[line.document] = line.text
     builder.check()
     return DocumentLibrary(path, texts, texts.__getitem__, builder)

@@ -159,7 +159,7 @@ def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
             )
         if bare in found:
             raise InputFileError(
-                f"{folder}: {bare!r} is there twice, compressed and not; remove one of them", str(folder)
+                f"{folder}: {bare!r} exists compressed and not compressed; remove one of them", str(folder)
             )
         found[bare] = file_inside(folder, name)
     if not found:

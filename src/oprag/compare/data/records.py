@@ -166,7 +166,7 @@ def _columns(cells: Sequence[str], row: type[DataRow]) -> list[str]:
     columns = [known.get(" ".join(cell.split()).casefold(), "") for cell in cells]
     for name, field in fields.items():
         if columns.count(name) > 1:
-            raise RecordError(f"the column {name!r} is there {columns.count(name)} times, expected once")
+            raise RecordError(f"the column {name!r} appears {columns.count(name)} times")
         if field.is_required() and name not in columns:
             raise RecordError(f"the column {name!r} is missing; the columns are {listed(cells)}")
     return columns

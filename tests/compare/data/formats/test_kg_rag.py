@@ -139,7 +139,7 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
             "Frage,Antwort\nWie viele?,Zehn\n",
             "line 1: the column 'Question' is missing; the columns are Frage, Antwort",
         ),
-        ("Question,question\na,b\n", "line 1: the column 'Question' is there 2 times"),
+        ("Question,question\na,b\n", "line 1: the column 'Question' appears 2 times"),
         ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: is not CSV: unexpected end of data"),
         ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: is not CSV"),
         ("Question\n", "has no questions in it"),

@@ -88,7 +88,7 @@ def test_tasks_without_a_question_ask_the_one_that_is_given(tmp_path):
         ({**FIRST, "answers": []}, "answers must have at least 1 in it"),
         ({**FIRST, "input": 3}, "input must be a string, got 3"),
         ({**FIRST, "context": ""}, "context must not be empty"),
-        ({**FIRST, "_id": "x"}, "the id 'x' was there before"),
+        ({**FIRST, "_id": "x"}, "the id 'x' is used twice"),
         ({**SECOND, "answer": "E"}, "answer must be the letter of one of the 4 choices, got 'E'"),
         ({**SECOND, "answer": "Ada"}, "answer must be the letter of one of the 4 choices, got 'Ada'"),
         ({**SECOND, "answer": None}, "answer must be the letter"),

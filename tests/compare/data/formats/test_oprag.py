@@ -137,7 +137,7 @@ def test_a_missing_question_says_which_fields_there_are(tmp_path):
 @pytest.mark.parametrize("ids", [("a", "a"), (1, "1")])
 def test_ids_are_distinct(tmp_path, ids):
     message = refused(write_lines(tmp_path / "q.jsonl", *[row(id=name) for name in ids]))
-    assert f"line 2: the id '{ids[1]}' was there before" in message
+    assert f"line 2: the id '{ids[1]}' is used twice" in message
 
 
 def test_ids_that_are_not_given_are_the_file_and_the_line(tmp_path):
@@ -391,7 +391,7 @@ def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"document": "one", "text": "Again."}, "the document 'one' was there before"),
+        ({"document": "one", "text": "Again."}, "the document 'one' is listed twice"),
         ({"document": "four"}, "text is missing"),
         ({"document": "four", "text": " "}, "text must not be empty"),
         ({"document": "four", "text": None}, "text must be a string, got None"),
@@ -455,7 +455,7 @@ def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
     write(books / "a.txt", "x")
     compressed(write(books / "a.txt", "x"))
     write(books / "a.txt", "y")
-    with pytest.raises(InputFileError, match="is there twice, compressed and not"):
+    with pytest.raises(InputFileError, match="exists compressed and not compressed"):
         read_data(path, documents=books)
 
 

@@ -99,7 +99,7 @@ def test_the_test_set_has_no_right_choices(tmp_path):
             line(question(), article="Other.", article_id="20001"),
             "there already is a document '20001' with another",
         ),
-        (line(question(), set_unique_id="20001_WRITER1"), "the id '20001_WRITER1_1' was there before"),
+        (line(question(), set_unique_id="20001_WRITER1"), "the id '20001_WRITER1_1' is used twice"),
     ],
 )
 def test_wrong_lines(tmp_path, record, words):
