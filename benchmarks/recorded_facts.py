@@ -246,7 +246,7 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
         curve["best"] = best and points[str(best)]
         curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
         curve["highest"] = points[str(curve["highest"])]
-        behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve["behind"]]
+        behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve.pop("others")]
         higher = (one["difference"]["shown"] and one["difference"]["low"] > 0 for one, _ in behind)
         pairs = [{**_as_pair(one), "point": point} for one, point in behind]
         kept = ("difference", "adjusted_p", "point")

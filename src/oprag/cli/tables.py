@@ -69,24 +69,24 @@ def curve_as_json(curve: Curve) -> dict[str, Any]:
         "sweet_spot": curve.sweet_spot and curve.sweet_spot.value,
         "contenders": [point.value for point in curve.contenders],
         "highest": curve.highest.value,
-        "behind": [difference_as_json(one) for one in curve.others],
+        "others": [difference_as_json(one) for one in curve.others],
         "conclusion": curve.describe(),
     }
 
 
 def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference]) -> None:
     """Print a row for each setting: its score, its difference from its baseline, and the cost of an answer."""
-    shown = results.settings
+    settings = results.settings
     baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
-    columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in shown]}
-    columns[metric] = [_mean(setting, metric) for setting in shown]
+    columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in settings]}
+    columns[metric] = [_mean(setting, metric) for setting in settings]
     if baselines:
-        columns["difference"] = [_difference(baselines.get(setting.number)) for setting in shown]
-    columns["tokens"] = [amount(setting.cost(cost)) for setting in shown]
-    if any("money" in setting.per_answer for setting in results.settings):
-        columns["money"] = [money_text(setting.cost("money")) for setting in shown]
-    told = f"{metric} of {counted(sum(_most_questions(results.settings, metric).values()), 'question')}"
+        columns["difference"] = [_difference(baselines.get(setting.number)) for setting in settings]
+    columns["tokens"] = [amount(setting.cost(cost)) for setting in settings]
+    if any("money" in setting.per_answer for setting in settings):
+        columns["money"] = [money_text(setting.cost("money")) for setting in settings]
+    told = f"{metric} of {counted(sum(_most_questions(settings, metric).values()), 'question')}"
     if baselines:
         told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
