@@ -222,7 +222,7 @@ def test_what_would_come_to_nothing(folder, arguments, words):
 @pytest.mark.parametrize(
     ("profile", "words"),
     [
-        ("", ["must name a file"]),
+        ("", ["it is a folder; name a file in it"]),
         ("nowhere/oprag.toml", ["there is no folder nowhere"]),
         ("sweep.db", ["sweep.db is read by this command"]),
         ("./book.txt", ["book.txt is read by this command"]),

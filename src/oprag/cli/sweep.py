@@ -25,9 +25,8 @@ from oprag.cli.options import (
 )
 from oprag.cli.progress import LateProgress
 from oprag.cli.run import carry_out, chatter_apart, leave, tell_what_next
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from oprag.files.writing import check_target
-from oprag.masking import describe
 from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE, write_profile
 
@@ -128,8 +127,8 @@ def sweep(
     indexing: Indexing = indexed.value()
     chosen_budgets = {} if budgets is None else {"budgets": budgets.split(",")}
     if profile != _NONE:
-        # Before anything is done.
-        _check_profile(profile, results, data, *([] if questions is None else [questions]))
+        read = [results, data] if questions is None else [results, data, questions]
+        check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
     with chatter_apart():
         asked = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
         asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
@@ -162,13 +161,6 @@ def sweep(
     elif profile != _NONE:
         tell("No profile is written until every question has an answer.", "yellow")
     leave(report)
-
-
-def _check_profile(path: str, *read: str) -> None:
-    """Refuse a file that cannot be written, or that exists and is not a profile."""
-    if not path.strip():
-        raise OptionError(f"--write-profile must name a file, or be none to write nothing, got {describe(path)}", path)
-    check_target(path, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
 
 
 def _grid(indexing: Indexing) -> dict[str, Any]:
