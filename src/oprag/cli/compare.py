@@ -113,16 +113,19 @@ def compare(
     Exits with 0 when every question in every setting has an answer; until then, the same command continues the run.
     Limits that are given here replace those of FILE.
     """
+    from oprag.compare.data.data_set import files_of
+    from oprag.compare.results import Results
+    from oprag.compare.running.resolved import ResolvedExperiment
+    from oprag.compare.spec.axes import check_axis
+    from oprag.compare.spec.experiment import Experiment
+
+    check_axis(compare_axis)
+    if measure and (ray is not None or retry_failed):
+        raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    _check(compare_axis, measure=measure, ray=ray, retry_failed=retry_failed)
-    from oprag.compare.data.data_set import files_of
-    from oprag.compare.results import Results
-    from oprag.compare.running.resolved import ResolvedExperiment
-    from oprag.compare.spec.experiment import Experiment
-
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
@@ -151,14 +154,6 @@ def compare(
         _print(results, metric, compare_axis, pairs, everything=everything, measured=everything or measure)
     tell_what_next(experiment.name, path, report, measure=measure)
     leave(report)
-
-
-def _check(axis: str, *, measure: bool, ray: str | None, retry_failed: bool) -> None:
-    from oprag.compare.spec.axes import check_axis
-
-    check_axis(axis)
-    if measure and (ray is not None or retry_failed):
-        raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
 
 
 def _check_metric(metric: str | None, experiment: Experiment) -> None:
