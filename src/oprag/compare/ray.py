@@ -376,12 +376,9 @@ def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
                 library.warm(cell, documents)
 
     wanted = {
-        (item.cell.data, item.question.documents, item.cell.split, item.cell.embedder): (
-            item.cell,
-            item.question.documents,
-        )
-        for item in state.waiting
-        if item.cell.embedder
+        (cell.data, question.documents, cell.split, cell.embedder): (cell, question.documents)
+        for cell, question, _, _ in state.waiting
+        if cell.embedder
     }
     threads: ModelThreads[None, None] = ModelThreads(2 * resolved.pool.number, list)
     for cell, documents in wanted.values():

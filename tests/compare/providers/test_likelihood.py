@@ -225,9 +225,8 @@ def test_a_model_that_judges(tmp_path):
     assert float(completion.text) == reader.answer_likelihood("It rained. What fell?", "It")
     assert completion.usage is not None
     assert completion.usage[:2] == (5, 0)
-    refused = model.complete(Prompt((Message("user", "Hello"),), "answer"))
-    assert isinstance(refused.error, ModelError)
-    assert "returns likelihoods and writes no answers" in str(refused.error)
+    with pytest.raises(ModelError, match="returns likelihoods and writes no answers"):
+        model.complete(Prompt((Message("user", "Hello"),), "answer"))
 
 
 def test_what_gives_likelihoods():
@@ -279,7 +278,8 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
         assert [one.text for one in pool.map(lambda _: model.complete(prompt), range(8))] == ["-0.5"] * 8
     assert started == [(str(path), 20)]
     longer = Prompt((Message("user", "It rained and rained."), Message("assistant", "so")), LIKELIHOOD)
-    assert "the window is 20" in str(model.complete(longer).error)
+    with pytest.raises(LikelihoodError, match="the window is 20"):
+        model.complete(longer)
 
 
 def test_a_text_to_be_continued():

@@ -10,7 +10,6 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from oprag.compare.cores import usable_cores
-from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import NoCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Reply, Spent
@@ -23,7 +22,7 @@ from oprag.compare.running.model_caller import ask, reply_of
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import Cell, Cells
+from oprag.compare.spec.grid import Cells
 from oprag.errors import MissingExtraError, ResultsFileError
 from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
@@ -40,9 +39,7 @@ class CellPart(NamedTuple):
     path: str
     run: int  # its number
     experiment: Experiment  # with what the cell needs
-    cell: Cell
-    key: str  # of the cell
-    questions: Sequence[tuple[Question, str, Sequence[int]]]  # with their keys and missing attempts
+    items: Sequence[tuple[WorkItem, Sequence[int]]]  # its questions, with their missing attempts
     indexed: AbstractSet[tuple[str, ...]]  # documents whose index was measured before
     warmup: int  # how many times the first question is answered before anything is measured
     spent: Spent  # before
@@ -63,8 +60,8 @@ def measure_cell(part: CellPart) -> Ended:
         cell.warm_embedder()
         # Garbage is collected before each phase; what is loaded by now stays, and is left out of it.
         gc.freeze()
-        for question, key, attempts in part.questions:
-            cell.measure(WorkItem(cell.cell, question, part.key, key), attempts)
+        for item, attempts in part.items:
+            cell.measure(item, attempts)
     except _Stopped as stopped:
         return Ended(stopped.args[0], cell.failures)
     finally:
@@ -81,7 +78,8 @@ class _MeasuredCell:
 
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
-        self.cell = part.cell
+        item, _ = part.items[0]
+        self.cell, self._key = item.cell, item.cell_key
         self.failures = part.failures
         self._part = part
         self._file = ResultsFile(part.path, part.run)
@@ -145,7 +143,7 @@ class _MeasuredCell:
         finally:
             spent = self._ledger.spent.minus(before)
             replies, self._replies = self._replies, []
-            self._file.put_measurements(self._part.key, measurements, spent, replies)
+            self._file.put_measurements(self._key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
             told = named_error(self._last_error, LONGEST)
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")

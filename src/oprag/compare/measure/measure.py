@@ -128,15 +128,12 @@ class _Measuring:
         failures = 0
         for key in self._items:
             missing = self._missing(key)
-            if not missing:
-                # An earlier start may have ended before its answers were made.
-                stopped = self._answer(key)
-                if stopped is not None:
-                    return stopped
-                continue
-            stopped, failures = self._measure(key, missing, failures)
+            stopped = None
+            if missing:
+                stopped, failures = self._measure(key, missing, failures)
+            # Those of an earlier start as well, which ended before it made them.
             stopped = self._answer(key) or stopped
-            if watch is not None:
+            if missing and watch is not None:
                 watch(self.state.progress(self.spent, stopping=stopped))
             if stopped is not None:
                 return stopped
@@ -144,16 +141,11 @@ class _Measuring:
 
     def _measure(self, key: str, missing: Sequence[WorkItem], failures: int) -> Ended:
         """Measure a cell in a process, which writes the measurements itself."""
-        cell = missing[0].cell
         part = CellPart(
             path=str(self._file.path.absolute()),
             run=self._file.run,
-            experiment=_narrowed(self._experiment, cell),
-            cell=cell,
-            key=key,
-            questions=[
-                (item.question, item.question_key, self._known.missing(item.place, self._repeats)) for item in missing
-            ],
+            experiment=_narrowed(self._experiment, missing[0].cell),
+            items=[(item, self._known.missing(item.place, self._repeats)) for item in missing],
             indexed={item.question.documents for item in self._items[key] if item.place in self._known.indexed},
             warmup=self._warmup,
             spent=self.spent,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -83,12 +83,8 @@ def _names_of(model: Any) -> set[str] | None:
     fields = getattr(kind, "model_fields", None)
     if fields is None or kind.model_config.get("extra") == "allow":
         return None
-    return set(fields) | {alias for field in fields.values() for alias in _aliases(field)}
-
-
-def _aliases(field: Any) -> Iterator[str]:
-    for alias in (field.alias, field.validation_alias):
-        if isinstance(alias, str):
-            yield alias
-        elif choices := getattr(alias, "choices", None):
-            yield from (choice for choice in choices if isinstance(choice, str))
+    aliases = [field.validation_alias for field in fields.values()]
+    return {
+        *fields,
+        *(name for alias in aliases for name in getattr(alias, "choices", [alias]) if isinstance(name, str)),
+    }

@@ -6,7 +6,6 @@ The likelihood of a gold answer is a graded measure, which sees smaller effects 
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from string import ascii_uppercase
@@ -177,18 +176,12 @@ def _begun(first: list[int], tokens: list[int]) -> list[int]:
 
 
 def likelihood_completion(model: LikelihoodModel, prompt: Prompt) -> Completion:
-    """The mean log-probability of a token of the answer, in nats, as a text; or why there is none."""
+    """The mean log-probability of a token of the answer, in nats, as a text."""
     if prompt.step != LIKELIHOOD:
-        error = ModelError(f"the model {model.name!r} returns likelihoods and writes no answers", prompt)
-        return Completion(error=error)
+        raise ModelError(f"the model {model.name!r} returns likelihoods and writes no answers", prompt)
     before, answer = (message.content for message in prompt.messages)
-    started = time.perf_counter()
-    try:
-        figure = _checked(model.answer_likelihood(before, answer))
-        tokens = model.count_tokens(before) + model.count_tokens(answer)
-    except Exception as error:  # noqa: BLE001 - whatever it raises is recorded
-        return Completion(error=error, seconds=time.perf_counter() - started)
-    return Completion(repr(figure), usage=Usage(tokens, 0), seconds=time.perf_counter() - started)
+    figure = _checked(model.answer_likelihood(before, answer))
+    return Completion(repr(figure), usage=Usage(model.count_tokens(before) + model.count_tokens(answer), 0))
 
 
 def _checked(figure: Any) -> float:

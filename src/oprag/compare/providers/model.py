@@ -44,7 +44,7 @@ class Model:
     """A model that answers in an experiment. It can be called from several threads at a time."""
 
     identity: str  # without secrets, the same in every process: equal ones share their replies
-    complete: Callable[[Prompt], Completion] = field(repr=False)  # its errors are in the completion; it never raises
+    complete: Callable[[Prompt], Completion] = field(repr=False)  # may raise, or return a completion with its error
 
 
 class ModelSpec(ProviderSpec):
@@ -223,11 +223,7 @@ def _asking_local(settings: Mapping[str, Any]) -> _Ask:
         from oprag.compare.providers.local_model import local_model
         from oprag.langchain.backend import complete
 
-        try:
-            client = local_model(**settings)
-        except Exception as error:  # noqa: BLE001 - a server that does not start is a failed call
-            return Completion(error=error)
-        return complete(client, prompt)
+        return complete(local_model(**settings), prompt)
 
     return ask
 
