@@ -118,7 +118,7 @@ class _OnRay(ResolvedExperiment):
 
     def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
         local = super().splitting(cell, embedder)
-        return _RemoteSplitting(local.split, local.tokenizer, local.name, self, cell.embedder)
+        return _RemoteSplitting(local.split, local.tokenizer, self, cell.embedder)
 
     def _complete(self, name: str, prompt: Prompt) -> Completion:
         return self.pool.complete(name, prompt)
@@ -179,8 +179,7 @@ class _Worker:
 
     def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
         """The chunks of documents."""
-        tokenizer = self._opened().embedders[embedder].named_tokenizer
-        return Splitting(split, tokenizer.tokenizer, tokenizer.identity).pieces(documents)
+        return Splitting(split, self._opened().embedders[embedder].tokenizer).pieces(documents)
 
     def stop(self) -> None:
         """Stop retrying calls."""
@@ -282,18 +281,17 @@ class _Pool:
 
     def call(self, name: str, *arguments: Any, tries: int = _TRIES) -> Any:
         """Call a method of a worker; of another one if it dies."""
-        for left in reversed(range(tries)):
-            slot = self._least_busy()
-            try:
-                return self._result(getattr(slot.actor, name).remote(*arguments))
-            except self._ray.exceptions.RayActorError:
-                self._replace(slot)
-                if not left:
-                    raise
-            finally:
-                with self._lock:
-                    slot.busy -= 1
-        raise AssertionError("tries must be at least 1")
+        slot = self._least_busy()
+        try:
+            return self._result(getattr(slot.actor, name).remote(*arguments))
+        except self._ray.exceptions.RayActorError:
+            self._replace(slot)
+            if tries == 1:
+                raise
+        finally:
+            with self._lock:
+                slot.busy -= 1
+        return self.call(name, *arguments, tries=tries - 1)
 
     def pass_on_stop(self, stop: threading.Event) -> None:
         """Make the workers stop retrying when the run is to end; a signal handler must not call them."""

@@ -69,16 +69,16 @@ class TestKinds:
         np.testing.assert_array_equal(embedder.embed_documents([TEXT]), local.embed_documents([TEXT]))
         np.testing.assert_array_equal(embedder.embed_questions([TEXT]), local.embed_questions([TEXT]))
         assert (embedder.name, embedder.spends) == (local.name, False)
-        assert embedder.count_tokens(TEXT) == local.count_tokens(TEXT)
-        assert split_tokens(TEXT, embedder.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
-        assert opened(local).named_tokenizer.identity == embedder.named_tokenizer.identity
+        assert embedder.tokenizer.count(TEXT) == local.count_tokens(TEXT)
+        assert split_tokens(TEXT, embedder.tokenizer.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
+        assert opened(local).tokenizer.identity == embedder.tokenizer.identity
         assert opened(local).name == local.name
 
     def test_one_of_our_own(self):
         embedder = opened(WordEmbedder(name="words-32"))
         assert (embedder.name, embedder.spends) == ("words-32", False)
         assert embedder.embed_documents([TEXT, ""]).shape == (2, 32)
-        assert embedder.count_tokens(TEXT) == LocalEmbedder().count_tokens(TEXT)
+        assert embedder.tokenizer.count(TEXT) == LocalEmbedder().count_tokens(TEXT)
 
     def test_one_of_langchain(self):
         embedder = opened(Hosted())
@@ -187,7 +187,7 @@ class TestRefusals:
     def test_a_tokenizer_that_there_is_not(self):
         embedder = opened(tokenizer="words")
         with pytest.raises(ExperimentError, match="a tokenizer must be"):
-            embedder.count_tokens(TEXT)
+            embedder.tokenizer.count(TEXT)
 
     def test_without_its_package(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "langchain_huggingface", None)

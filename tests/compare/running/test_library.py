@@ -16,6 +16,7 @@ from oprag.compare.running.work_item import WorkInProgress
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.methods.effects import Retrieve
+from oprag.token_counters import NamedTokenizer
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
 
@@ -30,7 +31,7 @@ def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(
         DOCUMENTS if documents is None else documents,
-        Splitting(split, word_offsets, "words"),
+        Splitting(split, NamedTokenizer("words", word_offsets)),
         source,
         keeper or MemoryCache(),
         open_store=open_store,
@@ -110,7 +111,7 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
         return [(place, place + 1) for place in range(len(text))]
 
     source = VectorSource(Words(), MemoryCache())
-    splitting = Splitting(Split("words", 5), letters, "letters")
+    splitting = Splitting(Split("words", 5), NamedTokenizer("letters", letters))
     index = Index({"a": "one two three four five six"}, splitting, source, MemoryCache(), open_store=open_store)
     assert [(chunk.text, piece.tokens) for chunk, piece in zip(index.chunks, index.pieces, strict=True)] == [
         ("one two three four five ", 24),

@@ -94,7 +94,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
     }
     resolved = ResolvedExperiment(small)
     data = small.data["keepers"]
-    tokenizer = EmbedderSpec(Words(), "words").open().tokenizer
+    tokenizer = EmbedderSpec(Words(), "words").open().tokenizer.tokenizer
     asked = 0
     for item in resolved.items():
         answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)

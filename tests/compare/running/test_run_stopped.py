@@ -125,7 +125,7 @@ def names_of_keys(known={}):  # noqa: B006 - made once
         resolved = ResolvedExperiment(made(RecordingModel()))
         identity = resolved.models["m"].identity
         data = resolved.experiment.data["keepers"]
-        tokenizer = resolved.embedders["words"].tokenizer
+        tokenizer = resolved.embedders["words"].tokenizer.tokenizer
         for item in resolved.items():
             answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
             known |= {name_of(call.prompt.text): prompt_key(identity, call.prompt, 1) for call in answer.calls}

@@ -104,7 +104,7 @@ class _MeasuredCell:
             return
         embedder = self._embedders[self.cell.embedder]
         with self._recorded(None):
-            embedder.count_tokens("warm-up")
+            embedder.tokenizer.count("warm-up")
             if self.cell.search != "bm25" or self.cell.context_options.needs_vectors:
                 embedder.embed_documents(["warm-up"])
 

@@ -47,18 +47,9 @@ class ExperimentEmbedder:
         return self._embedder.embed_documents(_with(self._prefixes[1], texts))
 
     @cached_property
-    def named_tokenizer(self) -> NamedTokenizer:
+    def tokenizer(self) -> NamedTokenizer:
         """Its tokenizer, loaded when it is asked for."""
         return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
-
-    @property
-    def tokenizer(self) -> Any:
-        """For `split_tokens`."""
-        return self.named_tokenizer.tokenizer
-
-    def count_tokens(self, text: str) -> int:
-        """The tokens of a text."""
-        return self.named_tokenizer.count(text)
 
 
 class EmbedderSpec(ProviderSpec):

@@ -74,11 +74,10 @@ def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., A
         if module not in sys.modules and find_spec(module) is None:
             return None
         found: Any = import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            return None
-        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
     except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            return None
         raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
     for part in function.split("."):
         found = getattr(found, part, None)

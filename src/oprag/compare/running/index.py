@@ -23,6 +23,7 @@ from oprag.embedding.question_vectors import QuestionVectors
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
+from oprag.token_counters import NamedTokenizer
 
 __all__ = ["Index", "Search", "Splitting"]
 
@@ -40,12 +41,11 @@ class Splitting:
     """How documents become chunks."""
 
     split: Split
-    tokenizer: Any  # as `split_tokens` takes it; counts the tokens of a chunk as the embedder does
-    name: str  # the identity of the tokenizer
+    tokenizer: NamedTokenizer  # counts the tokens of a chunk as the embedder does
 
     def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
         """The chunks of documents."""
-        count = None if self.split.splitter != "words" else offsets_of(self.tokenizer)
+        count = None if self.split.splitter != "words" else offsets_of(self.tokenizer.tokenizer)
         return [
             Piece(
                 place["source"],
@@ -54,7 +54,7 @@ class Splitting:
                 window.end,
                 window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
             )
-            for window, place in pieces_of(documents, self.tokenizer, self.split)
+            for window, place in pieces_of(documents, self.tokenizer.tokenizer, self.split)
         ]
 
 
@@ -86,7 +86,7 @@ class Index:
         self._deepest = _deepest(searches)
         self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
         contents = [[name, document_key(text)] for name, text in documents.items()]
-        self.key = key_of("index", contents, list(self._splitting.split), splitting.name)
+        self.key = key_of("index", contents, list(self._splitting.split), splitting.tokenizer.identity)
 
     @cached_property
     def pieces(self) -> Sequence[Piece]:
@@ -95,8 +95,8 @@ class Index:
         if known is not None:
             return known.pieces
         pieces = self._splitting.pieces(self._documents)
-        split = self._splitting.split
-        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, self._splitting.name)
+        split, tokenizer = self._splitting.split, self._splitting.tokenizer.identity
+        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, tokenizer)
         self._cache.put([IndexRecord(self.key, *about, pieces)])
         return pieces
 

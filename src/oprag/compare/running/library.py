@@ -72,7 +72,7 @@ class Library:
     def embedded_tokens(self, cell: Cell, texts: Iterable[str]) -> int:
         """The tokens of texts in the unit of the cell's embedder."""
         embedder = self._embedders.get(cell.embedder)
-        return 0 if embedder is None else sum(embedder.count_tokens(text) for text in texts)
+        return 0 if embedder is None else sum(embedder.tokenizer.count(text) for text in texts)
 
     def whole_text(self, cell: Cell, name: str) -> str:
         """The whole text of a document."""

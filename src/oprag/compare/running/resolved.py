@@ -98,7 +98,7 @@ class ResolvedExperiment:
 
     def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
         """How the documents of a cell become chunks that its embedder reads."""
-        return Splitting(cell.split, embedder.tokenizer, embedder.named_tokenizer.identity)
+        return Splitting(cell.split, embedder.tokenizer)
 
     def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
         """A store with these chunks."""
@@ -272,7 +272,7 @@ class ResolvedExperiment:
         if cell.model is not None:
             identity["model"] = self.models[cell.model].identity
         if embedder is not None:
-            identity |= {"embedder": embedder.name, "tokenizer": embedder.named_tokenizer.identity}
+            identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:
             identity["store"] = self._stores[cell.store]
         # Names are for people; two names for one model make two cells that share all replies.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +19,8 @@ from oprag.masking import describe
 
 __all__ = ["STORE_NAMES", "open_store"]
 
+# The only one in its folder or memory.
+_COLLECTION = "oprag"
 # Chroma's graph is searched wide enough to find the nearest of a book, up to this many of them.
 _CHROMA_GRAPH = {"space": "cosine", "ef_construction": 400, "ef_search": 2_000}
 
@@ -111,7 +112,7 @@ def _chroma(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
         client.close()
         folder.cleanup()
 
-    store = Chroma(_new_name(), embeddings, client=client, collection_configuration={"hnsw": _CHROMA_GRAPH})
+    store = Chroma(_COLLECTION, embeddings, client=client, collection_configuration={"hnsw": _CHROMA_GRAPH})
     return EmptyStore(store, close, batch_size=min(1_000, client.get_max_batch_size()))
 
 
@@ -139,9 +140,8 @@ def _qdrant(embeddings: Any, dimension: int) -> EmptyStore:
     from qdrant_client.models import Distance, VectorParams
 
     client = QdrantClient(":memory:")
-    name = _new_name()
-    client.create_collection(name, vectors_config=VectorParams(size=dimension, distance=Distance.COSINE))
-    store = QdrantVectorStore(client, name, embeddings, validate_collection_config=False)
+    client.create_collection(_COLLECTION, vectors_config=VectorParams(size=dimension, distance=Distance.COSINE))
+    store = QdrantVectorStore(client, _COLLECTION, embeddings, validate_collection_config=False)
     return EmptyStore(store, client.close)
 
 
@@ -151,14 +151,9 @@ def _lancedb(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
     from langchain_community.vectorstores import LanceDB
 
     folder = tempfile.TemporaryDirectory(prefix="oprag-lancedb-", ignore_cleanup_errors=True)
-    store = LanceDB(lancedb.connect(folder.name), embeddings, table_name=_new_name(), mode="append", distance="cosine")
+    store = LanceDB(lancedb.connect(folder.name), embeddings, table_name=_COLLECTION, mode="append", distance="cosine")
     # The distance of the store is that of its relevance scores alone; a search needs to be told.
     return EmptyStore(store, folder.cleanup, search={"metrics": "cosine"})
-
-
-def _new_name() -> str:
-    """A name that no other collection or table has."""
-    return f"oprag_{uuid.uuid4().hex}"
 
 
 # What opens each, and the packages that it needs.
