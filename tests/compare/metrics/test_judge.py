@@ -7,6 +7,7 @@ import pytest
 
 from oprag.compare import Judge, ScoredAnswer, make_plan, measure_cells, run
 from oprag.compare.data.data_set import Question
+from oprag.compare.metrics.judge import judge_metric
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
@@ -190,17 +191,21 @@ def test_where_nothing_is_answered_nobody_judges(tmp_path):
     assert run(given, tmp_path / "one.db").complete
 
 
+def asking(name, **options):
+    return judge_metric(name, Judge(model="judge", **options), "")
+
+
 def test_questions_without_gold_answers_are_judged_where_the_prompt_needs_none(tmp_path):
     question = Question(id="one", text="Who?", documents=("text",))
     given = ScoredAnswer(question=question, method="closed_book", text="Nobody {answers}")
-    judge = Judge(model="judge", prompt="{question} {answer}")
-    assert judge.as_metric("kind", "").applies(given)
-    prompt = judge.ask("kind", given)
+    kind = asking("kind", prompt="{question} {answer}")
+    assert kind.applies(given)
+    prompt = kind.ask(given)
     assert prompt is not None
     assert prompt.text.startswith("Who? Nobody {answers}\n\nGive your reason in one sentence.")
     assert prompt.text.endswith("one of C, P, I.")
-    assert Judge(model="judge", prompt="{context} {answer}").ask("faithful", given) is None
-    assert not Judge(model="judge").as_metric("correct", "").applies(given)
+    assert asking("faithful", prompt="{context} {answer}").ask(given) is None
+    assert not asking("correct").applies(given)
 
 
 @pytest.mark.parametrize(
@@ -214,13 +219,13 @@ def test_questions_without_gold_answers_are_judged_where_the_prompt_needs_none(t
     ],
 )
 def test_the_last_grade_counts(reply, score):
-    assert Judge(model="judge").read(reply) == score
+    assert asking("correct").read(reply) == score
 
 
 @pytest.mark.parametrize("reply", ["", "C", "GRADE:", "GRADE: D", "GRADE: " + "* " * 50_000])
 def test_other_replies_have_no_grade(reply):
     with pytest.raises(OptionError, match="has no grade of C, P, I"):
-        Judge(model="judge").read(reply)
+        asking("correct").read(reply)
 
 
 def refusal(**options):

@@ -26,14 +26,14 @@ __all__ = [
 
 
 def token_f1(prediction: str, answers: Sequence[str]) -> float:
-    """The F1 of the words of a prediction and of the gold answer that it is nearest to.
+    """F1 of the words of a prediction and its best gold answer.
 
     2 · precision · recall / (precision + recall) over the words of both, each counted as often as it occurs, after
     `normalized_words`: `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's.
 
-    Where nothing is left of the prediction or of an answer after normalization, their F1 is 0, also where nothing is
-    left of both, as in ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 there). Words are split at white space, so the function
-    is not meant for languages that write none.
+    If normalization leaves nothing of the prediction or of an answer, their F1 is 0, even if it leaves nothing of both,
+    as in ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 there). Words are split at white space, so the function does not suit
+    languages without it.
 
     Args:
         prediction: The answer of the model; may be empty.
@@ -64,10 +64,10 @@ def _f1(words: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def exact_match(prediction: str, answers: Sequence[str]) -> float:
-    """1 where a gold answer has the same words in the same order as the prediction, else 0.
+    """1 if a gold answer has the same words in the same order as the prediction, else 0.
 
     As in SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250), after `normalized_words`, with one difference: a prediction
-    of which normalization leaves nothing ("", "The.") scores 0 whatever the answers are, as it does in `token_f1`.
+    of which normalization leaves nothing ("", "The.") scores 0 whatever the answers are, as in `token_f1`.
     So an exact match is never above the F1 of the same answer, and an empty reply is never right.
 
     Args:
@@ -96,9 +96,9 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 def normalized_words(text: str) -> list[str]:
     """The words that are left without capitals, punctuation and articles.
 
-    The rule of SQuAD's evaluation (Rajpurkar et al. 2016, arXiv 1606.05250), which ∞Bench has taken over word for
-    word: lower case, then ASCII punctuation deleted, then the English articles, then split at white space. So
-    "well-known" is the one word "wellknown", "A.N." is the article "an" and goes, while curly quotes and dashes stay.
+    The rule of SQuAD's evaluation (Rajpurkar et al. 2016, arXiv 1606.05250), which ∞Bench uses unchanged: lower case,
+    then ASCII punctuation deleted, then the English articles, then split at white space. So "well-known" is the one
+    word "wellknown", "A.N." is the article "an" and goes, while curly quotes and dashes stay.
 
     Example:
         >>> normalized_words("The  cat's A-team, an old one.")
@@ -108,11 +108,11 @@ def normalized_words(text: str) -> list[str]:
 
 
 def paper_token_usage(response: str) -> float:
-    """The tokens of a response by the formula of the paper: T = LR × 4 / 3, LR being the length of the response.
+    """Tokens of a response by the formula of the paper: T = LR × 4 / 3, where LR is the length of the response.
 
-    From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), to stand beside its figures. **The paper does not say in what
-    LR is measured.** Here it is in words, since 4 tokens for 3 words is the usual rule of thumb for English text. The
-    formula sees neither the prompt nor the calls before the last one: for what was spent, use the counted tokens.
+    From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), for comparison with its figures. **The paper does not say in
+    what LR is measured.** Here it is in words, since 4 tokens for 3 words is the usual rule of thumb for English text.
+    The formula sees neither the prompt nor the calls before the last one: for what was spent, use the counted tokens.
 
     Args:
         response: The answer of the model.
@@ -132,15 +132,15 @@ def paper_token_usage(response: str) -> float:
 
 
 def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None:
-    """How much was read, as a share of what reading the sources whole would have taken.
+    """Tokens read, as a share of the tokens of the whole sources.
 
     The cost that Self-Route reports (Li et al. 2024, arXiv 2407.16833). It is above 1 where a question was routed on:
     the retrieved chunks were read, and then the whole sources. Over many questions the mean of the shares gives short
     documents the weight of long ones; the sum of what was read over the sum of the sources gives each token the same.
 
     Args:
-        tokens_read: What the model read for one question, over all its calls.
-        tokens_of_sources: What the same question costs with the whole sources. Both counted by the same tokenizer, and
+        tokens_read: Tokens that the model read for one question, over all its calls.
+        tokens_of_sources: Tokens of the same question with the whole sources. Both counted by the same tokenizer, and
             both with or both without the prompt around the context.
 
     Returns:
@@ -159,20 +159,20 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
 
 
 def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[Iterable[float]]) -> float:
-    """The cosine of a prediction and of the gold answer that it is nearest to.
+    """Cosine similarity of a prediction and its nearest gold answer.
 
     The score of Şakar and Emekci (doi 10.1017/nlp.2024.53). It means something only where one embedder made all the
-    vectors of a comparison. An empty text has no vector of meaning: what it scores is for the caller to say.
+    vectors of a comparison. An empty text has no meaningful vector: the caller decides what it scores.
 
     Args:
-        prediction_vector: The vector of what the model answered, of shape (dimension,).
+        prediction_vector: The vector of the answer of the model, of shape (dimension,).
         answer_vectors: The vectors of the gold answers, of shape (answers, dimension); the best one counts.
 
     Returns:
         From -1 to 1; 0 where one of the two vectors is all zeros.
 
     Raises:
-        OptionError: There is no answer vector.
+        OptionError: No answer vector is given.
         EmbeddingError: The dimensions differ, or a value is not a finite number.
 
     Example:

@@ -20,7 +20,7 @@ _PHRASES = ("answer is:", "answer:", "answer is", "option is")
 
 
 def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
-    """1 where the prediction names the right option of A to D, else 0.
+    """1 if the prediction names the right option of A to D, else 0.
 
     The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
     at commit 88b3daa6:
@@ -48,7 +48,7 @@ def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
 
     Args:
         prediction: The answer of the model; may be empty.
-        labels: What is right: the text and the letter of the right option (`Question.labels`).
+        labels: The text and the letter of the right option (`Question.labels`).
 
     Returns:
         0 or 1.

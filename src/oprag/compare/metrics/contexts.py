@@ -16,14 +16,14 @@ __all__ = ["evidence_coverage", "inverted_pairs", "mrr", "ndcg", "recall", "touc
 
 
 def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> float | None:
-    """The share of the characters of the gold evidence that are in the retrieved spans.
+    """Share of the characters of the gold evidence that are in the retrieved spans.
 
     A character counts once, however many spans of evidence or retrieved ones have it. Order plays no part.
 
     Args:
         spans: The retrieved spans: (document, start, end), offsets of characters in the text of the document, `end`
             exclusive. They may overlap.
-        evidence: Where the answer stands, in the same way.
+        evidence: The spans of the gold evidence, in the same form.
 
     Returns:
         From 0 to 1; None where the evidence has no character.
@@ -75,7 +75,7 @@ def touching(spans: Iterable[tuple[str, int, int]], evidence: Sequence[tuple[str
 
 
 def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | None:
-    """The share of the relevant chunks that were retrieved: recall at k, k being that of the setting.
+    """Share of the relevant chunks that were retrieved: recall at k, with the k of the setting.
 
     Args:
         ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
@@ -96,7 +96,7 @@ def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float 
 
 
 def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | None:
-    """1 divided by the rank, from 1, of the first relevant chunk; its mean over questions is the MRR.
+    """Reciprocal rank of the first relevant chunk; its mean over questions is the MRR.
 
     Args:
         ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
@@ -119,7 +119,7 @@ def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | N
 
 
 def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | None = None) -> float | None:
-    """The normalised discounted cumulative gain (Järvelin and Kekäläinen 2002) of chunks that are relevant or not.
+    """Normalised discounted cumulative gain (Järvelin and Kekäläinen 2002) with binary relevance.
 
     A relevant chunk at rank r, from 1, counts 1 / log2(r + 1); the sum is divided by that of the best ranking of k.
 
@@ -156,11 +156,11 @@ def _discounted(gains: Iterable[bool]) -> float:
 
 
 def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
-    """Of the pairs of chunks of one source, the share that stands against the order of the source.
+    """Share of the pairs of chunks of one source that are not in the order of the source.
 
-    0 is the order of the source, 1 its reverse, and chance gives 0.5 on average: Kendall's distance over its most,
-    pooled over the sources. Two chunks of which the source does not say which comes first, such as two with the same
-    page as position, are no pair: no order could invert them, and chance would no longer be at 0.5.
+    0 is the order of the source, 1 its reverse, and a random order gives 0.5 on average: Kendall's distance divided by
+    its maximum, pooled over the sources. Two chunks with the same position, such as two of one page, are not a pair: no
+    order could invert them, and a random order would no longer give 0.5.
 
     Args:
         positions: The source and the position of each chunk in the sequence in which the model reads them. Positions

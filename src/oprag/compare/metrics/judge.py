@@ -15,7 +15,7 @@ from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.prompts import TextTemplate
 
-__all__ = ["Judge", "JudgeMetric"]
+__all__ = ["Judge", "JudgeMetric", "judge_metric"]
 
 _PROMPT = """\
 Is the answer to the question right? Any of the gold answers is right.
@@ -66,21 +66,16 @@ class Judge(StrictModel):
         if len({name.casefold() for name in self.grades if name.isidentifier()}) != len(self.grades) or not self.grades:
             raise OptionError(f"grades must be single words that differ, got {', '.join(self.grades)}", self.grades)
 
-    def as_metric(self, name: str, model: str) -> JudgeMetric:
-        """The metric of this name with its scores, given the identity of the model."""
-        needs_gold = "answers" in TextTemplate(self.prompt).fields
-        return JudgeMetric(
-            name=name,
-            score=lambda _: None,
-            needs="gold answers" if needs_gold else "",
-            has=lambda question: bool(question.answers) or not needs_gold,
-            rule=key_of("judge", model, self.prompt, self.grades),
-            judge=self,
-        )
 
-    def ask(self, name: str, given: ScoredAnswer) -> Prompt | None:
-        """The prompt of the judge of this name for an answer; None if it has a context, and the answer has none."""
-        template = TextTemplate(self.prompt)
+@dataclass(frozen=True, kw_only=True)
+class JudgeMetric(Metric):
+    """The metric of a judge: its scores come from calls, which are part of the work on an answer."""
+
+    judge: Judge
+
+    def ask(self, given: ScoredAnswer) -> Prompt | None:
+        """The prompt for an answer; None if it has a context, and the answer has none."""
+        template = TextTemplate(self.judge.prompt)
         if "context" in template.fields and given.context is None:
             return None
         (message,) = template.messages(
@@ -91,8 +86,8 @@ class Judge(StrictModel):
                 "context": "" if given.context is None else given.context.text,
             }
         )
-        form = _FORM.format(grades=", ".join(self.grades))
-        return Prompt((Message("user", f"{message.content}\n\n{form}"),), f"{JUDGED}{name}")
+        form = _FORM.format(grades=", ".join(self.judge.grades))
+        return Prompt((Message("user", f"{message.content}\n\n{form}"),), f"{JUDGED}{self.name}")
 
     def read(self, reply: str) -> float:
         """The score that a reply gives.
@@ -100,16 +95,22 @@ class Judge(StrictModel):
         Raises:
             OptionError: It has no grade.
         """
-        scores = {name.casefold(): score for name, score in self.grades.items()}
+        scores = {name.casefold(): score for name, score in self.judge.grades.items()}
         # The last one: a model may repeat an answer that grades itself.
         for found in reversed(_GRADE.findall(reply)):
             if found.casefold() in scores:
                 return scores[found.casefold()]
-        raise OptionError(f"the reply of the judge has no grade of {', '.join(self.grades)}", reply)
+        raise OptionError(f"the reply of the judge has no grade of {', '.join(self.judge.grades)}", reply)
 
 
-@dataclass(frozen=True, kw_only=True)
-class JudgeMetric(Metric):
-    """The metric of a judge: its scores come from calls, which are part of the work on an answer."""
-
-    judge: Judge
+def judge_metric(name: str, judge: Judge, model: str) -> JudgeMetric:
+    """The metric of a judge, given the identity of its model."""
+    needs_gold = "answers" in TextTemplate(judge.prompt).fields
+    return JudgeMetric(
+        name=name,
+        score=lambda _: None,
+        needs="gold answers" if needs_gold else "",
+        has=lambda question: bool(question.answers) or not needs_gold,
+        rule=key_of("judge", model, judge.prompt, judge.grades),
+        judge=judge,
+    )

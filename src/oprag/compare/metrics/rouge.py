@@ -16,7 +16,7 @@ _BLOCK = 8_192  # tokens
 
 
 def rouge_l(prediction: str, answers: Sequence[str]) -> float:
-    """The F-measure of the longest common subsequence of a prediction and of the gold answer that it is nearest to.
+    """F-measure of the longest common subsequence of a prediction and its best gold answer.
 
     2 · P · R / (P + R) with P and R the length of the subsequence over the tokens of the prediction and of the answer
     (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"), with the tokens and the scores of the

@@ -16,7 +16,7 @@ from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
 from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.custom import as_metric, metric_name
-from oprag.compare.metrics.judge import Judge, JudgeMetric
+from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
@@ -152,7 +152,7 @@ class ResolvedExperiment:
 
     def _judge(self, name: str, judge: Judge) -> Metric:
         model = self.models[judge.model].identity if name in self._asked_judges else ""
-        return judge.as_metric(name, model)
+        return judge_metric(name, judge, model)
 
     @cached_property
     def scorable(self) -> dict[str, Scorable]:

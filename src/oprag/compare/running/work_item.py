@@ -92,7 +92,7 @@ def _judged(
     cell, question = outcome.item.cell, outcome.item.question
     given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
     for metric in judges:
-        prompt = metric.judge.ask(metric.name, given) if metric.applies(given) else None
+        prompt = metric.ask(given) if metric.applies(given) else None
         if prompt is None:
             continue
         (completion,) = yield AskModel(metric.judge.model, (prompt,))
@@ -100,7 +100,7 @@ def _judged(
             reason = " ".join(masked_error(completion.error).split())
             raise ModelError(f"the judge {metric.name!r} failed: {reason}", metric.name) from completion.error
         try:
-            outcome.judged[metric.name] = metric.judge.read(completion.text)
+            outcome.judged[metric.name] = metric.read(completion.text)
         except OptionError as error:
             outcome.notes.append(f"no {metric.name}: {error}")
     return answer
