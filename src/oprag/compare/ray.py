@@ -378,7 +378,7 @@ def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
         for cell, question, _, _ in state.waiting
         if cell.embedder
     }
-    threads: ModelThreads[None, None] = ModelThreads(2 * resolved.pool.number, list)
+    threads: ModelThreads[None] = ModelThreads(2 * resolved.pool.number)
     for cell, documents in wanted.values():
         threads.submit(partial(warm, cell, documents))
     while threads.running and not resolved.stop.is_set():

@@ -97,7 +97,7 @@ class ModelCaller:
         self._count = experiment.token_counter
         self._cache = cache
         self._tell = tell
-        self._threads: ModelThreads[_Ended, Made] = ModelThreads(experiment.max_concurrency, self._kept)
+        self._threads: ModelThreads[Made] = ModelThreads(experiment.max_concurrency)
 
     @property
     def running(self) -> int:
@@ -106,7 +106,7 @@ class ModelCaller:
 
     def begin(self, call: Call) -> None:
         """Begin a call, whose reply will be stored."""
-        self._threads.submit(lambda: (call, ask(self._models[call.model], call.prompt, self._count)))
+        self._threads.submit(lambda: self._made(call))
 
     def take(self) -> list[Made]:
         """Wait for a call to end; return all calls that have ended."""
@@ -118,25 +118,18 @@ class ModelCaller:
         """Let the threads end."""
         self._threads.close()
 
-    def _kept(self, ended: Sequence[_Ended]) -> list[Made]:
-        """Store the replies of several calls at once."""
-        replies: list[Reply] = []
-        for call, completion in ended:
-            model, step = self._models[call.model], call.prompt.step
-            if (error := completion.error) is None:
-                replies.append(reply_of(call.key, model, step, completion, self._tariffs[call.model]))
-            else:
-                told = error_name(error), error_message(error), completion.seconds
-                self._cache.put([FailedCall(call.key, model.identity, step, *told)])
-        # Use them as they will be read from the file next time, so that a run and its repetition are equal.
-        kept = {reply.key: reply.completion for reply in self._cache.put(replies)}
-        return [
-            Made(call, kept.get(call.key, completion), self._tariffs[call.model].spent(completion))
-            for call, completion in ended
-        ]
-
-
-_Ended = tuple[Call, Completion]
+    def _made(self, call: Call) -> Made:
+        """Make a call, and store its reply."""
+        model, step, tariff = self._models[call.model], call.prompt.step, self._tariffs[call.model]
+        completion = ask(model, call.prompt, self._count)
+        spent = tariff.spent(completion)
+        if (error := completion.error) is None:
+            # Used as it will be read from the file next time, so that a run and its repetition are equal.
+            (kept,) = self._cache.put([reply_of(call.key, model, step, completion, tariff)])
+            return Made(call, kept.completion, spent)
+        told = error_name(error), error_message(error), completion.seconds
+        self._cache.put([FailedCall(call.key, model.identity, step, *told)])
+        return Made(call, completion, spent)
 
 
 def _checked(given: Any) -> Completion:

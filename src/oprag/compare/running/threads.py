@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 __all__ = ["ModelThreads"]
 
-Raw = TypeVar("Raw")
 Result = TypeVar("Result")
 
 
-class ModelThreads(Generic[Raw, Result]):
-    """Runs functions in threads, and finishes their results, which are taken in the sequence in which they end.
+class ModelThreads(Generic[Result]):
+    """Runs functions in threads; their results are taken in the sequence in which they end.
 
-    Results of several threads at about the same time are finished together, by one of them, while the others go on: a
-    thread that waited for its turn at a file would be woken for each other thread's turn. The threads are daemons: a
-    process that exits does not wait for a model.
+    The threads are daemons: a process that exits does not wait for a model.
     """
 
-    def __init__(self, threads: int, finish: Callable[[Sequence[Raw]], Sequence[Result]]) -> None:
+    def __init__(self, threads: int) -> None:
         self._most = threads
-        self._finish = finish
         self._started = 0
-        self._waiting: SimpleQueue[Callable[[], Raw] | None] = SimpleQueue()
-        self._given: deque[Raw] = deque()
-        self._finishing = threading.Lock()
+        self._waiting: SimpleQueue[Callable[[], Result] | None] = SimpleQueue()
         self._done: SimpleQueue[Result | BaseException] = SimpleQueue()
         self._running = 0
 
@@ -37,7 +30,7 @@ class ModelThreads(Generic[Raw, Result]):
         """Number of functions whose results were not taken yet."""
         return self._running
 
-    def submit(self, function: Callable[[], Raw]) -> None:
+    def submit(self, function: Callable[[], Result]) -> None:
         """Run a function as soon as a thread is free."""
         self._running += 1
         if self._started < min(self._most, self._running):
@@ -70,21 +63,6 @@ class ModelThreads(Generic[Raw, Result]):
     def _work(self) -> None:
         while (function := self._waiting.get()) is not None:
             try:
-                self._given.append(function())
+                self._done.put(function())
             except BaseException as error:  # noqa: BLE001 - raised again where the result is taken
                 self._done.put(error)
-            else:
-                self._finish_given()
-
-    def _finish_given(self) -> None:
-        """Finish all results, unless another thread does, which looks again before it leaves."""
-        while self._given and self._finishing.acquire(blocking=False):
-            given = [self._given.popleft() for _ in range(len(self._given))]
-            results: Sequence[Result | BaseException]
-            try:
-                results = self._finish(given)
-            except BaseException as error:  # noqa: BLE001 - raised again where the results are taken
-                results = [error] * len(given)
-            for result in results:
-                self._done.put(result)
-            self._finishing.release()
