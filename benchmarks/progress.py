@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from oprag.compare.running.report import Progress, Watch
+from oprag.compare.running.report import RunReport, Watch
 
 __all__ = ["told"]
 
@@ -14,7 +14,7 @@ def told(every: float = 60.0) -> Watch:
     """A watch that prints a line now and then, at most every so many seconds."""
     last = time.monotonic()
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: RunReport) -> None:
         nonlocal last
         if time.monotonic() - last > every:
             last = time.monotonic()

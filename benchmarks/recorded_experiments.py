@@ -46,6 +46,7 @@ MEANT: dict[str, str] = {
             *("meta_info", "query_by", "question_type", "split"),
         )
     },
+    "*.report.running": "A report is that of a run in progress, too, which has calls in flight.",
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",
     "*.other_fields.*": "Unknown fields of records are in `about`, and not listed beside it.",

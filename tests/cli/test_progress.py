@@ -10,13 +10,21 @@ from rich.console import Console
 from oprag.cli import progress as progress_module
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.compare.db.records import Spent
-from oprag.compare.running.report import Progress
+from oprag.compare.running.report import RunReport
 
 
-def now(done, *, failed=0, stopping=None):
+def now(done, *, failed=0, stopping=""):
     spent = Spent(12, 123_456, 1.5)
-    return Progress(
-        done=done, total=100, failed=failed, cells=done // 10, all_cells=10, spent=spent, running=3, stopping=stopping
+    return RunReport(
+        outcome=stopping,
+        total=100,
+        answered=done - failed,
+        failed={"TimeoutError": failed} if failed else {},
+        left=100 - done,
+        broken=0,
+        spent=spent,
+        running=3,
+        seconds=1.0,
     )
 
 
@@ -42,9 +50,9 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
             clock[0] = float(second)
             progress.update(now(second, failed=second // 15))
     assert out.getvalue().splitlines() == [
-        "10/100 answers, 1/10 cells, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:30 left",
-        "20/100 answers, 2/10 cells, 1 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:20 left",
-        "30/100 answers, 3/10 cells, 2 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:10 left",
+        "10/100 answers, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:30 left",
+        "20/100 answers, 1 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:20 left",
+        "30/100 answers, 2 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:10 left",
     ]
 
 
@@ -66,7 +74,7 @@ def test_on_a_terminal_there_is_a_bar_on_one_line(shown):
         progress.update(now(40, failed=2, stopping="interrupted"))
         progress._bar.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
-    assert "40/100 answers, 4/10 cells" in plain
+    assert "40/100 answers" in plain
     assert "ending, 3 calls on their way" in re.sub(r"\s+", " ", plain)
 
 

@@ -13,7 +13,7 @@ import pytest
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.ray import run_on_ray
-from oprag.compare.running.report import Progress
+from oprag.compare.running.report import RunReport
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of
@@ -54,7 +54,7 @@ def log(tmp_path):
 
 def once(condition, action):
     """A watch that does something as soon as something is so."""
-    done: list[Progress] = []
+    done: list[RunReport] = []
 
     def watch(now):
         if not done and condition():
@@ -65,7 +65,7 @@ def once(condition, action):
 
 
 def test_results_are_those_of_one_process(undisturbed, path, log):
-    told: list[Progress] = []
+    told: list[RunReport] = []
     small = spread(log, seconds=0.01, max_concurrency=5)
     report = run_on_ray(small, path, watch=told.append)
     assert report.complete, text_of(report)
@@ -77,7 +77,7 @@ def test_results_are_those_of_one_process(undisturbed, path, log):
     assert report.spent.calls == made
     assert len({call.process for call in calls(log)}) == 2
     assert os.getpid() not in {call.process for call in calls(log)}
-    assert (told[-1].done, told[-1].total, told[-1].cells, told[-1].all_cells) == (report.total, report.total, 16, 16)
+    assert (told[-1].done, told[-1].total, told[-1].left) == (report.total, report.total, 0)
     assert told[-1].spent == report.spent
     assert told[-1].running == 0
     assert [now.done for now in told] == sorted(now.done for now in told)

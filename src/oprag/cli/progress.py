@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from oprag.cli.console import error_console
 
 if TYPE_CHECKING:
-    from oprag.compare.running import report as progress
+    from oprag.compare.running.report import RunReport
 
 __all__ = ["LateProgress", "RunProgress"]
 
@@ -61,7 +61,7 @@ class RunProgress(_Bar):
         self._priced = priced
         self._told = self._started
 
-    def update(self, now: progress.Progress) -> None:
+    def update(self, now: RunReport) -> None:
         """Show the progress."""
         if not self._bar.tasks:
             # The work of earlier runs does not count for the speed.
@@ -77,13 +77,13 @@ class RunProgress(_Bar):
             )
             self._bar.console.print(f"{task.description}{left}", markup=False, highlight=False, soft_wrap=True)
 
-    def _text(self, now: progress.Progress) -> str:
+    def _text(self, now: RunReport) -> str:
         from oprag.compare.analysis.wording import money_text
 
-        parts = [] if now.stopping is None else [f"ending, {now.running:,} calls on their way"]
-        parts += [f"{now.done:,}/{now.total:,} answers", f"{now.cells:,}/{now.all_cells:,} cells"]
+        parts = [] if not now.outcome else [f"ending, {now.running:,} calls on their way"]
+        parts.append(f"{now.done:,}/{now.total:,} answers")
         if now.failed:
-            parts.append(f"{now.failed:,} failed")
+            parts.append(f"{sum(now.failed.values()):,} failed")
         if self._priced:
             parts.append(f"{money_text(now.spent.money)} spent")
         if now.spent.calls:

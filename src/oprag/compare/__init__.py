@@ -17,7 +17,6 @@ __all__ = [
     "ModelSpec",
     "Plan",
     "Price",
-    "Progress",
     "Question",
     "Results",
     "ResultsFile",
@@ -54,7 +53,6 @@ _PLACES = {
     "ModelSpec": "oprag.compare.providers.model",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
-    "Progress": "oprag.compare.running.report",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.report",
@@ -98,7 +96,7 @@ if TYPE_CHECKING:
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.replay import prompts_of
-    from oprag.compare.running.report import Progress, RunReport
+    from oprag.compare.running.report import RunReport
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price

@@ -17,7 +17,7 @@ from oprag.compare.cores import usable_cores
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.report import Progress
+from oprag.compare.running.report import RunReport
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
@@ -58,7 +58,7 @@ def log(tmp_path):
 
 def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
     grid = {"order": ["source", "rank"], "method": ["stuff", "closed_book"]}
-    told: list[Progress] = []
+    told: list[RunReport] = []
     report = measure_cells(
         measurable(grid, asked={"log": str(log)}, questions=2), path, warmup=2, repeats=3, watch=told.append
     )
@@ -74,10 +74,10 @@ def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
     assert all(gone(pid, 1) for pid in by_process)
     assert report.spent.calls == 24
     assert calls_made(path) == 24
-    assert [(now.done, now.total, now.cells, now.all_cells, now.failed, now.running, now.stopping) for now in told] == [
-        (2, 6, 1, 3, 0, 0, None),
-        (4, 6, 2, 3, 0, 0, None),
-        (6, 6, 3, 3, 0, 0, None),
+    assert [(now.done, now.total, now.failed, now.running, now.outcome) for now in told] == [
+        (2, 6, {}, 0, ""),
+        (4, 6, {}, 0, ""),
+        (6, 6, {}, 0, ""),
     ]
     assert [now.spent.calls for now in told] == [8, 16, 24]
     assert rows(path, "SELECT outcome FROM runs") == [("complete",)]
@@ -218,7 +218,7 @@ def test_a_failing_call_costs_its_question_alone(path, log):
     # No document asks a question.
     asked = {"log": str(log), "fails_on": f"{WORDS[0]} number 0?"}
     small = measurable({}, asked=asked, questions=3)
-    told: list[Progress] = []
+    told: list[RunReport] = []
     report = measure_cells(small, path, warmup=1, repeats=2, watch=told.append)
     assert (report.outcome, report.answered, report.failed, report.left) == (
         "complete",
@@ -227,7 +227,7 @@ def test_a_failing_call_costs_its_question_alone(path, log):
         0,
     )
     assert not report.complete
-    assert (told[-1].done, told[-1].failed, told[-1].cells) == (3, 1, 1)
+    assert (told[-1].done, sum(told[-1].failed.values())) == (3, 1)
     # Its warm-up failed, so the next question was warmed up.
     assert report.spent.calls == 1 + 3 + 2 == len(noted(log, "call"))
     ((error, message, question),) = rows(
@@ -351,10 +351,10 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     asked["dies_on"] = "Question: Who is the keeper"
     grid = {"method": ["closed_book", "stuff"]}
     small = measurable(grid, asked=asked, questions=2, prompts={"answer": "{context} {question} {instruction}"})
-    told: list[Progress] = []
+    told: list[RunReport] = []
     report = measure_cells(small, path, warmup=0, repeats=1, watch=told.append)
     assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasuringError": 2}, 0)
-    assert [(now.done, now.failed, now.cells) for now in told] == [(2, 2, 1), (4, 2, 2)]
+    assert [(now.done, now.failed) for now in told] == [(2, {"MeasuringError": 2}), (4, {"MeasuringError": 2})]
     found = rows(path, "SELECT method, error, message FROM failed_measurements JOIN cells ON cells.id = cell")
     assert len(found) == 2
     for method, error, message in found:

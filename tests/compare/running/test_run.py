@@ -10,7 +10,7 @@ from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.report import Progress
+from oprag.compare.running.report import RunReport
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, OptionError
@@ -347,11 +347,11 @@ def test_two_runs_at_a_time_in_one_file(tmp_path):
 
 
 def test_progress_is_told_while_nothing_is_done(tmp_path):
-    seen: list[Progress] = []
+    seen: list[RunReport] = []
     meeting = Meeting()
     small = experiment(RecordingModel(meeting=meeting), data=keepers(1, 2), max_concurrency=1, metrics=["token_f1"])
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: RunReport) -> None:
         seen.append(progress)
         if sum(progress.running == 1 and progress.done == 0 for progress in seen) >= 2:
             meeting.open()
@@ -361,17 +361,17 @@ def test_progress_is_told_while_nothing_is_done(tmp_path):
     # The first call ended only after it had been told of twice.
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     last = seen[-1]
-    assert (last.done, last.total, last.cells, last.all_cells, last.failed) == (2, 2, 1, 1, 0)
-    assert (last.spent.calls, last.running, last.stopping) == (2, 0, None)
+    assert (last.done, last.total, last.left, last.failed) == (2, 2, 0, {})
+    assert (last.spent.calls, last.running, last.outcome) == (2, 0, "")
 
 
 def test_progress_counts_what_was_there(tmp_path):
     grid = {"k": [3, 4], "chunk_size": 32}
     run(experiment(RecordingModel(), grid={**grid, "k": 3}), tmp_path / "results.db")
-    seen: list[Progress] = []
+    seen: list[RunReport] = []
     run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", watch=seen.append)
-    assert all(progress.done >= 6 and progress.cells >= 1 for progress in seen)
-    assert (seen[-1].done, seen[-1].cells, seen[-1].all_cells, seen[-1].spent.calls) == (12, 2, 2, 12)
+    assert all(progress.done >= 6 for progress in seen)
+    assert (seen[-1].done, seen[-1].left, seen[-1].spent.calls) == (12, 0, 12)
 
 
 def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):

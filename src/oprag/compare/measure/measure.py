@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from oprag.compare.db.records import FailedMeasurement
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
@@ -20,7 +19,7 @@ from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.replay import Replay
 from oprag.compare.running.report import RunReport, RunState, Watch
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.run import session
+from oprag.compare.running.run import Session, session
 from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
@@ -88,26 +87,28 @@ def measure_cells(
     resolved = ResolvedExperiment.of(experiment)
     check_sendable(resolved.experiment)
     with session(resolved, path) as going:
-        measuring = _Measuring(resolved, going.file, warmup, repeats)
+        measuring = _Measuring(resolved, going, warmup, repeats)
         try:
             going.outcome = measuring.run(watch)
         except KeyboardInterrupt:
             measuring.look()
         finally:
             measuring.close()
-    return measuring.state.report(going.outcome, measuring.spent, going.seconds)
+    return measuring.state.report(measuring.spent, going.since, going.outcome)
 
 
 class _Measuring:
     """Cells, one after the other."""
 
-    def __init__(self, resolved: ResolvedExperiment, file: ResultsFile, warmup: int, repeats: int) -> None:
+    def __init__(self, resolved: ResolvedExperiment, going: Session, warmup: int, repeats: int) -> None:
+        file = going.file
         self._resolved = resolved
         self._experiment = resolved.experiment
         self._library = Library(resolved, file)
         self._recorder = Recorder(resolved, self._library, file)
         self._answered = file.done(self._experiment.name).answered
         self._file = file
+        self._since = going.since
         self._warmup = warmup
         self._repeats = repeats
         self._all = [*resolved.items()]
@@ -134,7 +135,7 @@ class _Measuring:
             # Those of an earlier start as well, which ended before it made them.
             stopped = self._answer(key) or stopped
             if missing and watch is not None:
-                watch(self.state.progress(self.spent, stopping=stopped))
+                watch(self.state.report(self.spent, self._since, stopped or ""))
             if stopped is not None:
                 return stopped
         return "complete"

@@ -1,8 +1,9 @@
-"""The progress of a run, and its report."""
+"""What a run has done, and what is left."""
 
 from __future__ import annotations
 
 import platform
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,36 +13,7 @@ from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.running.work_item import WorkItem
 
-__all__ = ["Progress", "RunReport", "RunState", "Watch", "versions"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """The progress of a run.
-
-    Attributes:
-        done: Number of questions in cells that are done, earlier runs included.
-        total: Number of questions in cells.
-        failed: Number of those done that failed.
-        cells: Number of cells whose questions are all done.
-        all_cells: Number of cells.
-        spent: Calls, tokens and money spent on models, earlier runs included.
-        running: Number of calls in flight.
-        stopping: Why no further calls are made; None while they are.
-    """
-
-    done: int
-    total: int
-    failed: int
-    cells: int
-    all_cells: int
-    spent: Spent
-    running: int
-    stopping: str | None
-
-
-Watch = Callable[[Progress], None]
-"""Called with the progress of a run, a few times a second."""
+__all__ = ["RunReport", "RunState", "Watch", "versions"]
 
 
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
@@ -49,10 +21,11 @@ _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama"
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What a run did.
+    """What a run did, or has done so far.
 
     Attributes:
-        outcome: "complete", or why it ended before; a `LimitReached` where a limit stopped it.
+        outcome: "complete", or why it ended before or is ending; a `LimitReached` where a limit stopped it. Empty while
+            it goes on.
         total: Number of questions in cells.
         answered: Number of them that have an answer.
         failed: Number of them that failed, by the class of the error.
@@ -60,6 +33,7 @@ class RunReport:
         broken: Number of stored answers that failed verification, since a reply was missing or changed; they were
             regenerated.
         spent: Calls, tokens and money that all runs have spent on models.
+        running: Number of calls in flight.
         seconds: The duration of this run.
     """
 
@@ -70,12 +44,22 @@ class RunReport:
     left: int
     broken: int
     spent: Spent
+    running: int
     seconds: float
+
+    @property
+    def done(self) -> int:
+        """Number of questions in cells that have an answer or failed, in earlier runs as well."""
+        return self.total - self.left
 
     @property
     def complete(self) -> bool:
         """Whether every question in every cell has an answer."""
         return self.answered == self.total
+
+
+Watch = Callable[[RunReport], None]
+"""Called with what a run has done so far, a few times a second."""
 
 
 class RunState:
@@ -96,8 +80,6 @@ class RunState:
         self.total = len(items)
         self.answered = self.total - len(self.waiting) - len(self.failed)
         self.broken = found.broken
-        self._cells = len({item.cell_key for item in items})
-        self._left = Counter(item.cell_key for item in self.waiting)
 
     def add(self, records: Iterable[AnswerRecord]) -> None:
         """Count new answers and failures."""
@@ -106,23 +88,9 @@ class RunState:
                 self.answered += 1
             else:
                 self.failed[record.cell, record.question] = record.error
-            self._left[record.cell] -= 1
 
-    def progress(self, spent: Spent, running: int = 0, stopping: str | None = None) -> Progress:
-        """The progress."""
-        return Progress(
-            done=self.answered + len(self.failed),
-            total=self.total,
-            failed=len(self.failed),
-            cells=self._cells - sum(1 for left in self._left.values() if left),
-            all_cells=self._cells,
-            spent=spent,
-            running=running,
-            stopping=stopping,
-        )
-
-    def report(self, outcome: str, spent: Spent, seconds: float) -> RunReport:
-        """The report of the run."""
+    def report(self, spent: Spent, since: float, outcome: str = "", running: int = 0) -> RunReport:
+        """The report of a run that began at this `time.perf_counter()`."""
         return RunReport(
             outcome=outcome,
             total=self.total,
@@ -131,7 +99,8 @@ class RunState:
             left=self.total - self.answered - len(self.failed),
             broken=self.broken,
             spent=spent,
-            seconds=seconds,
+            running=running,
+            seconds=time.perf_counter() - since,
         )
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
@@ -47,7 +48,7 @@ def run(
         experiment: The experiment; one that is resolved already is not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with the progress, a few times a second.
+        watch: Called with what the run has done so far, a few times a second.
 
     Returns:
         What the run did: why it ended, what was answered and what failed.
@@ -75,28 +76,23 @@ def execute(
         state = RunState([*resolved.items()], going.file.done(resolved.experiment.name), retry_failed=retry_failed)
         if state.waiting:
             with around or nullcontext() as prepare:
-                going.outcome = _work(resolved, going.file, ledger, state, watch=watch, prepare=prepare)
+                _work(resolved, going, ledger, state, watch=watch, prepare=prepare)
         else:
             going.outcome = "complete"
-    return state.report(going.outcome, ledger.spent, going.seconds)
+    return state.report(ledger.spent, going.since, going.outcome)
 
 
 Prepare = Callable[[Library, RunState], None]
 """Prepares what all items need, before the engine starts."""
 
 
+@dataclass
 class Session:
     """A run in progress; its `outcome` is set by the code that does the work."""
 
-    def __init__(self, file: ResultsFile) -> None:
-        self._since = time.perf_counter()
-        self.file = file
-        self.outcome = "interrupted"
-
-    @property
-    def seconds(self) -> float:
-        """The time since it began."""
-        return time.perf_counter() - self._since
+    file: ResultsFile
+    since: float = field(default_factory=time.perf_counter)
+    outcome: str = "interrupted"
 
 
 @contextmanager
@@ -123,22 +119,23 @@ def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Itera
 
 def _work(
     resolved: ResolvedExperiment,
-    file: ResultsFile,
+    going: Session,
     ledger: Ledger,
     state: RunState,
     *,
     watch: Watch | None,
     prepare: Prepare | None,
-) -> str:
-    """Do the waiting items; return how it ended."""
+) -> None:
+    """Do the waiting items."""
     told = time.monotonic()
 
     def tell(*, now: bool = False) -> None:
         nonlocal told
         if watch is not None and (now or time.monotonic() - told > _FLUSH_SECONDS):
-            watch(state.progress(ledger.spent, caller.running, engine.stopped))
+            watch(state.report(ledger.spent, going.since, engine.stopped or "", caller.running))
             told = time.monotonic()
 
+    file = going.file
     library = Library(resolved, file)
     caller = ModelCaller(resolved, file, tell=tell)
     engine = Engine(resolved, library, caller, file, ledger)
@@ -156,7 +153,7 @@ def _work(
         resolved.stop.set()
         caller.close()
         library.close()
-    return engine.stopped or "complete"
+    going.outcome = engine.stopped or "complete"
 
 
 @contextmanager
