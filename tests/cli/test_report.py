@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
         )
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
-    refused(report(folder / "empty.db"), "is empty, and so no results file", code=1)
+    refused(report(folder / "empty.db"), "is empty, so it is not a results file", code=1)
     assert (folder / "empty.db").stat().st_size == 0
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")

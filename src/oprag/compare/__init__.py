@@ -19,7 +19,6 @@ __all__ = [
     "Price",
     "Question",
     "Results",
-    "ResultsFile",
     "RunReport",
     "ScoredAnswer",
     "SettingDifference",
@@ -56,7 +55,6 @@ _PLACES = {
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.report",
-    "ResultsFile": "oprag.compare.db.results_file",
     "ScoredAnswer": "oprag.compare.metrics.registry",
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
@@ -81,7 +79,6 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
-    from oprag.compare.db.results_file import ResultsFile
     from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.custom import metric
     from oprag.compare.metrics.judge import Judge

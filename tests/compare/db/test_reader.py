@@ -183,7 +183,7 @@ def test_a_file_is_not_made_by_reading(tmp_path):
     (tmp_path / "empty.db").touch()
     for name, message in {
         "none.db": "there is no results file",
-        "empty.db": "is empty, and so no results file",
+        "empty.db": "is empty, so it is not a results file",
     }.items():
         with pytest.raises(ResultsFileError, match=message):
             ResultsReader(tmp_path / name).__enter__()

@@ -98,7 +98,7 @@ class ResultsReader:
         if not self.path.is_file():  # to open it would make it
             raise ResultsFileError(f"there is no results file {self.path}", self.path)
         if not self.path.stat().st_size:  # and to open it would make it one
-            raise ResultsFileError(f"{self.path} is empty, and so no results file", self.path)
+            raise ResultsFileError(f"{self.path} is empty, so it is not a results file", self.path)
         with ExitStack() as stack:
             self._connection = stack.enter_context(Database(self.path, RESULTS).reading())
             self._connection.execute("BEGIN")
@@ -147,7 +147,7 @@ class ResultsReader:
         return rows
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
-        """The place of the cell, that of the question, the name of a judge and so many characters of its reply."""
+        """The cell, the question, the name of a judge, and the beginning of its reply."""
         columns = f"{_JUDGE}, substr(replies.text, 1, :longest)"
         rest = f"JOIN calls ON calls.answer = answers.id AND {_JUDGED} JOIN replies ON replies.key = calls.reply"
         rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)

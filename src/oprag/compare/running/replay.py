@@ -101,7 +101,7 @@ def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: s
     with PromptReader(experiment, path) as reader:
         outcome = reader.replayed(reader.item(question, values))
     if outcome is None or outcome.answer is None:
-        why = "some of its replies are not there" if outcome is None else str(outcome.error)
+        why = "some of its replies are missing" if outcome is None else str(outcome.error)
         raise ResultsFileError(
             f"{path} has no answer to {question!r} that was made of these documents, with these prompts: {why}", path
         )

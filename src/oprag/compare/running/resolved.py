@@ -83,18 +83,23 @@ class ResolvedExperiment:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The models that a cell or a judge asks, by their names in the experiment."""
-        judging = (judge.model for judge in self._asked_judges.values())
-        return {name: self._open_model(name) for name in dict.fromkeys((*self._asked, *judging))}
+        asked = [cell.model for cell in self.cells.cells if cell.model is not None]
+        judging = [judge.model for judge in self._asked_judges.values()]
+        return {name: self._open_model(name) for name in dict.fromkeys([*asked, *judging])}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by their names in the experiment."""
-        return {name: self._open_embedder("embedder", name, self.experiment.embedders[name]) for name in self._used}
+        used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
+        return {name: self._open_embedder("embedder", name, self.experiment.embedders[name]) for name in used}
 
     @cached_property
     def score_embedder(self) -> ExperimentEmbedder | None:
         """Embeds answers for their cosine; None if no cosine is asked for, or no question has a gold answer."""
-        return self._open_embedder("score_embedder", "", self.experiment.score_embedder) if self._has_cosines else None
+        questions = (question for data_set in self.experiment.data.values() for question in data_set.questions)
+        if COSINE not in self.experiment.metrics or not any(question.answers for question in questions):
+            return None
+        return self._open_embedder("score_embedder", "", self.experiment.score_embedder)
 
     def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
         """How the documents of a cell become chunks that its embedder reads."""
@@ -105,23 +110,10 @@ class ResolvedExperiment:
         return open_store(self.experiment.stores.get(name, name), name, texts, vectors)
 
     @property
-    def _asked(self) -> list[str]:
-        return list(dict.fromkeys(cell.model for cell in self.cells.cells if cell.model is not None))
-
-    @property
     def _asked_judges(self) -> Mapping[str, Judge]:
         """The judges, where a cell has answers for them."""
         there = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
         return self.experiment.judges if there else {}
-
-    @property
-    def _used(self) -> list[str]:
-        return list(dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder))
-
-    @property
-    def _has_cosines(self) -> bool:
-        asked = (question for data_set in self.experiment.data.values() for question in data_set.questions)
-        return COSINE in self.experiment.metrics and any(question.answers for question in asked)
 
     def _open_model(self, name: str) -> Model:
         spec: ModelSpec = self.experiment.models[name]
@@ -174,7 +166,8 @@ class ResolvedExperiment:
     def unscored(self) -> str | None:
         """Why models must not be asked: no metric that judges answers could score any; None if one could."""
         wanted = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
-        if not wanted or any(one.questions for one in wanted.values()) or not self._asked:
+        asks = any(cell.model for cell in self.cells.cells)
+        if not asks or not wanted or any(one.questions for one in wanted.values()):
             return None
         needs: dict[str, list[str]] = {}
         for name, one in wanted.items():
@@ -199,7 +192,13 @@ class ResolvedExperiment:
             if name not in used:
                 continue
             contents = {document: document_key(text) for document, text in data_set.documents.items()}
-            records += [_question_record(name, question, contents) for question in data_set.questions]
+            for question in data_set.questions:
+                evidence: Sequence[Any] = [list(span) for span in question.evidence]
+                what = (question.text, question.answers, question.choices, question.right_choice, evidence)
+                documents = [[document, contents[document]] for document in question.documents]
+                key = key_of("question", name, question.id, *what, documents)
+                about = dict(question.about)
+                records.append(QuestionRecord(key, name, question.id, *what, question.documents, about))
         return records
 
     def items(self) -> Iterator[WorkItem]:
@@ -287,14 +286,6 @@ def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) 
         return opening(*arguments)
     except (ExperimentError, OptionError) as error:
         raise ExperimentError(f"{what}{name and f' {name!r}'}: {error}", error.value) from error
-
-
-def _question_record(data: str, question: Question, contents: Mapping[str, str]) -> QuestionRecord:
-    evidence: Sequence[Any] = [list(span) for span in question.evidence]
-    what = (question.text, question.answers, question.choices, question.right_choice, evidence)
-    documents = [[name, contents[name]] for name in question.documents]
-    key = key_of("question", data, question.id, *what, documents)
-    return QuestionRecord(key, data, question.id, *what, question.documents, dict(question.about))
 
 
 def _prompts_key(prompts: Prompts) -> str:
