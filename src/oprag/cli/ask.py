@@ -29,7 +29,6 @@ from oprag.cli.options import (
 )
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.compare.providers.local_model import LOCAL_DEFAULTS
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.providers.provider_embedder import embedder_of
 from oprag.embedding.embedder import DualEncoder
@@ -45,6 +44,9 @@ if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
 
 __all__ = ["ask", "show_answer", "stream_answer"]
+
+# The packaged model reads a few hundred tokens a second, on two cores.
+_LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 
 @typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
@@ -62,7 +64,7 @@ def ask(
         typer.Option(
             help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
             f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
-            f"{LOCAL_DEFAULTS['k']} and token_budget {LOCAL_DEFAULTS['token_budget']:,} by default, else "
+            f"{_LOCAL_DEFAULTS['k']} and token_budget {_LOCAL_DEFAULTS['token_budget']:,} by default, else "
             f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}.",
             rich_help_panel=MODEL,
         ),
@@ -94,7 +96,7 @@ def ask(
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     if model == LOCAL and base_url is not None:
         raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", base_url)
-    defaults = LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
+    defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
     settings = profile_for_answers(profile, options, how)
     context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
     indexing = indexed.value()

@@ -130,7 +130,6 @@ def _resident_bytes(process: Any) -> int:
 
 
 def _cpu_seconds(process: Any) -> float:
+    """Processor time of a process, and of its own children that have ended where the system knows it."""
     times = process.cpu_times()
-    # Its own children that have ended; not known on every system.
-    ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-    return float(times.user + times.system + ended)
+    return float(sum(getattr(times, name, 0.0) for name in ("user", "system", "children_user", "children_system")))

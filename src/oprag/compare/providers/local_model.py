@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 __all__ = [
-    "LOCAL_DEFAULTS",
     "LOCAL_NAME",
     "LOCAL_SETTINGS",
     "LOCAL_WINDOW",
@@ -26,9 +25,6 @@ __all__ = [
 ]
 
 LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
-LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
-"""Replaces the command's defaults: the model reads a few hundred tokens a second, on two cores."""
-
 LOCAL_WINDOW = 8_192  # tokens
 LOCAL_SETTINGS = {
     "temperature": 0,
