@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from oprag.errors import ExperimentError, OpragError, OptionError
@@ -70,9 +69,6 @@ def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., A
     if not _looks_like_a_function(name, providers):
         return None
     try:
-        # What is imported already need not be found again: that may be impossible, as for the program itself.
-        if module not in sys.modules and find_spec(module) is None:
-            return None
         found: Any = import_module(module)
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
