@@ -106,7 +106,7 @@ def test_names_are_no_formulas_of_matplotlib():
     ("options", "message"),
     [
         ({"kind": "bars"}, "kind must be one of curve, pareto"),
-        ({"x": "order"}, "no numbers"),
+        ({"x": "order"}, "not numbers"),
         ({"metric": "inverted_pairs"}, "not better"),
         ({"kind": "pareto", "cost": "price"}, "cost must be"),
         ({"kind": "pareto", "x": "k"}, "x has no effect on a pareto plot"),
