@@ -157,7 +157,7 @@ class ResolvedExperiment:
         for metric in self.metrics:
             sets = [data[name] for name, there in methods.items() if any(map(metric.scores, there))]
             count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
-            why = f"the others do not have {metric.needs}" if count else f"no question has {metric.needs}"
+            why = metric.needs and f"{'the others do not have' if count else 'no question has'} {metric.needs}"
             given = {"answer": "an answer"}.get(metric.of, f"a {metric.of}")
             found[metric.name] = Scorable(count, why if sets else f"no method gives {given}")
         return found
