@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -185,7 +186,7 @@ class Database:
         """Make the tables of a new file; check that another one is of this format."""
         kind = self.kind
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead(connection)
             with _transaction(connection):
                 # Another process may have made them meanwhile.
                 if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
@@ -211,6 +212,19 @@ class Database:
             own = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
             raise self.damaged(f"its tables are not those that oprag makes{''.join(own[:1])}")
         self._check_rows(connection)
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Turn the write-ahead log on; SQLite does not wait by itself where another process does the same."""
+        until = time.monotonic() + self.kind.patience
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _check_rows(self, connection: sqlite3.Connection) -> None:
         """Refuse invalid rows; once for each state of the file, not at each opening."""
