@@ -36,7 +36,7 @@ class ContextInputs:
         read_neighbors: Returns the chunks around one, where it is known.
         show: Writes a passage as the framework will show it; the token budget then counts that text.
         neighbors: The chunks that were read around one, by its rank and their number.
-        placed: The chunks with their source and position, by `source_key` and `position_key`; found once, however
+        placed: The chunks with their source and position, by the options that matter for these; found once, however
             often the context is made again.
     """
 
@@ -317,10 +317,15 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     """The work of `build_context`, for adapters and for deciding again."""
-    by = options.source_key, options.position_key
-    placed = inputs.placed.get(by) or inputs.placed.setdefault(by, place(inputs.chunks, *by))
+    keys = options.source_key, options.position_key
+    by = *keys, options.needs_vectors
+    placed = inputs.placed.get(by) or inputs.placed.setdefault(by, place(inputs.chunks, *keys))
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
+    if options.needs_vectors:
+        # With their similarities, so that the same chunks serve every threshold.
+        judged = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
+        inputs.placed[by] = placed._replace(chunks=[judged[chunk.rank] for chunk in placed.chunks])
     if options.neighbors and selected:
         selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None

@@ -103,7 +103,10 @@ def apply_thresholds(
     below = np.zeros(len(judged), dtype=bool)
     if question is not None:
         cosines = np.clip(vectors @ question_row(question, vectors.shape[1]), -1, 1)
-        judged = [changed(chunk, similarity=one) for chunk, one in zip(judged, cosines.tolist(), strict=True)]
+        judged = [
+            chunk if chunk.similarity == one else changed(chunk, similarity=one)
+            for chunk, one in zip(judged, cosines.tolist(), strict=True)
+        ]
         if options.similarity_threshold is not None:
             below = cosines < options.similarity_threshold - _TOLERANCE
     elif options.similarity_threshold is not None:

@@ -44,6 +44,7 @@ from oprag.methods.model_calls import Usage
 __all__ = ["ResultsFile"]
 
 _MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
+_NUMBERS = frozenset((int, float, type(None)))
 # The columns that a digest covers, in this sequence; that of an answer goes on with its replies and its scores.
 _REPLY = ("key", "text", *Usage._fields, "finish_reason")
 _ANSWER = (
@@ -524,9 +525,12 @@ def _stored(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any, clean: Any) -> Any:
+    # Most values, and thousands in each batch.
+    if type(value) in _NUMBERS:
+        return value
     if isinstance(value, str):
         return clean(value)
-    if value is None or isinstance(value, int | float):
+    if isinstance(value, int | float):
         return int(value) if isinstance(value, bool) else value
     # Each text alone: masking must not remove the quotes between two of them.
     value = [clean(one) for one in value] if clean is safe_text else value
