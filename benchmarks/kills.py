@@ -21,7 +21,7 @@ from oprag.compare.spec.experiment import Experiment
 
 KILLS = 50
 FAILING = 0.2
-SECONDS = 0.02
+SECONDS = 0.08
 GRID: dict[str, Any] = {
     "method": ["stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route", "closed_book"],
     "order": ["source", "rank"],

@@ -49,6 +49,7 @@ MEANT: dict[str, str] = {
     "*.report.running": "A report is that of a run in progress, too, which has calls in flight.",
     "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",
+    "*.scorable.*": "Nothing is said to be missing where a metric needs nothing.",
     "*.other_fields.*": "Unknown fields of records are in `about`, and not listed beside it.",
     "limits / * columns": "Settings whose model has a price have a column of money.",
     "limits / * row: money": "Settings whose model has a price have a column of money.",
