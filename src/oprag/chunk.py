@@ -13,7 +13,7 @@ from oprag.errors import ChunkError
 from oprag.masking import describe, listed
 from oprag.positions.values import Key, finite
 
-__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span"]
+__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
 
 
 class PositionKind(IntEnum):
@@ -31,7 +31,9 @@ class PositionKind(IntEnum):
     """PREVIOUS/NEXT links, as far as they connect."""
     PAGE = 5
     """A page, a row or another single number that several chunks may share."""
-    NONE = 6
+    STORE = 6
+    """The sequence in which the store received the chunks of the source."""
+    NONE = 7
     """Nothing: `on_missing_position` says where such a chunk stands."""
 
 
@@ -86,6 +88,20 @@ class Span(NamedTuple):
     page: str | int | None = None
 
 
+class StorePlace(NamedTuple):
+    """Where a chunk stands in the sequence in which its store received the chunks of its source.
+
+    Attributes:
+        run: The number of the run that it is in; neighbors in a run overlap, so that their texts confirm the sequence.
+        number: Its number in the source.
+        evidence: What the sequence rests on, in words.
+    """
+
+    run: int
+    number: int
+    evidence: str = ""
+
+
 @dataclass(frozen=True, init=False)
 class Chunk:
     """A retrieved piece of a source.
@@ -106,6 +122,7 @@ class Chunk:
         parent_id: The id of the larger chunk that this one is a part of.
         child_ids: The ids of the smaller chunks that this one was split into, in their sequence.
         span: Character offsets in the source, where the framework keeps them outside of `metadata`.
+        store_place: Where it stands in the sequence of its store, where that was asked for.
         position: Where the chunk stands in its source, and how that is known.
         vector: The embedding of the chunk, of shape (dimension,).
         similarity: The cosine of the chunk and the question, where a threshold asked for it.
@@ -129,6 +146,7 @@ class Chunk:
     parent_id: str | None = None
     child_ids: tuple[str, ...] = ()
     span: Span | None = None
+    store_place: StorePlace | None = None
     position: Position | None = None
     vector: Vector | None = field(default=None, compare=False, repr=False)
     similarity: float | None = field(default=None, compare=False)
@@ -151,6 +169,7 @@ class Chunk:
         parent_id: str | None = None,
         child_ids: tuple[str, ...] = (),
         span: Span | None = None,
+        store_place: StorePlace | None = None,
         position: Position | None = None,
         vector: Vector | None = None,
         similarity: float | None = None,
@@ -170,6 +189,7 @@ class Chunk:
             parent_id=parent_id,
             child_ids=child_ids,
             span=span,
+            store_place=store_place,
             position=position,
             vector=vector,
             similarity=similarity,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import without_keys
-from oprag.positions.ladder import PAGE_FIELDS, page_of
+from oprag.positions.ladder import PAGE_FIELDS, TIES_BY_STORE, page_of
 from oprag.positions.placing import SourceReport
 from oprag.text_table import escaped, shortened, table
 
@@ -26,6 +26,7 @@ _KINDS = {
     PositionKind.OFFSET: "offset",
     PositionKind.LINKS: "previous/next links",
     PositionKind.PAGE: "page or other number (ties keep rank)",
+    PositionKind.STORE: "sequence of insertion into the store",
     PositionKind.NONE: "none",
 }
 
@@ -90,8 +91,14 @@ def _cell(text: str) -> str:
 
 
 def _kind_text(source: SourceReport) -> str:
-    text = f"{source.kind.value} {_KINDS[source.kind]}" + (f": {source.field}" if source.field else "")
-    return f"{text}; {source.runs} runs whose order is unknown" if source.runs > 1 else text
+    kind = _KINDS[source.kind]
+    if source.kind is PositionKind.PAGE and source.field.endswith(TIES_BY_STORE):
+        kind = kind.replace("keep rank", "in the sequence of the store")
+    text = f"{source.kind.value} {kind}" + (f": {source.field.removesuffix(TIES_BY_STORE)}" if source.field else "")
+    if source.runs > 1:
+        known = "only the store knows" if source.kind is PositionKind.STORE else "is unknown"
+        text += f"; {source.runs} runs whose order {known}"
+    return text
 
 
 def _position_text(chunk: Chunk) -> str:
@@ -101,7 +108,8 @@ def _position_text(chunk: Chunk) -> str:
     page = page_of(chunk)
     if page is not None and position.kind is PositionKind.PAGE_OFFSET:
         return f"p. {page}: {position.key[1]}"
-    if page is not None and position.kind is PositionKind.PAGE and position.field in (*PAGE_FIELDS, "source"):
+    by_page = position.kind is PositionKind.PAGE
+    if page is not None and by_page and position.field.removesuffix(TIES_BY_STORE) in (*PAGE_FIELDS, "source"):
         return f"p. {page}"
     return _key_text(position.key)
 

@@ -197,7 +197,7 @@ def test_the_report_of_one_chunk_reads_well():
 @pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
 def test_the_report_says_what_is_not_known():
     report = build_context([Chunk("a", 0), Chunk("b", 1)]).explain()
-    assert table(report, "sources")[1] == ["(unknown)", "1", "1", "6", "none"]
+    assert table(report, "sources")[1] == ["(unknown)", "1", "1", "7", "none"]
 
 
 def test_the_report_of_nothing():

@@ -14,9 +14,10 @@ def test_the_kinds_stand_best_first():
         "OFFSET",
         "LINKS",
         "PAGE",
+        "STORE",
         "NONE",
     ]
-    assert [kind.value for kind in sorted(PositionKind)] == list(range(7))
+    assert [kind.value for kind in sorted(PositionKind)] == list(range(8))
 
 
 @pytest.mark.parametrize("kind", PositionKind)

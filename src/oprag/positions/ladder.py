@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from itertools import compress, pairwise
+from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
 from oprag.chunk import NOWHERE, Chunk, Position, PositionKind, Span
@@ -22,6 +22,7 @@ __all__ = [
     "PAGE_NUMBER_FIELDS",
     "READ_FIELDS",
     "STAMP_FIELD",
+    "TIES_BY_STORE",
     "Placement",
     "PositionKey",
     "find_positions",
@@ -53,6 +54,8 @@ LABEL_FIELD = "page_label"
 PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
 SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
+TIES_BY_STORE = ", store"
+"""Added to the field of pages whose chunks are in the sequence of the store."""
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 """What offsets may count from; `source` where it contains a page."""
 NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
@@ -107,7 +110,10 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     if position_key is not None:
         taken: _Reading | None = _named(chunks, position_key)
     else:
-        taken = _highest(_readings(chunks, fields, pages, frames, linked=linked), len(chunks))
+        by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
+        taken = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
+        if taken is not None and taken.kind is PositionKind.PAGE:
+            taken = _without_ties(chunks, taken)
     if taken is None:
         return Placement([NOWHERE] * len(chunks), spans)
     kind, field, keys = taken
@@ -117,7 +123,11 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
     """The first reading that covers every chunk, else the first of those that cover most."""
     best, most = None, 0
+    better: list[_Reading] = []
     for reading in readings:
+        if reading.kind is PositionKind.STORE and any(_runs_against(reading.keys, one) for one in better):
+            continue
+        better.append(reading)
         covered = count - reading.keys.count(None)
         if covered > most:
             best, most = reading, covered
@@ -156,6 +166,35 @@ def _readings(
     for field in NUMBER_FIELDS:
         if field in fields:
             yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
+
+
+def _by_store(chunks: Sequence[Chunk]) -> Iterator[_Reading]:
+    """The sequence of the store, where it was asked for."""
+    evidence = next((chunk.store_place.evidence for chunk in chunks if chunk.store_place is not None), None)
+    if evidence is not None:
+        yield _Reading(PositionKind.STORE, evidence, _store_keys(chunks))
+
+
+def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
+    return [chunk.store_place and chunk.store_place[:2] for chunk in chunks]
+
+
+def _runs_against(keys: _Keys, other: _Reading) -> bool:
+    """Whether a sequence contradicts what is known of some of its chunks."""
+    # The runs of links have no order.
+    if other.kind is PositionKind.LINKS:
+        return False
+    both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
+    return any(after < before for (_, before), (_, after) in pairwise(both))
+
+
+def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
+    """The chunks of a page in the sequence in which the store received them, where that is that of the pages too."""
+    places = _store_keys(chunks)
+    if None in places or _runs_against(places, pages) or not shared(chunks, pages.keys):
+        return pages
+    keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
+    return _Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:

@@ -11,6 +11,7 @@ from oprag.options import ContextOptions
 from oprag.positions.ladder import (
     FRAME_FIELDS,
     READ_FIELDS,
+    TIES_BY_STORE,
     PositionKey,
     find_positions,
     numberings,
@@ -20,11 +21,19 @@ from oprag.positions.ladder import (
 from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.warn import warn
 
-__all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about"]
+__all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about", "without_order"]
 
 _RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
 _TORN = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
+)
+_BY_STORE = (
+    "the chunks of a source have no position, so they are in the sequence in which the store received them, which is "
+    "wrong if some of them were added later"
+)
+_TIES_BY_STORE = (
+    "chunks of a source share a page or another number, so they are in the sequence in which the store received them, "
+    "which is wrong if some of them were added later"
 )
 _MISSING = "chunks of a source have no position, so their place in it is unknown"
 _TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
@@ -55,8 +64,8 @@ class SourceReport(NamedTuple):
         field: The metadata keys that they were read from.
         chunks: How many of its chunks were retrieved.
         missing: How many of these have no position.
-        runs: How many connected runs their positions form; more than one under `PositionKind.LINKS` alone, where
-            nothing tells how the runs stand to each other.
+        runs: How many connected runs their positions form. Under `PositionKind.LINKS` nothing tells how the runs stand
+            to each other; under `PositionKind.STORE` only the sequence in which the store received them. Else 1.
     """
 
     source: str | None
@@ -130,6 +139,21 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
+def without_order(placed: Placed) -> list[list[Chunk]]:
+    """The chunks of each source whose order is not known from its metadata."""
+    return [
+        group
+        for group, report in zip(placed.groups.values(), placed.sources, strict=True)
+        if report.source is not None and len(group) > 1 and (report.missing or _has_ties(group, report))
+    ]
+
+
+def _has_ties(group: Sequence[Chunk], report: SourceReport) -> bool:
+    """Whether retrieval rank decides the order of some of the chunks of one source."""
+    by_page = report.kind is PositionKind.PAGE
+    return by_page and shared(group, [chunk.position and chunk.position.key for chunk in group])
+
+
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     """Placed chunks by source, in the sequence of each source's first chunk; a chunk without a source stands alone."""
     groups: dict[str | int, list[Chunk]] = {}
@@ -148,7 +172,8 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
     unknown = PositionKind.NONE  # in Python 3.11, looking up an enum member is a call
     known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
     first = known[0] if known else NOWHERE
-    runs = len({position.key[0] for position in known}) if first.kind is PositionKind.LINKS else 1
+    in_runs = first.kind is PositionKind.LINKS or first.kind is PositionKind.STORE
+    runs = len({position.key[0] for position in known}) if in_runs else 1
     return SourceReport(group[0].source, first.kind, first.field, len(group), len(group) - len(known), runs)
 
 
@@ -213,7 +238,9 @@ def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: Contex
         cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
         if cause is _VOID:
             cure = _NAME_FILES + cure
-        elif cause in (_MISSING, _TIED) and not any("start_index" in chunk.metadata for chunk in chunks):
+        elif cause in (_MISSING, _TIED, _BY_STORE, _TIES_BY_STORE) and not any(
+            "start_index" in chunk.metadata for chunk in chunks
+        ):
             cure = _ADD_OFFSETS + cure
         _warn(cause, chunks, cure, PositionWarning, cause)
 
@@ -229,19 +256,23 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
 
     What contradicts it may be among the retrieved chunks that were not kept.
     """
-    # Whatever other position is taken, it can be the wrong one: offsets restart where stamps do.
-    if report.kind > PositionKind.STAMPED and len(numberings(retrieved)) > 1:
+    in_store = report.kind is PositionKind.STORE
+    # Whatever other metadata are taken, they can be the wrong ones: offsets restart where stamps do.
+    if report.kind > PositionKind.STAMPED and not in_store and len(numberings(retrieved)) > 1:
         return _RESTARTED
     if report.runs > 1:
-        return _TORN
+        return _BY_STORE if in_store else _TORN
     by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
     if (report.missing or by_page) and _ignored_offsets(retrieved):
         return _VOID
     if report.missing:
         return _MISSING
-    if report.kind is not PositionKind.PAGE:
-        return None
-    return _TIED if shared(group, [chunk.position and chunk.position.key for chunk in group]) else None
+    if report.field.endswith(TIES_BY_STORE):
+        pages = {
+            (chunk.position.key[0], chunk.store_place.run) for chunk in group if chunk.position and chunk.store_place
+        }
+        return _TIES_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
+    return _TIED if _has_ties(group, report) else None
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:

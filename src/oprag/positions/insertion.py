@@ -1,0 +1,145 @@
+"""The sequence in which a store received the chunks of a source: what their texts confirm, and what refutes it.
+
+A splitter cuts a document from its start to its end, and most stores remember the sequence of what they were given.
+That is the order of the document unless a part of it was added later: an update, a second ingestion, two writers. Where
+a splitter repeats the end of a chunk at the start of the next one, the texts tell which chunks are neighbors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, islice, pairwise
+from typing import NamedTuple
+
+from oprag.chunk import StorePlace
+
+__all__ = ["InsertionOrder", "StoredChunk", "read_insertion_order"]
+
+# Shorter agreements of an end and a start are words that come often.
+_OVERLAP = 20
+# Where no neighbors overlap, there is little to find; elsewhere the longest overlap says how far to look.
+_REACH = 400
+# The first chunks of a source, of which one comes again where the source was added again.
+_FIRST = 3
+_MOST_STARTS = 20
+# A splitter that repeats text does so more often than this.
+_SHARE = 0.1
+
+
+class StoredChunk(NamedTuple):
+    """A chunk of a source as its store has it.
+
+    Attributes:
+        key: Its key in the store.
+        text: Its text.
+    """
+
+    key: str
+    text: str
+
+
+class InsertionOrder(NamedTuple):
+    """Where each chunk of a source stands.
+
+    Attributes:
+        places: The place of each chunk by its key; empty where the sequence is refuted.
+        refuted: Why the sequence is not the order of the source, in words; empty where nothing contradicts it.
+    """
+
+    places: Mapping[str, StorePlace]
+    refuted: str = ""
+
+
+def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> InsertionOrder:
+    """Judge the sequence in which a store received the chunks of one source.
+
+    Args:
+        stored: All chunks of the source that the search can find, in that sequence.
+        store: The name of the store, for messages.
+    """
+    texts = [chunk.text for chunk in stored]
+    count = _once(texts)
+    if _added_again(texts[:count]):
+        return InsertionOrder({}, "the source seems to have been added to the store more than once")
+    overlaps = [_overlap(before, after) for before, after in pairwise(texts[:count])]
+    if _torn_apart(texts[:count], overlaps):
+        return InsertionOrder({}, "chunks that overlap were added to the store apart from each other")
+    confirmed = sum(map(bool, overlaps))
+    evidence = f"{store}, {confirmed} of {len(overlaps)} neighbors overlap"
+    runs = accumulate((not overlap for overlap in overlaps), initial=0)
+    places = [StorePlace(run, number, evidence) for number, run in enumerate(runs)]
+    # A key that is there twice, as a text may be, says nothing.
+    times = Counter(chunk.key for chunk in stored)
+    return InsertionOrder(
+        {chunk.key: places[index % count] for index, chunk in enumerate(stored) if times[chunk.key] == 1}
+    )
+
+
+def _once(texts: Sequence[str]) -> int:
+    """How many chunks the source has, where the same ones were added several times in the same sequence."""
+    if texts.count(texts[0]) == 1:
+        return len(texts)
+    again = texts.index(texts[0], 1)
+    times, rest = divmod(len(texts), again)
+    return again if not rest and list(texts) == list(texts[:again]) * times else len(texts)
+
+
+def _added_again(texts: Sequence[str]) -> bool:
+    """Whether another version of the source follows: it begins as the first one, and most of it is there before."""
+    # A few chunks at the end are no other version.
+    starts = (start for start in range(1, 2 * len(texts) // 3 + 1) if texts[start] in texts[: min(start, _FIRST)])
+    for start in islice(starts, _MOST_STARTS):
+        before = set(texts[:start])
+        if 2 * sum(text in before for text in texts[start:]) > len(texts) - start:
+            return True
+    return False
+
+
+def _overlap(before: str, after: str) -> int:
+    """The characters that the end of one text and the start of the other have in common; 0 for a few."""
+    start = after[:_OVERLAP]
+    if len(start) < _OVERLAP:
+        return 0
+    at = before.find(start, max(0, len(before) - len(after)))
+    while at >= 0 and not after.startswith(before[at:]):
+        at = before.find(start, at + 1)
+    return len(before) - at if at >= 0 else 0
+
+
+def _torn_apart(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
+    """Whether a chunk that overlaps none of its neighbors continues in one that stands elsewhere.
+
+    A few short agreements say nothing: names and headers come often.
+    """
+    apart = _apart(texts, overlaps)
+    found = sorted([*filter(None, overlaps), *apart])
+    return bool(apart) and len(found) >= _SHARE * len(overlaps) and max(apart) >= found[len(found) // 2] / 2
+
+
+def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
+    """The lengths of the overlaps of chunks that are not neighbors, in text that is nowhere else in the source."""
+    starts: dict[str, int | None] = {}
+    for index, text in enumerate(texts):
+        if (not index or not overlaps[index - 1]) and len(text) >= _OVERLAP:
+            start = text[:_OVERLAP]
+            starts[start] = None if start in starts else index
+    reach = max([*overlaps, _OVERLAP]) if any(overlaps) else _REACH
+    lengths: list[int] = []
+    for index, text in enumerate(texts):
+        if index < len(overlaps) and overlaps[index]:
+            continue
+        for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):
+            other = starts.get(text[at : at + _OVERLAP])
+            if other is None or other in (index, index + 1):
+                continue
+            shared, middle = text[at:], (at + len(text)) // 2
+            if texts[other].startswith(shared) and _is_rare(text[at:middle], texts) and _is_rare(text[middle:], texts):
+                lengths.append(len(shared))
+                break
+    return lengths
+
+
+def _is_rare(part: str, texts: Sequence[str]) -> bool:
+    """Whether a part of an overlap is in its two chunks only; a page number makes every footer another one."""
+    return sum(text.count(part) for text in texts) == 2

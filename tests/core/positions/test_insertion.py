@@ -1,0 +1,132 @@
+"""The sequence of a store is taken where it can be right, and refuted by the texts where they tell."""
+
+import random
+
+import pytest
+
+from oprag.chunk import StorePlace
+from oprag.positions.insertion import StoredChunk, read_insertion_order
+
+
+def prose(words, seed):
+    """Words that are made up, so that no part of some length is in it twice."""
+    chance = random.Random(seed)
+    return " ".join("".join(chance.choices("abdefgilmnoprstu", k=chance.randint(2, 9))) for _ in range(words))
+
+
+TEXT = prose(900, seed=3)
+
+
+def windows(text=TEXT, size=200, overlap=40):
+    return [text[start : start + size] for start in range(0, len(text) - overlap, size - overlap)]
+
+
+def read(texts, keys=None):
+    names = [str(number) for number in range(len(texts))] if keys is None else keys
+    return read_insertion_order([StoredChunk(*both) for both in zip(names, texts, strict=True)], "Store")
+
+
+def sequence(order):
+    """The keys in order, and how many runs they form."""
+    return sorted(order.places, key=order.places.__getitem__), len({place.run for place in order.places.values()})
+
+
+def test_overlapping_neighbors_confirm_each_other():
+    order = read(windows())
+    keys, runs = sequence(order)
+    assert (keys, runs, order.refuted) == ([str(number) for number in range(len(windows()))], 1, "")
+    assert order.places["1"] == StorePlace(
+        0, 1, f"Store, {len(windows()) - 1} of {len(windows()) - 1} neighbors overlap"
+    )
+
+
+def test_neighbors_without_an_overlap_are_runs_of_their_own():
+    texts = windows()
+    keys, runs = sequence(read([*texts[:4], *texts[9:12]], list("abcdefg")))
+    assert (keys, runs) == (list("abcdefg"), 2)
+    assert sequence(read(windows(overlap=0)))[1] == len(windows(overlap=0))
+
+
+def test_a_single_chunk_has_its_place():
+    assert read(["alone"]).places == {"0": StorePlace(0, 0, "Store, 0 of 0 neighbors overlap")}
+
+
+@pytest.mark.parametrize("moved", [1, 5, 12])
+def test_a_chunk_that_was_added_again_later_refutes_the_sequence(moved):
+    texts = windows()
+    order = read([*texts[:moved], *texts[moved + 1 :], texts[moved]])
+    assert order == ({}, "chunks that overlap were added to the store apart from each other")
+
+
+def test_batches_of_two_writers_refute_the_sequence():
+    texts = windows()
+    assert read([*texts[10:20], *texts[:10], *texts[20:]]).refuted
+    assert read(texts[::-1]).refuted
+
+
+def test_a_source_that_was_added_twice_is_taken_once():
+    texts = windows()[:6]
+    order = read(texts * 3)
+    assert sorted(order.places.values()) == sorted(3 * [order.places[str(number)] for number in range(6)])
+    assert order.places["7"] == order.places["1"]
+
+
+def test_another_version_of_a_source_refutes_the_sequence():
+    texts = windows()
+    changed = [text if number % 4 else text[::-1] for number, text in enumerate(texts, 2)]
+    assert read([*texts, *changed]).refuted == "the source seems to have been added to the store more than once"
+
+
+def test_what_is_there_often_refutes_nothing():
+    # A footer with a number ends each chunk and begins others.
+    pieces = [f"Page {number} of the report of the society\n{one}" for number, one in enumerate(windows(overlap=0))]
+    texts = [f"{piece}\nPage {number + 1} of the report of the society" for number, piece in enumerate(pieces)]
+    keys = sequence(read([*texts[:3], *texts[5:]]))[0]
+    assert keys == [str(number) for number in range(len(texts) - 2)]
+    apart = windows(overlap=0)
+    assert not read(["Yes.", *apart[:4], "Yes.", *apart[4:8], "Yes."]).refuted
+
+
+def test_equal_keys_say_nothing():
+    texts = windows()[:5]
+    order = read([*texts, texts[2], "another end"], [*texts, texts[2], "another end"])
+    assert texts[2] not in order.places
+
+
+def histories(count, seed):
+    """Stores of a source, as they come to be, with the true number of each chunk."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        texts = windows(
+            prose(chance.randint(60, 500), seed=chance.random()), chance.choice((90, 200)), chance.choice((0, 30))
+        )
+        numbers = list(range(len(texts)))
+        for _ in range(chance.randint(0, 3)):
+            start = chance.randrange(len(numbers))
+            some = numbers[start : start + chance.randint(1, 5)]
+            what = chance.choice(("delete", "add again", "move", "shuffle"))
+            if what == "add again":
+                numbers += some
+            elif what == "shuffle":
+                at = chance.randrange(len(numbers))
+                numbers[:] = numbers[at:] + numbers[:at]
+            else:
+                numbers[:] = [number for number in numbers if number not in some] + (some if what == "move" else [])
+            numbers = numbers or [0]
+        yield numbers, [texts[number] for number in numbers]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sequence_that_is_wrong_is_refuted_or_not_confirmed(seed):
+    right = wrong = 0
+    for numbers, texts in histories(250, seed):
+        order = read(texts)
+        keys, runs = sequence(order)
+        found = [numbers[int(key)] for key in keys]
+        if found == sorted(found):
+            right += bool(found)
+        else:
+            wrong += 1
+            assert runs > 1
+    assert right > 50
+    assert wrong
