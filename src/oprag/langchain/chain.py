@@ -28,7 +28,7 @@ from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
 from oprag.langchain.near_misses import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
-from oprag.langchain.vectors import EmbeddingsFields
+from oprag.langchain.vectors import SearchFields
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
@@ -59,7 +59,7 @@ _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type",
 _batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
 
 
-class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
+class OrderPreservingChain(SearchFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
     Same inputs and outputs as LangChain's `create_retrieval_chain`: `{"input": question}` in; all inputs, `context`
@@ -87,6 +87,8 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             a registered one.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         read_neighbors: For `neighbors`: as in `OrderPreservingRetriever`.
+        store_order: Whether the sequence in which the store received the chunks of a source is used where their
+            metadata do not tell their order.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:
@@ -170,9 +172,11 @@ class OrderPreservingChain(EmbeddingsFields, MethodFields, ContextFields, Runnab
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
         parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_neighbors")}
         parts = {name: value for name, value in parts.items() if value is not None}
+        if not self.store_order:
+            parts["store_order"] = False
         if isinstance(retriever, OrderPreservingRetriever):
             # The chain's own embeddings serve its methods; one cache serves both.
-            names = [*given, *(name for name in parts if name == "read_neighbors")]
+            names = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
             if names:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "

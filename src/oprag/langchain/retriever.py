@@ -14,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, R
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
@@ -23,7 +23,7 @@ from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
-from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
+from oprag.langchain.vectors import SearchFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.options import (
     OP_RAG_16K,
@@ -34,6 +34,8 @@ from oprag.options import (
     everything_kept,
 )
 from oprag.steps import Step, Steps, run_async, run_sync
+from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.insertion import InsertionOrders
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OrderPreservingRetriever", "filter_of", "unwrapped", "with_store_defaults"]
 
+# Where LangChain's retrievers have the one that they wrap.
+_INNER = ("base_retriever", "retriever")
 # By name, since it may not be installed.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 
@@ -61,7 +65,7 @@ class _Request:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
+class OrderPreservingRetriever(SearchFields, ContextFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
     Use it wherever a LangChain retriever is expected. Rerankers and ensembles belong inside: once documents are in
@@ -79,6 +83,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
             filter of the search; a function with a required parameter `filter` is given that filter.
+        store_order: Whether the sequence in which the store received the chunks of a source is used where their
+            metadata do not tell their order.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the retriever's own documents
             come back, the same objects. With `stitch=True` there is one document a passage.
@@ -118,6 +124,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
         description="Arguments for the search of vectorstore, such as filter or score_threshold.",
         repr=False,  # may hold keys
     )
+    _insertion: InsertionOrders = PrivateAttr(default_factory=InsertionOrders)
 
     @model_validator(mode="before")
     @classmethod
@@ -312,6 +319,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
             from oprag.embedding.vectors import given_with_vectors
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
+        if self.store_order:
+            inputs = yield from self._insertion.complete(inputs, options, partial(self._searched, filter))
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
             # The caller takes the context, and nobody traces the documents.
@@ -356,6 +365,15 @@ class OrderPreservingRetriever(EmbeddingsFields, ContextFields, BaseRetriever):
         if self.vectorstore is not None:
             return vector_sources(self, self.vectorstore, self._store_keywords(filter))
         return vector_sources(self, *_searched_by(self.retriever))
+
+    def _searched(self, filter: Any) -> list[StoreAdapter]:
+        """What is searched with this filter, and remembers what it was given."""
+        if self.vectorstore is not None:
+            found = [adapter_of(self.vectorstore, self._store_keywords(filter))]
+        else:
+            given = {} if filter is None else {"filter": filter}
+            found = [adapter_of(one, {**search, **given}) for one, search in _inside(self.retriever)]
+        return [adapter for adapter in found if adapter is not None]
 
     def _neighbors(self, filter: Any = None) -> NeighborReader | None:
         """What reads the chunks around one, for a search with this filter."""
@@ -435,6 +453,20 @@ def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
             return retriever.index, {}  # type: ignore[attr-defined]
         retriever = vars(retriever).get("base_retriever")
     return None, {}
+
+
+def _inside(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """The stores and the listed documents that a retriever searches, with the keywords of their search.
+
+    Rerankers, ensembles and other retrievers around retrievers are looked through.
+    """
+    if isinstance(retriever, VectorStoreRetriever):
+        yield retriever.vectorstore, retriever.search_kwargs
+    elif isinstance(retriever, BaseRetriever):
+        yield retriever, {}
+        inner = vars(retriever)
+        for one in (*(inner.get(name) for name in _INNER), *(inner.get("retrievers") or ())):
+            yield from _inside(one)
 
 
 def _uncompressed(retriever: Any) -> Any:

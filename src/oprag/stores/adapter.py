@@ -6,7 +6,7 @@ A store without an adapter works as well: vectors of chunks are then made by the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.positions.insertion import StoredChunk
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
-__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "register_store"]
+__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "register_store"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -105,6 +106,30 @@ class StoreAdapter(ABC):
 
         return await to_thread(self.vectors, keys)
 
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:  # noqa: ARG002
+        """Put keys into the sequence in which the store received their chunks, in one request.
+
+        Args:
+            keys: Distinct keys.
+
+        Returns:
+            The keys that the store knows; None, as by default, where the store does not remember that sequence.
+        """
+        return None
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:  # noqa: ARG002
+        """List all chunks of some sources that the search can find, in the sequence in which the store received them.
+
+        Args:
+            field: The metadata key that names the source.
+            sources: Its values.
+
+        Returns:
+            The source of each chunk, and the chunk; None, as by default, where the store cannot list them in that
+            sequence, in one request.
+        """
+        return None
+
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
         """LlamaIndex: the text of each node that is in the docstore.
 
@@ -115,6 +140,26 @@ class StoreAdapter(ABC):
 
         nodes = self.docstore.get_nodes(list(ids), raise_error=False)
         return {node.node_id: node.get_content(MetadataMode.NONE) for node in nodes}
+
+
+def chunks_with(
+    rows: Iterable[tuple[str, str, Mapping[str, Any]]],
+    field: str,
+    values: Collection[str],
+    passes: Callable[[str, str, Mapping[str, Any]], bool] | None = None,
+) -> Iterator[tuple[str, StoredChunk]]:
+    """The chunks of some sources among all rows of a store, for `StoreAdapter.chunks_of`.
+
+    Args:
+        rows: The key, the text and the metadata of each chunk.
+        field: The metadata key that names the source.
+        values: Its values.
+        passes: The filter of the search.
+    """
+    for key, text, metadata in rows:
+        value = metadata.get(field)
+        if isinstance(value, str) and value in values and (passes is None or passes(key, text, metadata)):
+            yield value, StoredChunk(key, text)
 
 
 def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:
@@ -155,6 +200,15 @@ def _path(store_class: type) -> str:
 _ADAPTERS = {
     "oprag.DocumentIndex": "document_index.OwnIndex",
     "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",
+    **dict.fromkeys(
+        (
+            "langchain_community.retrievers.bm25.BM25Retriever",
+            "langchain_community.retrievers.knn.KNNRetriever",
+            "langchain_community.retrievers.tfidf.TFIDFRetriever",
+            "langchain_classic.retrievers.multi_vector.MultiVectorRetriever",
+        ),
+        "retrievers.ListedDocuments",
+    ),
     "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory.LangChainInMemory",
     "langchain_chroma.vectorstores.Chroma": "chroma.LangChainChroma",
     "langchain_community.vectorstores.faiss.FAISS": "faiss.LangChainFaiss",

@@ -1,8 +1,9 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
@@ -18,6 +19,22 @@ class LangChainChroma(StoreAdapter):
         """The vectors of documents by id."""
         return _vectors(self.store.get, keys)
 
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of insertion, in which Chroma lists them."""
+        ids: list[str] = self.store.get(ids=list(keys), include=[])["ids"]
+        return ids
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
+        """The chunks of some sources in the sequence of insertion."""
+        where: dict[str, Any] = {field: {"$in": list(sources)}}
+        if self.search.get("filter"):
+            where = {"$and": [where, self.search["filter"]]}
+        found = self.store.get(
+            where=where, where_document=self.search.get("where_document"), include=["documents", "metadatas"]
+        )
+        rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
+        return ((metadata[field], StoredChunk(key, text or "")) for key, text, metadata in rows)
+
 
 class LlamaIndexChroma(StoreAdapter):
     """LlamaIndex's `ChromaVectorStore`, whose client is a collection."""
@@ -25,6 +42,11 @@ class LlamaIndexChroma(StoreAdapter):
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id."""
         return _vectors(self.store.client.get, keys)
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of insertion, in which Chroma lists them."""
+        ids: list[str] = self.store.client.get(ids=list(keys), include=[])["ids"]
+        return ids
 
 
 def _vectors(get: Callable[..., Any], ids: Sequence[str]) -> Mapping[str, StoredVector]:

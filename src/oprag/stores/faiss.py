@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -29,6 +30,24 @@ class LangChainFaiss(StoreAdapter):
             # The document store answers with a sentence when there is none.
             if not isinstance(documents[key], str)
         }
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the rows of the index."""
+        return [key for key in self.store.index_to_docstore_id.values() if key in keys]
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
+        """The chunks of some sources in the sequence of the rows of the index."""
+        given = self.search.get("filter")
+        passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
+        return chunks_with(
+            self._rows(), field, sources, None if passes is None else lambda _, __, metadata: passes(metadata)
+        )
+
+    def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        for key in self.store.index_to_docstore_id.values():
+            document = self.store.docstore.search(key)
+            if not isinstance(document, str):
+                yield key, document.page_content, document.metadata
 
 
 class LlamaIndexFaiss(StoreAdapter):

@@ -1,8 +1,10 @@
 """The frameworks' stores in memory: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]
 
@@ -20,6 +22,20 @@ class LangChainInMemory(StoreAdapter):
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """As `vectors`: reading memory is not worth a thread."""
         return self.vectors(keys)
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the store, which is a dictionary."""
+        return [key for key in self.store.store if key in keys]
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
+        """The chunks of some sources in the sequence of the store."""
+        rows = ((row["id"], row["text"], row["metadata"]) for row in self.store.store.values())
+        return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
+
+    def _passes(self, key: str, text: str, metadata: Mapping[str, Any]) -> bool:
+        from langchain_core.documents import Document
+
+        return bool(self.search["filter"](Document(text, id=key, metadata=dict(metadata))))
 
 
 class LlamaIndexSimple(StoreAdapter):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
 
 if TYPE_CHECKING:
@@ -32,8 +33,33 @@ class LangChainLanceDB(StoreAdapter):
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by text."""
         text, vector = self.store._text_key, self.store._vector_key  # noqa: SLF001 - the store says nowhere else
-        wanted = ", ".join("'" + key.replace("'", "''") + "'" for key in keys)
-        table = self.store.get_table(self.search.get("name"))
         # A text that is in several rows has the same vector in each of them.
-        query = table.search().where(f"{text} IN ({wanted})").select([text, vector]).limit(table.count_rows())
-        return {row[text]: StoredVector(row[vector], row[text]) for row in query.to_arrow().to_pylist()}
+        rows = self._rows(_among(text, keys), [text, vector])
+        return {row[text]: StoredVector(row[vector], row[text]) for row in rows}
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The texts in the sequence of the table, without those that several rows have."""
+        text = self.store._text_key  # noqa: SLF001
+        found = [row[text] for row in self._rows(_among(text, keys), [text])]
+        return [one for one in found if found.count(one) == 1]
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
+        """The chunks of some sources in the sequence of the table, which deletions and compaction keep."""
+        given, text = self.search.get("filter"), self.store._text_key  # noqa: SLF001
+        if given is not None and not isinstance(given, str):
+            return None
+        condition = _among(f"metadata.`{field}`", sources) + (f" AND ({given})" if given else "")
+        rows = self._rows(condition, [text, "metadata"])
+        return ((row["metadata"][field], StoredChunk(row[text], row[text])) for row in rows)
+
+    def _rows(self, condition: str, columns: list[str]) -> list[dict[str, Any]]:
+        table = self.store.get_table(self.search.get("name"))
+        query = table.search().where(condition).select(columns).limit(table.count_rows())
+        rows: list[dict[str, Any]] = query.to_arrow().to_pylist()
+        return rows
+
+
+def _among(column: str, values: Collection[str]) -> str:
+    """The condition that a column has one of these values."""
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})"

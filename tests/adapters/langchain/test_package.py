@@ -19,10 +19,19 @@ OPTIONS = {
     "DocumentIndexRetriever": {"index", "k", "search"},
     "OrderPreservingChain": {
         *(*SHARED, *METHODS),
-        *("llm", "retriever", "read_source", "input_key", "output_key", "documents_key", "citations_key"),
+        *(
+            "llm",
+            "retriever",
+            "read_source",
+            "input_key",
+            "output_key",
+            "documents_key",
+            "citations_key",
+            "store_order",
+        ),
     },
     "OrderPreservingCompressor": SHARED,
-    "OrderPreservingRetriever": SHARED | {"retriever", "vectorstore", "search_type", "search_kwargs"},
+    "OrderPreservingRetriever": SHARED | {"retriever", "vectorstore", "search_type", "search_kwargs", "store_order"},
 }
 OF_LANGCHAIN = {"name", "tags", "metadata"}
 REQUIRED = {"DocumentIndexRetriever": ["index"], "OrderPreservingChain": ["llm", "retriever"]}

@@ -1,0 +1,60 @@
+"""LangChain's retrievers that have the documents themselves: by words, by vectors in memory, and by parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+
+if TYPE_CHECKING:
+    from oprag.chunk import Chunk
+
+__all__ = ["ListedDocuments"]
+
+
+class ListedDocuments(StoreAdapter):
+    """`BM25Retriever`, `TFIDFRetriever`, `KNNRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
+
+    Their documents need not have ids: their texts are the keys.
+    """
+
+    def key(self, chunk: Chunk) -> str:
+        """The text of a document."""
+        return chunk.text
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
+        """None: these retrievers give no vectors."""
+        return {}
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
+        """The texts in the sequence of the documents, without those that several documents have."""
+        if self._documents is None:
+            return None
+        found = [text for text, _, _ in self._rows() if text in keys]
+        return [text for text in found if found.count(text) == 1]
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
+        """The documents of some sources in their sequence."""
+        return None if self._documents is None else chunks_with(self._rows(), field, sources)
+
+    def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        for document in self._documents or ():
+            yield document.page_content, document.page_content, document.metadata
+
+    @property
+    def _documents(self) -> Iterable[Document] | None:
+        listed = getattr(self.store, "docs", None)
+        if listed is not None:
+            documents: list[Document] = listed
+            return documents
+        texts = getattr(self.store, "texts", None)
+        if texts is not None:
+            metadatas = getattr(self.store, "metadatas", None) or [{} for _ in texts]
+            return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
+        # Other stores of documents than the dictionary list them in any sequence.
+        kept = getattr(getattr(self.store, "docstore", None), "store", None)
+        return [one for one in kept.values() if isinstance(one, Document)] if type(kept) is dict else None

@@ -1,0 +1,311 @@
+"""Documents without any position, as LangChain's splitters leave them: their order is that of the store."""
+
+import asyncio
+import warnings
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
+from langchain_core.documents import Document
+from langchain_core.documents.compressor import BaseDocumentCompressor
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from oprag import PositionKind, PositionWarning
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores.retrievers import ListedDocuments
+from oprag.warn import forget
+from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.test_positions import prose
+
+QUESTION = "Where does the river end?"
+BY_STORE = "in the sequence in which the store received them"
+
+
+def windows(source, seed, size=200, overlap=40, **metadata):
+    """Chunks that overlap, without a position."""
+    text = prose(800, seed)
+    starts = range(0, len(text) - overlap, size - overlap)
+    return [Document(text[start : start + size], metadata={"source": source, **metadata}) for start in starts]
+
+
+def split(source, seed, **options):
+    splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=60, **options)
+    return splitter.split_documents([Document(prose(800, seed), metadata={"source": source})])
+
+
+def found(retriever, question=QUESTION):
+    """The documents for a question, and the warnings about it."""
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        documents = retriever.invoke(question)
+    return documents, [str(warning.message) for warning in caught]
+
+
+def numbers(documents, chunks):
+    """The place of each document among all chunks."""
+    at = {chunk.page_content: number for number, chunk in enumerate(chunks)}
+    return [at[document.page_content] for document in documents]
+
+
+def by_rank(chunks):
+    """The places of the documents that a store finds by itself."""
+    return numbers(store_of(chunks).similarity_search(QUESTION, k=20), chunks)
+
+
+def over(store, **options):
+    return OrderPreservingRetriever(vectorstore=store, **{"k": 20, **options})
+
+
+def test_the_quick_start_comes_out_in_the_order_of_the_text():
+    chunks = split("voyage.txt", 1)
+    documents, told = found(over(store_of(chunks)))
+    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
+    assert len(documents) == 20
+    # Not all neighbors overlap, so the texts do not confirm all of it.
+    (warning,) = told
+    assert BY_STORE in warning
+    assert "add_start_index=True" in warning
+
+
+def test_overlapping_texts_confirm_it_without_a_warning():
+    chunks = windows("voyage.txt", 1)
+    retriever = over(store_of(chunks))
+    documents, told = found(retriever)
+    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
+    assert told == []
+    (source,) = retriever.get_context(QUESTION).sources
+    assert (source.kind, source.missing, source.runs) == (PositionKind.STORE, 0, 1)
+    assert "sequence of insertion into the store: InMemoryVectorStore" in retriever.get_context(QUESTION).explain()
+
+
+def test_async_is_the_same():
+    chunks = windows("voyage.txt", 1)
+    retriever = over(store_of(chunks))
+    assert asyncio.run(retriever.ainvoke(QUESTION)) == retriever.invoke(QUESTION)
+
+
+def test_it_can_be_turned_off():
+    chunks = windows("voyage.txt", 1)
+    documents, told = found(over(store_of(chunks), store_order=False))
+    assert numbers(documents, chunks) == by_rank(chunks)
+    assert "have no position" in told[0]
+    with pytest.raises(ValueError, match="store_order must be True or False"):
+        over(store_of(chunks), store_order="yes")
+
+
+def test_a_chain_hands_it_on():
+    chunks = windows("voyage.txt", 1)
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(chunks), k=20)
+    answer = chain.invoke({"input": QUESTION})
+    assert numbers(answer["context"], chunks) == sorted(numbers(answer["context"], chunks))
+    off = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(chunks), k=20, store_order=False)
+    with pytest.warns(PositionWarning):
+        assert numbers(off.invoke({"input": QUESTION})["context"], chunks) == by_rank(chunks)
+    with pytest.raises(ValueError, match="store_order there"):
+        OrderPreservingChain(llm=RecordingChatModel(), retriever=over(store_of(chunks)), store_order=False)
+
+
+def test_better_positions_go_first():
+    chunks = [*split("voyage.txt", 1, add_start_index=True)[::-1]]
+    documents, told = found(over(store_of(chunks)))
+    assert [document.metadata["start_index"] for document in documents] == sorted(
+        document.metadata["start_index"] for document in documents
+    )
+    assert told == []
+
+
+def test_the_order_of_the_store_is_void_where_it_runs_against_some_offsets():
+    chunks = windows("voyage.txt", 1)
+    # Those that overlap stay neighbors, so that only the offsets tell.
+    for number in (2, 9):
+        chunks[number].metadata["start_index"] = 50_000 - 1_000 * number
+    documents, told = found(over(store_of(chunks), k=len(chunks)))
+    assert numbers(documents, chunks) != sorted(numbers(documents, chunks))
+    assert "have no position" in told[0]
+
+
+def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
+    pages = [windows("report.pdf", seed, page=seed)[:8] for seed in range(4)]
+    chunks = [chunk for page in pages for chunk in page]
+    documents, told = found(over(store_of(chunks), k=30))
+    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
+    assert told == []
+    context = over(store_of(chunks), k=30).get_context(QUESTION)
+    assert {source.kind for source in context.sources} == {PositionKind.PAGE}
+    assert "ties in the sequence of the store" in context.explain()
+    assert "p. 2" in context.explain()
+
+
+def test_pages_that_run_against_the_store_are_believed_and_not_their_ties():
+    pages = [windows("report.pdf", seed, page=seed)[:8] for seed in (3, 0, 2, 1)]
+    documents, told = found(over(store_of([chunk for page in pages for chunk in page]), k=30))
+    assert [document.metadata["page"] for document in documents] == sorted(
+        document.metadata["page"] for document in documents
+    )
+    assert "retrieval rank decides their order there" in told[0]
+
+
+def test_sources_that_were_added_in_turn_are_told_apart():
+    first, second = windows("a.txt", 1), windows("b.txt", 2)
+    mixed = [chunk for pair in zip(first, second, strict=False) for chunk in pair]
+    documents, told = found(over(store_of(mixed), k=30))
+    for name, chunks in (("a.txt", first), ("b.txt", second)):
+        of_one = [document for document in documents if document.metadata["source"] == name]
+        assert len(of_one) > 5
+        assert numbers(of_one, chunks) == sorted(numbers(of_one, chunks))
+    assert told == []
+
+
+def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
+    chunks = windows("voyage.txt", 1)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    ids = [str(number) for number in range(len(chunks))]
+    store.add_documents(chunks, ids=ids)
+    retriever = over(store, k=len(chunks))
+    assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
+    store.delete(ids[:3])
+    assert numbers(found(retriever)[0], chunks) == list(range(3, len(chunks)))
+    # The same ids at another place.
+    store.delete([ids[7]])
+    store.add_documents([chunks[7]], ids=[ids[7]])
+    documents, told = found(retriever)
+    assert len(documents) == len(chunks) - 3
+    assert "chunks that overlap were added to the store apart from each other" in told[0]
+    assert "have no position" in told[1]
+    store.delete(ids)
+    store.add_documents(chunks, ids=ids)
+    assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
+
+
+def test_a_source_that_was_added_twice_is_there_once():
+    chunks = windows("voyage.txt", 1)[:8]
+    store = store_of(chunks)
+    store.add_documents(chunks)
+    documents, told = found(over(store))
+    assert numbers(documents, chunks) == list(range(8))
+    assert told == []
+
+
+def test_only_what_the_filter_lets_through_counts():
+    mine, others = windows("report.txt", 1, tenant="a"), windows("report.txt", 2, tenant="b")
+    mixed = [chunk for pair in zip(others, mine, strict=False) for chunk in pair]
+    read = []
+
+    def passes(document):
+        read.append(document.metadata["tenant"])
+        return document.metadata["tenant"] == "a"
+
+    documents, told = found(over(store_of(mixed), search_kwargs={"filter": passes}))
+    assert numbers(documents, mine) == sorted(numbers(documents, mine))
+    assert told == []
+    retriever = over(store_of(mixed))
+    documents = retriever.invoke(QUESTION, filter=passes)
+    assert numbers(documents, mine) == sorted(numbers(documents, mine))
+
+
+class Shuffled(BaseDocumentCompressor):
+    """A reranker that returns copies of the documents."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        del query, callbacks
+        return [document.model_copy(deep=True) for document in reversed(documents)]
+
+
+class Listed(BaseRetriever):
+    """A retriever of a list, as that of BM25 is."""
+
+    docs: list[Document]
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        del query, run_manager
+        return self.docs[::-3]
+
+
+@pytest.fixture
+def listed_is_known(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Listed, ListedDocuments)
+
+
+@pytest.mark.usefixtures("listed_is_known")
+@pytest.mark.parametrize("kind", ["retriever", "reranked", "ensemble", "listed", "listed and reranked"])
+def test_wrapped_retrievers_are_looked_through(kind):
+    chunks = windows("voyage.txt", 1)
+    by_store, by_list = store_of(chunks).as_retriever(search_kwargs={"k": 20}), Listed(docs=chunks)
+    inner = {
+        "retriever": by_store,
+        "reranked": ContextualCompressionRetriever(base_compressor=Shuffled(), base_retriever=by_store),
+        "ensemble": EnsembleRetriever(retrievers=[by_list, by_store], weights=[0.5, 0.5]),
+        "listed": by_list,
+        "listed and reranked": ContextualCompressionRetriever(base_compressor=Shuffled(), base_retriever=by_list),
+    }[kind]
+    documents, told = found(OrderPreservingRetriever(retriever=inner))
+    assert len(documents) > 5
+    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
+    assert told == []
+
+
+def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
+    class Broken(InMemoryVectorStore):
+        """Its documents can be searched and not listed."""
+
+    class Adapter(StoreAdapter):
+        """It fails."""
+
+        def vectors(self, keys):
+            return {}
+
+        def in_sequence(self, keys):
+            raise ConnectionError("no answer, api_key=sk-abcdefghijklmnopqrstuvwxyz012345")
+
+    chunks = windows("voyage.txt", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, "_registered", {})
+        register_store(Broken, Adapter)
+        documents, told = found(over(store_of(chunks, Broken)))
+    assert numbers(documents, chunks) == by_rank(chunks)
+    assert "Broken received the chunks of a source cannot be read" in told[0]
+    assert "ConnectionError: no answer" in told[0]
+    assert "abcdefgh" not in told[0]
+
+
+def test_parents_are_in_the_sequence_of_their_dictionary():
+    texts = [Document(prose(800, seed), metadata={"source": f"{seed}.txt"}) for seed in range(2)]
+    retriever = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=16)),
+        docstore=InMemoryStore(),
+        child_splitter=RecursiveCharacterTextSplitter(chunk_size=100, chunk_overlap=0),
+        parent_splitter=RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=80),
+        search_kwargs={"k": 60},
+    )
+    retriever.add_documents(texts)
+    documents, _ = found(OrderPreservingRetriever(retriever=retriever))
+    for text in texts:
+        of_one = [one for one in documents if one.metadata["source"] == text.metadata["source"]]
+        starts = [text.page_content.index(one.page_content) for one in of_one]
+        assert len(starts) > 3
+        assert starts == sorted(starts)
+
+
+def test_a_store_that_remembers_no_sequence_changes_nothing():
+    class Forgetful(InMemoryVectorStore):
+        """A store."""
+
+    class Adapter(StoreAdapter):
+        """It gives vectors alone."""
+
+        def vectors(self, keys):
+            return {}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapter, "_registered", {})
+        register_store(Forgetful, Adapter)
+        chunks = windows("voyage.txt", 1)
+        documents, told = found(over(store_of(chunks, Forgetful)))
+    assert numbers(documents, chunks) == by_rank(chunks)
+    assert "have no position" in told[0]
