@@ -41,7 +41,8 @@ class Pairs:
         self.inverted += sum(first > second for first, second in combinations(answer.ordinals, 2))
         self.total += len(answer.ordinals) * (len(answer.ordinals) - 1) // 2
         for report in answer.sources:
-            read_from = f" ({report.field})" if report.field else ""
+            # For the order of a store, without how many neighbors overlap.
+            read_from = f" ({report.field.partition(', ')[0]})" if report.field else ""
             self.kinds[f"{report.kind.value} {report.kind.name.lower()}{read_from}"] += 1
             self.chunks += report.chunks
             self.missing += report.missing
@@ -70,8 +71,8 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     result = Result(
         "Inverted pairs",
         f"Pairs of chunks of one document in the wrong sequence, for up to {questions} questions a set and up to {K} "
-        "chunks a question: in rank order; in source order with what the splitter leaves in the metadata, and the kind "
-        "of the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
+        "chunks a question: in rank order; in source order with what the splitter and the store leave, and the kind of "
+        "the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
         "the text afterwards, by an update of the metadata alone.",
     )
     sets = {name: read_set(data / name, questions) for name in SETS if (data / name).is_dir()}
@@ -85,12 +86,18 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
 
 def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> None:
     rows: list[list[str]] = []
-    asked = {(splitters, condition): Pairs() for splitters in (DEFAULT, OTHERS) for condition in (STAMPED, LOCATED)}
+    asked = {
+        (splitters, condition): Pairs()
+        for splitters in (DEFAULT, OTHERS)
+        for condition in (*((AS_SPLIT,) if splitters == DEFAULT else ()), STAMPED, LOCATED)
+    }
     for splitter in framework.splitters:
         for name, (texts, questions) in sets.items():
             pairs = _count(framework, splitter, texts, questions)
-            for condition in (STAMPED, LOCATED):
-                asked[DEFAULT if splitter == DEFAULT else OTHERS, condition].include(pairs[condition])
+            kind = DEFAULT if splitter == DEFAULT else OTHERS
+            for condition in (AS_SPLIT, STAMPED, LOCATED):
+                if (kind, condition) in asked:
+                    asked[kind, condition].include(pairs[condition])
             shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED)]
             rows.append([splitter, name, f"{pairs[RANK].total:,}", *shares, pairs[AS_SPLIT].known_by])
     result.tables.append(

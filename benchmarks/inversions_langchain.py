@@ -22,8 +22,8 @@ class LangChain:
 
     name = "LangChain"
     note = (
-        "the default splitter leaves no position, so source order is rank order there, and a `PositionWarning` says "
-        "so. With a length function that counts tokens, LangChain looks for a chunk from the wrong place on: "
+        "the default splitter leaves no position, so the order is that of the store there, and a `PositionWarning` "
+        "says so. With a length function that counts tokens, LangChain looks for a chunk from the wrong place on: "
         "`start_index` is -1 where it finds none, or that of a later copy of the text."
     )
 

@@ -8,13 +8,13 @@ a splitter repeats the end of a chunk at the start of the next one, the texts te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from oprag.chunk import StorePlace
 
-__all__ = ["InsertionOrder", "StoredChunk", "read_insertion_order"]
+__all__ = ["InsertionOrder", "StoredChunk", "occurrences", "read_insertion_order"]
 
 # Shorter agreements of an end and a start are words that come often.
 _OVERLAP = 20
@@ -43,11 +43,12 @@ class InsertionOrder(NamedTuple):
     """Where each chunk of a source stands.
 
     Attributes:
-        places: The place of each chunk by its key; empty where the sequence is refuted.
+        places: The place of each chunk by its key and the number of chunks with that key before it; empty where the
+            sequence is refuted.
         refuted: Why the sequence is not the order of the source, in words; empty where nothing contradicts it.
     """
 
-    places: Mapping[str, StorePlace]
+    places: Mapping[tuple[str, int], StorePlace]
     refuted: str = ""
 
 
@@ -55,7 +56,8 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     """Judge the sequence in which a store received the chunks of one source.
 
     Args:
-        stored: All chunks of the source that the search can find, in that sequence.
+        stored: All chunks of the source that the search can find, in that sequence; some may have the same key, as
+            where texts are the keys.
         store: The name of the store, for messages.
     """
     texts = [chunk.text for chunk in stored]
@@ -69,11 +71,19 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     evidence = f"{store}, {confirmed} of {len(overlaps)} neighbors overlap"
     runs = accumulate((not overlap for overlap in overlaps), initial=0)
     places = [StorePlace(run, number, evidence) for number, run in enumerate(runs)]
-    # A key that is there twice, as a text may be, says nothing.
-    times = Counter(chunk.key for chunk in stored)
-    return InsertionOrder(
-        {chunk.key: places[index % count] for index, chunk in enumerate(stored) if times[chunk.key] == 1}
-    )
+    keys = occurrences(chunk.key for chunk in stored)
+    return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)})
+
+
+def occurrences(keys: Iterable[str | None]) -> list[tuple[str, int]]:
+    """Each key with the number of equal ones before it; those that are missing are left out."""
+    before: Counter[str] = Counter()
+    numbered: list[tuple[str, int]] = []
+    for key in keys:
+        if key is not None:
+            numbered.append((key, before[key]))
+            before[key] += 1
+    return numbered
 
 
 def _once(texts: Sequence[str]) -> int:

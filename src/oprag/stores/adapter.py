@@ -113,7 +113,8 @@ class StoreAdapter(ABC):
             keys: Distinct keys.
 
         Returns:
-            The keys that the store knows; None, as by default, where the store does not remember that sequence.
+            The keys that the store knows, one that several chunks have as often as these; None, as by default, where
+            the store does not remember that sequence.
         """
         return None
 

@@ -12,7 +12,7 @@ from oprag.context import ContextInputs
 from oprag.errors import PositionWarning
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
-from oprag.positions.insertion import InsertionOrder, StoredChunk, read_insertion_order
+from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
 from oprag.positions.placing import place, without_order
 from oprag.positions.sources import SOURCE_FIELDS, SourceKey
 from oprag.steps import Step, Steps
@@ -25,17 +25,20 @@ __all__ = ["InsertionOrders"]
 _REMEMBERED = 200_000
 
 
+_Places = Mapping[tuple[str, int], StorePlace]
+
+
 class _Wanted(NamedTuple):
     """The retrieved chunks of a source whose order is not known.
 
     Attributes:
         chunks: The chunks.
-        keys: Their keys in the store.
+        keys: Their keys, each with the number of equal ones before it: chunks with one text are interchangeable.
         field: The metadata key that names their source; None where the name is none of its values.
     """
 
     chunks: Sequence[Chunk]
-    keys: Sequence[str | None]
+    keys: Sequence[tuple[str, int]]
     field: str | None
 
     @property
@@ -51,7 +54,7 @@ class InsertionOrders:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, Mapping[str, StorePlace]] = {}
+        self._known: dict[Any, _Places] = {}
 
     def complete(
         self, inputs: ContextInputs, options: ContextOptions, stores: Callable[[], Iterable[StoreAdapter]]
@@ -89,19 +92,14 @@ class InsertionOrders:
         """The places of the chunks by their ranks."""
         places: dict[int, StorePlace] = {}
         for store in stores:
-            wanted = [
-                _Wanted(group, [store.key(chunk) for chunk in group], _field_of(group, source_key))
-                for group in groups
-                if group[0].rank not in places
-            ]
+            left = [_wanted(store, group, source_key) for group in groups if group[0].rank not in places]
+            wanted = [one for one in left if one is not None]
             for one, found in zip(wanted, self._in_store(store, wanted), strict=True):
-                ranked = zip(one.chunks, one.keys, strict=True)
-                there = {chunk.rank: found[key] for chunk, key in ranked if key is not None and key in found}
-                if len(there) == len(one.chunks):
-                    places |= there
+                if all(key in found for key in one.keys):
+                    places |= {chunk.rank: found[key] for chunk, key in zip(one.chunks, one.keys, strict=True)}
         return places
 
-    def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[Mapping[str, StorePlace]]:
+    def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Places]:
         """The places of the chunks of each source by their keys."""
         names = [(type(store.store), repr(store.search), one.field, one.source) for one in wanted]
         found = [self._known.get(name, {}) for name in names]
@@ -120,6 +118,12 @@ class InsertionOrders:
         return found
 
 
+def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
+    """What is asked about the chunks of a source; None where one of them has no key in the store."""
+    keys = occurrences(map(store.key, chunks))
+    return _Wanted(chunks, keys, _field_of(chunks, source_key)) if len(keys) == len(chunks) else None
+
+
 def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str | None:
     """The metadata key whose value is the source of all of these chunks."""
     named = () if source_key is None or callable(source_key) else source_key
@@ -130,17 +134,17 @@ def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str | No
     return None
 
 
-def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[str, int] | None:
+def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[tuple[str, int], int] | None:
     """The chunks in the sequence that the store has now; None where it does not remember one."""
-    keys = store.in_sequence({key for one in wanted for key in one.keys if key is not None})
-    return None if keys is None else {key: row for row, key in enumerate(keys)}
+    keys = store.in_sequence({key for one in wanted for key, _ in one.keys})
+    return None if keys is None else {key: row for row, key in enumerate(occurrences(keys))}
 
 
-def _agrees(places: Mapping[str, StorePlace], wanted: _Wanted, rows: Mapping[str, int]) -> bool:
+def _agrees(places: _Places, wanted: _Wanted, rows: Mapping[tuple[str, int], int]) -> bool:
     """Whether the retrieved chunks are in the store in the sequence that was remembered."""
     if any(key not in rows for key in wanted.keys):
         return False
-    ordered = sorted((rows[key], places[key].number) for key in wanted.keys if key is not None)
+    ordered = sorted((rows[key], places[key].number) for key in wanted.keys)
     return all(before <= after for (_, before), (_, after) in pairwise(ordered))
 
 
@@ -155,8 +159,10 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder
             chunks[source].append(chunk)
     elif (rows := _rows(store, wanted)) is not None:
         for one in wanted:
-            texts = {key: chunk.text for key, chunk in zip(one.keys, one.chunks, strict=True) if key in rows}
-            chunks[one.source] = [StoredChunk(key, texts[key]) for key in sorted(texts, key=rows.__getitem__)]
+            # A key that several chunks have can be that of another source.
+            sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
+            texts = {key: chunk.text for key, chunk in sure.items() if key in rows}
+            chunks[one.source] = [StoredChunk(key[0], texts[key]) for key in sorted(texts, key=rows.__getitem__)]
     return [
         read_insertion_order(some, store.name) if (some := chunks[one.source]) else InsertionOrder({}) for one in wanted
     ]

@@ -38,10 +38,9 @@ class LangChainLanceDB(StoreAdapter):
         return {row[text]: StoredVector(row[vector], row[text]) for row in rows}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The texts in the sequence of the table, without those that several rows have."""
+        """The texts in the sequence of the table."""
         text = self.store._text_key  # noqa: SLF001
-        found = [row[text] for row in self._rows(_among(text, keys), [text])]
-        return [one for one in found if found.count(one) == 1]
+        return [row[text] for row in self._rows(_among(text, keys), [text])]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
         """The chunks of some sources in the sequence of the table, which deletions and compaction keep."""

@@ -31,11 +31,8 @@ class ListedDocuments(StoreAdapter):
         return {}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
-        """The texts in the sequence of the documents, without those that several documents have."""
-        if self._documents is None:
-            return None
-        found = [text for text, _, _ in self._rows() if text in keys]
-        return [text for text in found if found.count(text) == 1]
+        """The texts in the sequence of the documents."""
+        return None if self._documents is None else [text for text, _, _ in self._rows() if text in keys]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
         """The documents of some sources in their sequence."""

@@ -208,6 +208,14 @@ def test_only_what_the_filter_lets_through_counts():
     assert numbers(documents, mine) == sorted(numbers(documents, mine))
 
 
+@pytest.mark.usefixtures("listed_is_known")
+def test_equal_texts_have_the_places_of_that_text():
+    chunks = [Document(text, metadata={"source": "a.txt"}) for text in ("I", "one", "II", "one", "III", "one", "IV")]
+    documents, told = found(OrderPreservingRetriever(retriever=Listed(docs=chunks)))
+    assert [document.page_content for document in documents] == ["I", "one", "IV"]
+    assert BY_STORE in told[0]
+
+
 class Shuffled(BaseDocumentCompressor):
     """A reranker that returns copies of the documents."""
 
