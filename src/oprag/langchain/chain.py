@@ -28,7 +28,7 @@ from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
 from oprag.langchain.near_misses import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
-from oprag.langchain.vectors import SearchFields
+from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
 from oprag.methods.answer import Answer
@@ -42,7 +42,7 @@ from oprag.methods.task import Task
 from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.options import OP_RAG_16K, check_text, requires
 from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.vector_fields import common_cache
+from oprag.vector_fields import StoreOrderFields, common_cache
 
 __all__ = ["OrderPreservingChain"]
 
@@ -59,7 +59,9 @@ _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type",
 _batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
 
 
-class OrderPreservingChain(SearchFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]):
+class OrderPreservingChain(
+    EmbeddingsFields, StoreOrderFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]
+):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
     Same inputs and outputs as LangChain's `create_retrieval_chain`: `{"input": question}` in; all inputs, `context`

@@ -14,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, R
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
@@ -23,7 +23,7 @@ from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
-from oprag.langchain.vectors import SearchFields, check_sources, neighbor_reader, vector_sources
+from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.options import (
     OP_RAG_16K,
@@ -35,7 +35,7 @@ from oprag.options import (
 )
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of
-from oprag.stores.insertion import InsertionOrders
+from oprag.vector_fields import StoreOrderFields
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
@@ -65,7 +65,7 @@ class _Request:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(SearchFields, ContextFields, BaseRetriever):
+class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, ContextFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
     Use it wherever a LangChain retriever is expected. Rerankers and ensembles belong inside: once documents are in
@@ -124,7 +124,6 @@ class OrderPreservingRetriever(SearchFields, ContextFields, BaseRetriever):
         description="Arguments for the search of vectorstore, such as filter or score_threshold.",
         repr=False,  # may hold keys
     )
-    _insertion: InsertionOrders = PrivateAttr(default_factory=InsertionOrders)
 
     @model_validator(mode="before")
     @classmethod

@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
-from pydantic import Field, SkipValidation, field_validator
+from pydantic import Field, SkipValidation
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.near_misses import HOW_TO_PASS
-from oprag.options import ContextOptions, check_bool, requires
+from oprag.options import ContextOptions, requires
 from oprag.stores.adapter import adapter_of
 from oprag.vector_fields import VectorFields, list_of_neighbors
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["EmbeddingsFields", "SearchFields", "check_sources", "neighbor_reader", "vector_sources"]
+__all__ = ["EmbeddingsFields", "check_sources", "neighbor_reader", "vector_sources"]
 
 
 class EmbeddingsFields(VectorFields):
@@ -48,22 +48,6 @@ class EmbeddingsFields(VectorFields):
     @classmethod
     def _reads_neighbors(cls, value: Any) -> bool:
         return _is_index(value) or super()._reads_neighbors(value)
-
-
-class SearchFields(EmbeddingsFields):
-    """The same, and whether the order of chunks may be that of the store, for what searches one."""
-
-    store_order: SkipValidation[bool] = Field(
-        default=True,
-        description="Use the sequence in which the store received the chunks of a source where their metadata do not "
-        "tell their order.",
-    )
-
-    @field_validator("store_order", mode="before")
-    @classmethod
-    def _check_store_order(cls, value: Any) -> Any:
-        check_bool("store_order", value)
-        return value
 
 
 def check_sources(

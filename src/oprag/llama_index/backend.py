@@ -19,7 +19,7 @@ from oprag.embedding.cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
-from oprag.llama_index.vectors import NodeSources
+from oprag.llama_index.vectors import InStoreOrder, NodeSources
 from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
@@ -60,6 +60,7 @@ class LlamaIndexBackend:
     embed_model: Callable[[], Any]
     reader: SourceReader | None
     prompts: Prompts
+    in_store_order: InStoreOrder | None
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
@@ -77,7 +78,7 @@ class LlamaIndexBackend:
             warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
-        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources))
+        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources, self.in_store_order))
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
         """The model's reply, or its error."""

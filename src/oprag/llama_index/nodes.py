@@ -27,7 +27,7 @@ from oprag.options import ContextOptions
 from oprag.steps import Steps
 
 if TYPE_CHECKING:
-    from oprag.llama_index.vectors import NodeSources
+    from oprag.llama_index.vectors import InStoreOrder, NodeSources
 
 __all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of", "with_metadata"]
 
@@ -102,6 +102,7 @@ def context_of(
     query: QueryBundle | None,
     options: ContextOptions,
     sources: NodeSources | None,
+    in_store_order: InStoreOrder | None,
     *,
     as_nodes: bool = False,
 ) -> Steps[Context]:
@@ -109,6 +110,8 @@ def context_of(
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
+    if in_store_order is not None:
+        inputs = yield from in_store_order(inputs, options)
     return (yield from assemble_in_steps(inputs, options))
 
 

@@ -41,6 +41,8 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it. They are used whatever the filter of the search, which a postprocessor does not see.
+        store_order: With `index`: whether the sequence in which its store received the nodes of a source is used where
+            nothing else tells their order.
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
             same objects. With `stitch=True` there is one node a passage.
 
@@ -111,7 +113,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         if options.k is not None:
             warn_about_few(chunks, options.k)
         sources = self._sources(options) if self._needs_sources else None
-        return (yield from context_of(chunks, query, options, sources, as_nodes=as_nodes))
+        return (yield from context_of(chunks, query, options, sources, self._in_store_order, as_nodes=as_nodes))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""

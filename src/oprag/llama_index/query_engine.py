@@ -88,6 +88,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         annotate: See `OrderPreservingPostprocessor`.
         index: For thresholds and neighbours: the index that the nodes come from, as in `OrderPreservingRetriever`.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number, as there.
+        store_order: As in `OrderPreservingRetriever`.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:
@@ -162,6 +163,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                 )
         if self._ours is not None:
             parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
+            parts += [] if self.store_order else ["store_order"]
             if theirs := [*given_options(self), *parts]:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "
@@ -363,6 +365,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             self._model,
             self._reader,
             options.prompts,
+            (ours or self)._in_store_order,  # noqa: SLF001
         )
 
     def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from llama_index.core import MockEmbedding, Settings
@@ -24,13 +25,15 @@ from oprag.llama_index.neighbors import neighbor_reader, refuse_filter
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
 from oprag.steps import Steps
-from oprag.stores.adapter import adapter_of
-from oprag.vector_fields import VectorFields
+from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.vector_fields import StoreOrderFields, VectorFields
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["IndexFields", "NodeSources"]
+__all__ = ["InStoreOrder", "IndexFields", "NodeSources"]
+
+InStoreOrder = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 
 
 class Searched(NamedTuple):
@@ -51,7 +54,7 @@ class Searched(NamedTuple):
     keywords: Mapping[str, Any]
 
 
-class IndexFields(VectorFields, ContextFields):
+class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     """The options of `ContextOptions`, and what thresholds and neighbors are read from.
 
     Options can be assigned: they are checked then, and a value that is rejected does not stay.
@@ -159,6 +162,21 @@ class IndexFields(VectorFields, ContextFields):
         vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
         knows = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, knows, knows and isinstance(self._searched, VectorIndexRetriever))
+
+    @property
+    def _in_store_order(self) -> InStoreOrder | None:
+        """Gives nodes whose metadata do not tell their order their place in the store; None where it is turned off."""
+        return partial(self._insertion.complete, stores=self._stores) if self.store_order else None
+
+    def _stores(self) -> list[StoreAdapter]:
+        """What is searched, where that is certain."""
+        searched = self._where()
+        if searched is None:
+            return []
+        filters = getattr(self._searched, "_filters", None)
+        search = {**searched.keywords, **({} if filters is None else {"filters": filters})}
+        adapter = adapter_of(searched.vector_store, search, searched.nodes, searched.docstore)
+        return [] if adapter is None else [adapter]
 
     def _model(self) -> Any:
         """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""

@@ -62,6 +62,11 @@ class LlamaIndexFaiss(StoreAdapter):
         texts = self.docstore_texts(list(rows))
         return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(rows, vectors, strict=True)}
 
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the rows of the index."""
+        rows = self._rows(list(keys))
+        return sorted(rows, key=rows.__getitem__)
+
     def _rows(self, ids: Sequence[str]) -> dict[str, int]:
         """The number that the index has for the vector of each node."""
         # FaissMapVectorStore, which can delete nodes, gives them numbers of its own.

@@ -49,3 +49,15 @@ class LlamaIndexSimple(StoreAdapter):
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """As `vectors`: reading memory is not worth a thread."""
         return self.vectors(keys)
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the store, which is a dictionary."""
+        return [key for key in self.store.data.embedding_dict if key in keys]
+
+    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
+        """The nodes of some sources in the sequence of the store; None where a filter leaves some out."""
+        if self.search:
+            return None
+        nodes = self.docstore.get_nodes(list(self.store.data.embedding_dict), raise_error=False)
+        rows = ((node.node_id, node.get_content(), node.metadata) for node in nodes)
+        return chunks_with(rows, field, sources)

@@ -14,7 +14,10 @@ from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, run_python, shown_after_import
 
 ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
-SHARED = {*ASSEMBLY, *("annotate", "embed_model", "vector_cache", "read_neighbors", "index", "callback_manager")}
+SHARED = {
+    *(*ASSEMBLY, "annotate", "callback_manager"),
+    *("embed_model", "vector_cache", "read_neighbors", "index", "store_order"),
+}
 OPTIONS = {
     "OrderPreservingPostprocessor": SHARED,
     "OrderPreservingQueryEngine": {

@@ -1,0 +1,125 @@
+"""Nodes without offsets and links: their order is that of the index."""
+
+import asyncio
+import random
+import warnings
+
+import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
+
+from oprag import PositionKind
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.warn import forget
+
+QUESTION = "Where does the river end?"
+
+
+class RandomEmbedding(MockEmbedding):
+    """Vectors that say nothing, the same for the same text."""
+
+    def _get_vector(self, text):
+        chance = random.Random(text)
+        return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
+
+    def _get_text_embedding(self, text):
+        return self._get_vector(text)
+
+    def _get_query_embedding(self, query):
+        return self._get_vector(query)
+
+    async def _aget_query_embedding(self, query):
+        return self._get_vector(query)
+
+
+def windows(source, seed, **metadata):
+    """Nodes that overlap, without a position."""
+    chance = random.Random(seed)
+    text = "".join(chance.choices("abdefgilmnoprstu    ", k=4_000))
+    return [
+        TextNode(text=text[start : start + 200], metadata={"file_name": source, **metadata})
+        for start in range(0, len(text) - 40, 160)
+    ]
+
+
+def index_of(nodes):
+    return VectorStoreIndex(nodes=nodes, embed_model=RandomEmbedding(embed_dim=16))
+
+
+def numbers(found, nodes):
+    at = {node.node_id: number for number, node in enumerate(nodes)}
+    return [at[scored.node.node_id] for scored in found if scored.node.node_id in at]
+
+
+def asked(retrieve):
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = retrieve(QUESTION)
+    return found, [str(warning.message) for warning in caught]
+
+
+def test_a_retriever_takes_the_order_of_the_index():
+    nodes = windows("voyage.txt", 1)
+    retriever = OrderPreservingRetriever(retriever=index_of(nodes).as_retriever(similarity_top_k=15))
+    found, told = asked(retriever.retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
+    assert (len(found), told) == (15, [])
+    (source,) = retriever.get_context(QUESTION).sources
+    assert source.kind is PositionKind.STORE
+    assert "SimpleVectorStore, 24 of 24 neighbors overlap" in source.field
+    assert numbers(asyncio.run(retriever.aretrieve(QUESTION)), nodes) == numbers(found, nodes)
+
+
+def test_a_postprocessor_and_an_engine_take_it_too():
+    nodes = windows("voyage.txt", 1)
+    index = index_of(nodes)
+    by_rank = index.as_retriever(similarity_top_k=15).retrieve(QUESTION)
+    found, told = asked(lambda _: OrderPreservingPostprocessor(index=index).postprocess_nodes(by_rank))
+    assert numbers(found, nodes) == sorted(numbers(by_rank, nodes))
+    assert told == []
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=15))
+    response, told = asked(engine.query)
+    assert numbers(response.source_nodes, nodes) == sorted(numbers(by_rank, nodes))
+    assert told == []
+
+
+def test_it_can_be_turned_off():
+    nodes = windows("voyage.txt", 1)
+    plain = index_of(nodes).as_retriever(similarity_top_k=15)
+    for off in (
+        OrderPreservingRetriever(retriever=plain, store_order=False).retrieve,
+        lambda question: OrderPreservingPostprocessor().postprocess_nodes(plain.retrieve(question)),
+    ):
+        found, told = asked(off)
+        assert numbers(found, nodes) == numbers(plain.retrieve(QUESTION), nodes)
+        assert "have no position" in told[0]
+    with pytest.raises(ValueError, match="store_order there"):
+        OrderPreservingQueryEngine(
+            llm=MockLLM(), retriever=OrderPreservingRetriever(retriever=plain), store_order=False
+        )
+
+
+def test_nodes_that_were_added_again_are_noticed():
+    nodes = windows("voyage.txt", 1)
+    index = index_of(nodes)
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=len(nodes)))
+    assert numbers(asked(retriever.retrieve)[0], nodes) == list(range(len(nodes)))
+    index.delete_nodes([nodes[7].node_id], delete_from_docstore=True)
+    assert numbers(asked(retriever.retrieve)[0], nodes) == [*range(7), *range(8, len(nodes))]
+    index.insert_nodes([nodes[7]])
+    _, told = asked(retriever.retrieve)
+    assert "apart from each other" in told[0]
+
+
+def test_filters_leave_the_sequence_to_what_was_found():
+    mine, others = windows("report.txt", 1, tenant="a"), windows("report.txt", 2, tenant="b")
+    mixed = [node for pair in zip(others, mine, strict=True) for node in pair]
+    filters = MetadataFilters(filters=[ExactMatchFilter(key="tenant", value="a")])
+    plain = index_of(mixed).as_retriever(similarity_top_k=12, filters=filters)
+    found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
+    assert numbers(found, mine) == sorted(numbers(found, mine))
+    assert len(found) == 12
+    assert "in the sequence in which the store received them" in told[0]
