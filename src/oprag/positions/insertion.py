@@ -22,6 +22,8 @@ _OVERLAP = 20
 _REACH = 400
 # The first chunks of a source, of which one comes again where the source was added again.
 _FIRST = 3
+# Fewer chunks that come again and again can be those of a source that repeats itself.
+_PERIOD = 5
 _MOST_STARTS = 20
 # A splitter that repeats text does so more often than this.
 _SHARE = 0.1
@@ -43,8 +45,7 @@ class InsertionOrder(NamedTuple):
     """Where each chunk of a source stands.
 
     Attributes:
-        places: The place of each chunk by its key and the number of chunks with that key before it; empty where the
-            sequence is refuted.
+        places: The place of each chunk by its key and the number of chunks with that key before it.
         refuted: Why the sequence is not the order of the source, in words; empty where nothing contradicts it.
     """
 
@@ -62,17 +63,18 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     """
     texts = [chunk.text for chunk in stored]
     count = _once(texts)
-    if _added_again(texts[:count]):
-        return InsertionOrder({}, "the source seems to have been added to the store more than once")
-    overlaps = [_overlap(before, after) for before, after in pairwise(texts[:count])]
-    if _torn_apart(texts[:count], overlaps):
-        return InsertionOrder({}, "chunks that overlap were added to the store apart from each other")
-    confirmed = sum(map(bool, overlaps))
-    evidence = f"{store}, {confirmed} of {len(overlaps)} neighbors overlap"
+    texts = texts[:count]
+    overlaps = _overlaps(texts)
+    refuted = ""
+    if _added_again(texts):
+        refuted = "the source seems to have been added to the store more than once"
+    elif _torn_apart(texts, overlaps):
+        refuted = "chunks that overlap were added to the store apart from each other"
+    evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
     runs = accumulate((not overlap for overlap in overlaps), initial=0)
     places = [StorePlace(run, number, evidence) for number, run in enumerate(runs)]
     keys = occurrences(chunk.key for chunk in stored)
-    return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)})
+    return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)}, refuted)
 
 
 def occurrences(keys: Iterable[str | None]) -> list[tuple[str, int]]:
@@ -92,7 +94,8 @@ def _once(texts: Sequence[str]) -> int:
         return len(texts)
     again = texts.index(texts[0], 1)
     times, rest = divmod(len(texts), again)
-    return again if not rest and list(texts) == list(texts[:again]) * times else len(texts)
+    repeated = again >= _PERIOD and not rest and list(texts) == list(texts[:again]) * times
+    return again if repeated else len(texts)
 
 
 def _added_again(texts: Sequence[str]) -> bool:
@@ -106,8 +109,27 @@ def _added_again(texts: Sequence[str]) -> bool:
     return False
 
 
+def _overlaps(texts: Sequence[str]) -> list[int]:
+    """The characters that the end of each text and the start of the next one have in common.
+
+    0 where that is no evidence: the end or the start is that of other chunks too, as that of a form or a letterhead,
+    or they agree in much less than the others do.
+    """
+    starts, ends = Counter(text[:_OVERLAP] for text in texts), Counter(text[-_OVERLAP:] for text in texts)
+    found = [
+        _overlap(before, after) if starts[after[:_OVERLAP]] == 1 == ends[before[-_OVERLAP:]] else 0
+        for before, after in pairwise(texts)
+    ]
+    least = _half_the_median(found)
+    return [length if length >= least else 0 for length in found]
+
+
+def _half_the_median(lengths: Iterable[int]) -> float:
+    there = sorted(filter(None, lengths))
+    return there[len(there) // 2] / 2 if there else 0.0
+
+
 def _overlap(before: str, after: str) -> int:
-    """The characters that the end of one text and the start of the other have in common; 0 for a few."""
     start = after[:_OVERLAP]
     if len(start) < _OVERLAP:
         return 0
@@ -123,8 +145,8 @@ def _torn_apart(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
     A few short agreements say nothing: names and headers come often.
     """
     apart = _apart(texts, overlaps)
-    found = sorted([*filter(None, overlaps), *apart])
-    return bool(apart) and len(found) >= _SHARE * len(overlaps) and max(apart) >= found[len(found) // 2] / 2
+    found = [*filter(None, overlaps), *apart]
+    return bool(apart) and len(found) >= _SHARE * len(overlaps) and max(apart) >= _half_the_median(found)
 
 
 def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
@@ -134,10 +156,12 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
         if (not index or not overlaps[index - 1]) and len(text) >= _OVERLAP:
             start = text[:_OVERLAP]
             starts[start] = None if start in starts else index
+    ends = Counter(text[-_OVERLAP:] for text in texts)
     reach = max([*overlaps, _OVERLAP]) if any(overlaps) else _REACH
     lengths: list[int] = []
     for index, text in enumerate(texts):
-        if index < len(overlaps) and overlaps[index]:
+        # A header or a footer is no end that continues elsewhere.
+        if (index < len(overlaps) and overlaps[index]) or ends[text[-_OVERLAP:]] > 1:
             continue
         for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):
             other = starts.get(text[at : at + _OVERLAP])
@@ -152,4 +176,9 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
 
 def _is_rare(part: str, texts: Sequence[str]) -> bool:
     """Whether a part of an overlap is in its two chunks only; a page number makes every footer another one."""
-    return sum(text.count(part) for text in texts) == 2
+    there = 0
+    for text in texts:
+        there += text.count(part)
+        if there > 2:
+            return False
+    return True

@@ -19,7 +19,7 @@ from oprag.positions.insertion import StoredChunk
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
-__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "register_store"]
+__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "register_store"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -193,6 +193,12 @@ def adapter_of(
     return None
 
 
+def has_own_adapter(store: Any) -> bool:
+    """Whether the adapter is that of this very class; a subclass may search in a way that the adapter does not know."""
+    path = _path(type(store))
+    return path in _registered or path in _ADAPTERS
+
+
 def _path(store_class: type) -> str:
     return f"{store_class.__module__}.{store_class.__qualname__}"
 
@@ -207,6 +213,7 @@ _ADAPTERS = {
             "langchain_community.retrievers.knn.KNNRetriever",
             "langchain_community.retrievers.tfidf.TFIDFRetriever",
             "langchain_classic.retrievers.multi_vector.MultiVectorRetriever",
+            "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever",
         ),
         "retrievers.ListedDocuments",
     ),

@@ -33,7 +33,8 @@ class LangChainFaiss(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The ids in the sequence of the rows of the index."""
-        return [key for key in self.store.index_to_docstore_id.values() if key in keys]
+        # A copy, since another thread may add to it.
+        return [key for key in list(self.store.index_to_docstore_id.values()) if key in keys]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
         """The chunks of some sources in the sequence of the rows of the index."""
@@ -44,7 +45,7 @@ class LangChainFaiss(StoreAdapter):
         )
 
     def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        for key in self.store.index_to_docstore_id.values():
+        for key in list(self.store.index_to_docstore_id.values()):
             document = self.store.docstore.search(key)
             if not isinstance(document, str):
                 yield key, document.page_content, document.metadata

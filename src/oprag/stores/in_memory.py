@@ -25,11 +25,12 @@ class LangChainInMemory(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The ids in the sequence of the store, which is a dictionary."""
-        return [key for key in self.store.store if key in keys]
+        # A copy, since another thread may add to it.
+        return [key for key in list(self.store.store) if key in keys]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
         """The chunks of some sources in the sequence of the store."""
-        rows = ((row["id"], row["text"], row["metadata"]) for row in self.store.store.values())
+        rows = ((row["id"], row["text"], row["metadata"]) for row in list(self.store.store.values()))
         return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
 
     def _passes(self, key: str, text: str, metadata: Mapping[str, Any]) -> bool:
@@ -52,7 +53,7 @@ class LlamaIndexSimple(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The ids in the sequence of the store, which is a dictionary."""
-        return [key for key in self.store.data.embedding_dict if key in keys]
+        return [key for key in list(self.store.data.embedding_dict) if key in keys]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
         """The nodes of some sources in the sequence of the store; None where a filter leaves some out."""

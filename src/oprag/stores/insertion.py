@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
+from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, StorePlace, changed
 from oprag.context import ContextInputs
-from oprag.errors import PositionWarning
+from oprag.errors import OpragWarning, PositionWarning
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
 from oprag.positions.placing import place, without_order
 from oprag.positions.sources import SOURCE_FIELDS, SourceKey
 from oprag.steps import Step, Steps
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.warn import warn
 
 __all__ = ["InsertionOrders"]
 
 # How many chunks are remembered, of all sources together.
 _REMEMBERED = 200_000
+_REFUTED = 60.0  # seconds until a sequence that was refuted is read again
 
-
-_Places = Mapping[tuple[str, int], StorePlace]
+_Key = tuple[str, int]
 
 
 class _Wanted(NamedTuple):
@@ -38,7 +40,7 @@ class _Wanted(NamedTuple):
     """
 
     chunks: Sequence[Chunk]
-    keys: Sequence[tuple[str, int]]
+    keys: Sequence[_Key]
     field: str | None
 
     @property
@@ -46,15 +48,45 @@ class _Wanted(NamedTuple):
         return self.chunks[0].source or ""
 
 
+class _Known(NamedTuple):
+    """What was found for a source.
+
+    Attributes:
+        order: The order.
+        rows: The row of each chunk, in the sequence of the store.
+        texts: The hash of each text, since another text under the same key is another chunk.
+        until: When it is read again.
+    """
+
+    order: InsertionOrder
+    rows: Mapping[_Key, int]
+    texts: Mapping[_Key, int]
+    until: float
+
+    def has(self, wanted: _Wanted) -> bool:
+        """Whether it is about these chunks."""
+        chunks = zip(wanted.keys, wanted.chunks, strict=True)
+        return time.monotonic() < self.until and all(self.texts.get(key) == hash(chunk.text) for key, chunk in chunks)
+
+    def agrees(self, wanted: _Wanted, now: Mapping[_Key, int]) -> bool:
+        """Whether the store has these chunks in the same sequence now, by their rows."""
+        if any(key not in now for key in wanted.keys):
+            return False
+        rows = [self.rows[key] for key in sorted(wanted.keys, key=now.__getitem__)]
+        return rows == sorted(rows)
+
+
 class InsertionOrders:
     """The sequences in which stores received the chunks of sources.
 
-    What was found for a source is remembered. It is used as long as the store has the retrieved chunks in the same
-    sequence, for which every question asks without their texts.
+    What was found for a source is remembered. It is used as long as the retrieved chunks have the same texts, and the
+    store has them in the same sequence, for which every question asks.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, _Places] = {}
+        self._known: dict[Any, _Known] = {}
+        # As long as it is held, no other store has its identity.
+        self._stores: dict[int, Any] = {}
 
     def complete(
         self, inputs: ContextInputs, options: ContextOptions, stores: Callable[[], Iterable[StoreAdapter]]
@@ -75,47 +107,56 @@ class InsertionOrders:
         if not searched:
             return inputs
         try:
-            places = yield Step(lambda: self._places(searched, groups, options.source_key))
+            orders = yield Step(lambda: self._orders(searched, groups, options.source_key))
+        except OpragWarning:
+            raise
         except Exception as error:  # noqa: BLE001 - stores raise what they like, and the question has its chunks
             _warn_of_failure(searched, error)
             return inputs
+        places = {
+            chunk.rank: order.places[key]
+            for wanted, _, order in orders
+            for chunk, key in zip(wanted.chunks, wanted.keys, strict=True)
+        }
         if not places:
             return inputs
         chunks = [
             changed(chunk, store_place=places[chunk.rank]) if chunk.rank in places else chunk for chunk in inputs.chunks
         ]
-        return replace(inputs, chunks=chunks, placed={})
+        reader = inputs.read_neighbors and _placing(inputs.read_neighbors, orders)
+        return replace(inputs, chunks=chunks, read_neighbors=reader, placed={})
 
-    def _places(
+    def _orders(
         self, stores: Sequence[StoreAdapter], groups: Sequence[Sequence[Chunk]], source_key: SourceKey | None
-    ) -> dict[int, StorePlace]:
-        """The places of the chunks by their ranks."""
-        places: dict[int, StorePlace] = {}
+    ) -> list[tuple[_Wanted, StoreAdapter, InsertionOrder]]:
+        """The order of each source, for those that a store has; no store has one of the others."""
+        found: list[tuple[_Wanted, StoreAdapter, InsertionOrder]] = []
+        left = list(groups)
         for store in stores:
-            left = [_wanted(store, group, source_key) for group in groups if group[0].rank not in places]
-            wanted = [one for one in left if one is not None]
-            for one, found in zip(wanted, self._in_store(store, wanted), strict=True):
-                if all(key in found for key in one.keys):
-                    places |= {chunk.rank: found[key] for chunk, key in zip(one.chunks, one.keys, strict=True)}
-        return places
-
-    def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Places]:
-        """The places of the chunks of each source by their keys."""
-        names = [(type(store.store), repr(store.search), one.field, one.source) for one in wanted]
-        found = [self._known.get(name, {}) for name in names]
-        new = [index for index, one in enumerate(wanted) if not all(key in found[index] for key in one.keys)]
-        if wanted and not new:
-            rows = _rows(store, wanted) or {}
-            new = [index for index, one in enumerate(wanted) if not _agrees(found[index], one, rows)]
-        if new:
-            read = _read(store, [wanted[index] for index in new])
-            for index, order in zip(new, read, strict=True):
-                if order.refuted:
-                    _warn_of(wanted[index].source, order.refuted)
-                found[index] = self._known[names[index]] = order.places
-            if sum(map(len, self._known.values())) > _REMEMBERED:
-                self._known.clear()
+            wanted = [one for group in left if (one := _wanted(store, group, source_key)) is not None]
+            for one, order in zip(wanted, self._in_store(store, wanted), strict=True):
+                if not order.refuted and all(key in order.places for key in one.keys):
+                    found.append((one, store, order))
+                    left.remove(one.chunks)
         return found
+
+    def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder]:
+        """The order of each source in one store."""
+        self._stores[id(store.store)] = store.store
+        names = [(id(store.store), repr(store.search), one.field, one.source) for one in wanted]
+        known = [self._known.get(name) for name in names]
+        unknown = [index for index, one in enumerate(known) if one is None or not one.has(wanted[index])]
+        if wanted and not unknown:
+            rows = _rows(store, wanted) or {}
+            unknown = [index for index, one in enumerate(known) if one is None or not one.agrees(wanted[index], rows)]
+        for index, one in zip(unknown, _read(store, [wanted[index] for index in unknown]), strict=True):
+            if one.order.refuted:
+                _warn_of(wanted[index].source, one.order.refuted)
+            known[index] = self._known[names[index]] = one
+        if sum(len(one.texts) + 1 for one in self._known.values()) > _REMEMBERED:
+            self._known.clear()
+            self._stores.clear()
+        return [one.order for one in known if one is not None]
 
 
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
@@ -134,25 +175,21 @@ def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str | No
     return None
 
 
-def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[tuple[str, int], int] | None:
+def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
     """The chunks in the sequence that the store has now; None where it does not remember one."""
     keys = store.in_sequence({key for one in wanted for key, _ in one.keys})
     return None if keys is None else {key: row for row, key in enumerate(occurrences(keys))}
 
 
-def _agrees(places: _Places, wanted: _Wanted, rows: Mapping[tuple[str, int], int]) -> bool:
-    """Whether the retrieved chunks are in the store in the sequence that was remembered."""
-    if any(key not in rows for key in wanted.keys):
-        return False
-    ordered = sorted((rows[key], places[key].number) for key in wanted.keys)
-    return all(before <= after for (_, before), (_, after) in pairwise(ordered))
-
-
-def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder]:
+def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
     """The order of each source, by all of its chunks if the store can list them, else by those that were retrieved."""
+    if not wanted:
+        return []
     fields = {one.field for one in wanted}
     field = next(iter(fields)) if len(fields) == 1 else None
-    listed = None if field is None else store.chunks_of(field, {one.source for one in wanted})
+    listed = None
+    if field is not None and has_own_adapter(store.store):
+        listed = store.chunks_of(field, {one.source for one in wanted})
     chunks: dict[str, list[StoredChunk]] = {one.source: [] for one in wanted}
     if listed is not None:
         for source, chunk in listed:
@@ -163,9 +200,35 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder
             sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
             texts = {key: chunk.text for key, chunk in sure.items() if key in rows}
             chunks[one.source] = [StoredChunk(key[0], texts[key]) for key in sorted(texts, key=rows.__getitem__)]
-    return [
-        read_insertion_order(some, store.name) if (some := chunks[one.source]) else InsertionOrder({}) for one in wanted
-    ]
+    return [_judged(chunks[one.source], store) for one in wanted]
+
+
+def _judged(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _Known:
+    order = read_insertion_order(chunks, store.name) if chunks else InsertionOrder({})
+    keys = occurrences(chunk.key for chunk in chunks)
+    rows = {key: row for row, key in enumerate(keys)}
+    hashes = {key: hash(chunk.text) for key, chunk in zip(keys, chunks, strict=True)}
+    return _Known(order, rows, hashes, time.monotonic() + _REFUTED if order.refuted else math.inf)
+
+
+def _placing(read: NeighborReader, orders: Iterable[tuple[_Wanted, StoreAdapter, InsertionOrder]]) -> NeighborReader:
+    """As this reader, with the places of the neighbors in the store."""
+    of_source = {wanted.source: (store, order.places) for wanted, store, order in orders}
+
+    def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
+        around = list(read(chunk, number))
+        if chunk.source not in of_source:
+            return around
+        store, places = of_source[chunk.source]
+        return [changed(one, store_place=_place_of(one, store, places)) for one in around]
+
+    return read_placed
+
+
+def _place_of(chunk: Chunk, store: StoreAdapter, places: Mapping[_Key, StorePlace]) -> StorePlace | None:
+    """The place of a chunk that was not retrieved; None where several have its key."""
+    key = store.key(chunk)
+    return None if key is None or (key, 1) in places else places.get((key, 0))
 
 
 def _warn_of_failure(stores: Sequence[StoreAdapter], error: Exception) -> None:

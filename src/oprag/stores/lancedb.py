@@ -40,16 +40,21 @@ class LangChainLanceDB(StoreAdapter):
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The texts in the sequence of the table."""
         text = self.store._text_key  # noqa: SLF001
-        return [row[text] for row in self._rows(_among(text, keys), [text])]
+        return [row[text] for row in self._rows(_among(text, keys) + self._filter, [text])]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
         """The chunks of some sources in the sequence of the table, which deletions and compaction keep."""
-        given, text = self.search.get("filter"), self.store._text_key  # noqa: SLF001
-        if given is not None and not isinstance(given, str):
+        text, given = self.store._text_key, self.search.get("filter")  # noqa: SLF001
+        if "`" in field or (given is not None and not isinstance(given, str)):
             return None
-        condition = _among(f"metadata.`{field}`", sources) + (f" AND ({given})" if given else "")
+        condition = _among(f"metadata.`{field}`", sources) + self._filter
         rows = self._rows(condition, [text, "metadata"])
         return ((row["metadata"][field], StoredChunk(row[text], row[text])) for row in rows)
+
+    @property
+    def _filter(self) -> str:
+        given = self.search.get("filter")
+        return f" AND ({given})" if isinstance(given, str) and given else ""
 
     def _rows(self, condition: str, columns: list[str]) -> list[dict[str, Any]]:
         table = self.store.get_table(self.search.get("name"))

@@ -35,11 +35,13 @@ class ListedDocuments(StoreAdapter):
         return None if self._documents is None else [text for text, _, _ in self._rows() if text in keys]
 
     def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
-        """The documents of some sources in their sequence."""
-        return None if self._documents is None else chunks_with(self._rows(), field, sources)
+        """The documents of some sources in their sequence; None where a filter leaves some out."""
+        filtered = self.search.get("filter") or (getattr(self.store, "search_kwargs", None) or {}).get("filter")
+        return None if filtered or self._documents is None else chunks_with(self._rows(), field, sources)
 
     def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        for document in self._documents or ():
+        # A copy, since another thread may add to it.
+        for document in list(self._documents or ()):
             yield document.page_content, document.page_content, document.metadata
 
     @property
@@ -54,4 +56,4 @@ class ListedDocuments(StoreAdapter):
             return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
         # Other stores of documents than the dictionary list them in any sequence.
         kept = getattr(getattr(self.store, "docstore", None), "store", None)
-        return [one for one in kept.values() if isinstance(one, Document)] if type(kept) is dict else None
+        return [one for one in list(kept.values()) if isinstance(one, Document)] if type(kept) is dict else None

@@ -4,7 +4,12 @@ import asyncio
 import warnings
 
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
+from langchain_classic.retrievers import (
+    ContextualCompressionRetriever,
+    EnsembleRetriever,
+    MultiVectorRetriever,
+    ParentDocumentRetriever,
+)
 from langchain_core.documents import Document
 from langchain_core.documents.compressor import BaseDocumentCompressor
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -182,6 +187,58 @@ def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
     assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
 
 
+def test_other_texts_under_the_same_ids_are_noticed():
+    chunks, others = windows("voyage.txt", 1), windows("voyage.txt", 2)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    ids = [str(number) for number in range(len(chunks))]
+    store.add_documents(chunks, ids=ids)
+    retriever = over(store, k=len(chunks))
+    assert found(retriever)[1] == []
+    for now in (chunks[9:] + chunks[:9], others[9:] + others[:9]):
+        store.add_documents(now, ids=ids[: len(now)])
+        assert "apart from each other" in found(retriever)[1][0]
+
+
+def test_a_store_that_takes_the_place_of_another_is_read():
+    chunks = windows("voyage.txt", 1)
+    ids = [str(number) for number in range(len(chunks))]
+    first, second = (InMemoryVectorStore(DeterministicFakeEmbedding(size=16)) for _ in range(2))
+    first.add_documents(chunks, ids=ids)
+    second.add_documents(chunks[9:] + chunks[:9], ids=ids[9:] + ids[:9])
+    retriever = over(first, k=len(chunks))
+    assert found(retriever)[1] == []
+    retriever.vectorstore = second
+    assert "apart from each other" in found(retriever)[1][0]
+
+
+def test_neighbors_have_their_place_in_the_store():
+    chunks = windows("voyage.txt", 1)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    store.add_documents(chunks, ids=[str(number) for number in range(len(chunks))])
+    stored = [
+        Document(chunk.page_content, id=str(number), metadata=chunk.metadata) for number, chunk in enumerate(chunks)
+    ]
+
+    def around(document, number):
+        at = int(document.id)
+        return stored[max(0, at - number) : at + number + 1]
+
+    alone = numbers(over(store, k=3).invoke(QUESTION), chunks)
+    documents, told = found(over(store, k=3, neighbors=1, read_neighbors=around))
+    wanted = {near for at in alone for near in (at - 1, at, at + 1) if 0 <= near < len(chunks)}
+    assert numbers(documents, chunks) == sorted(wanted)
+    assert told == []
+
+
+def test_warnings_as_errors_say_why():
+    chunks = windows("voyage.txt", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forget()
+        with pytest.raises(PositionWarning, match="is not used: chunks that overlap"):
+            over(store_of(chunks[9:] + chunks[:9])).invoke(QUESTION)
+
+
 def test_a_source_that_was_added_twice_is_there_once():
     chunks = windows("voyage.txt", 1)[:8]
     store = store_of(chunks)
@@ -280,6 +337,19 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
     assert "Broken received the chunks of a source cannot be read" in told[0]
     assert "ConnectionError: no answer" in told[0]
     assert "abcdefgh" not in told[0]
+
+
+def test_tenants_of_a_docstore_are_kept_apart():
+    mine, others = windows("handbook", 1, tenant="a"), windows("handbook", 2, tenant="b")
+    docstore, store = InMemoryStore(), InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    for chunk in [*others[9:], *mine, *others[:9]]:
+        name = chunk.page_content[:20]
+        docstore.mset([(name, chunk)])
+        store.add_documents([Document(chunk.page_content[:60], metadata={**chunk.metadata, "doc_id": name})])
+    search = {"k": 40, "filter": lambda document: document.metadata["tenant"] == "a"}
+    inner = MultiVectorRetriever(vectorstore=store, docstore=docstore, id_key="doc_id", search_kwargs=search)
+    documents, _ = found(OrderPreservingRetriever(retriever=inner))
+    assert numbers(documents, mine) == list(range(len(mine)))
 
 
 def test_parents_are_in_the_sequence_of_their_dictionary():

@@ -20,18 +20,18 @@ QUESTION = "Where does the river end?"
 class RandomEmbedding(MockEmbedding):
     """Vectors that say nothing, the same for the same text."""
 
-    def _get_vector(self, text):
+    def _vector_of(self, text):
         chance = random.Random(text)
         return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
 
     def _get_text_embedding(self, text):
-        return self._get_vector(text)
+        return self._vector_of(text)
 
     def _get_query_embedding(self, query):
-        return self._get_vector(query)
+        return self._vector_of(query)
 
     async def _aget_query_embedding(self, query):
-        return self._get_vector(query)
+        return self._vector_of(query)
 
 
 def windows(source, seed, **metadata):

@@ -27,10 +27,14 @@ STORES = ("chroma", "chroma on disk", "faiss", "lancedb")
 def store_of(name: str, folder: Path) -> Any:
     """An empty store."""
     if name.startswith("chroma"):
+        import chromadb
+        from chromadb.config import Settings
         from langchain_chroma import Chroma
 
-        on_disk = str(folder) if name.endswith("disk") else None
-        return Chroma(f"c{uuid.uuid4().hex}", EMBEDDINGS, persist_directory=on_disk)
+        settings = Settings(anonymized_telemetry=False)
+        on_disk = name.endswith("disk")
+        client = chromadb.PersistentClient(str(folder), settings) if on_disk else chromadb.EphemeralClient(settings)
+        return Chroma(f"c{uuid.uuid4().hex}", EMBEDDINGS, client=client)
     if name == "lancedb":
         import lancedb
         from langchain_community.vectorstores import LanceDB
