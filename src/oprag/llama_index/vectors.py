@@ -84,6 +84,8 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
+    # Gives nodes whose metadata do not tell their order their place in the store, where that is known.
+    _in_store_order: InStoreOrder | None = PrivateAttr(default=None)
 
     @field_validator("index", mode="before")
     @classmethod
@@ -121,6 +123,8 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
                 options.neighbors,
             )
         self._needs_sources = sources is not None
+        known = self.store_order and self._where() is not None
+        self._in_store_order = partial(self._insertion.complete, stores=self._stores) if known else None
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
 
@@ -162,11 +166,6 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
         vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
         knows = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, knows, knows and isinstance(self._searched, VectorIndexRetriever))
-
-    @property
-    def _in_store_order(self) -> InStoreOrder | None:
-        """Gives nodes whose metadata do not tell their order their place in the store; None where it is turned off."""
-        return partial(self._insertion.complete, stores=self._stores) if self.store_order else None
 
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""
