@@ -88,6 +88,10 @@ class InsertionOrders:
         # As long as it is held, no other store has its identity.
         self._stores: dict[int, Any] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy has other stores, and identities mean nothing in another process.
+        return InsertionOrders, ()
+
     def complete(
         self, inputs: ContextInputs, options: ContextOptions, stores: Callable[[], Iterable[StoreAdapter]]
     ) -> Steps[ContextInputs]:

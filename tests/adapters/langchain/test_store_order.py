@@ -1,6 +1,8 @@
 """Documents without any position, as LangChain's splitters leave them: their order is that of the store."""
 
 import asyncio
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -209,6 +211,21 @@ def test_a_store_that_takes_the_place_of_another_is_read():
     assert found(retriever)[1] == []
     retriever.vectorstore = second
     assert "apart from each other" in found(retriever)[1][0]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))])
+def test_a_copy_reads_its_own_store(copied):
+    chunks = windows("voyage.txt", 1)
+    ids = [str(number) for number in range(len(chunks))]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    store.add_documents(chunks, ids=ids)
+    retriever = over(store, k=len(chunks))
+    assert found(retriever)[1] == []
+    other = copied(retriever)
+    other.vectorstore.delete([ids[5]])
+    other.vectorstore.add_documents([chunks[5]], ids=[ids[5]])
+    assert "apart from each other" in found(other)[1][0]
+    assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
 
 
 def test_neighbors_have_their_place_in_the_store():
