@@ -25,11 +25,12 @@ from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
 from oprag.steps import Steps
+from oprag.stores.nodes import united, with_metadata
 
 if TYPE_CHECKING:
     from oprag.llama_index.vectors import InStoreOrder, NodeSources
 
-__all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of", "with_metadata"]
+__all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of"]
 
 _SOURCE = NodeRelationship.SOURCE
 _PREVIOUS = NodeRelationship.PREVIOUS
@@ -156,8 +157,8 @@ def _passage_node(passage: Passage) -> NodeWithScore:
     node = TextNode(
         text=passage.text,
         metadata=common_metadata(passage.chunks),
-        excluded_embed_metadata_keys=_united(node.excluded_embed_metadata_keys for node in nodes),
-        excluded_llm_metadata_keys=_united(node.excluded_llm_metadata_keys for node in nodes),
+        excluded_embed_metadata_keys=united(node.excluded_embed_metadata_keys for node in nodes),
+        excluded_llm_metadata_keys=united(node.excluded_llm_metadata_keys for node in nodes),
         metadata_template=first.metadata_template,
         metadata_separator=first.metadata_separator,
         text_template=first.text_template,
@@ -169,18 +170,3 @@ def _passage_node(passage: Passage) -> NodeWithScore:
     )
     about = with_metadata(node, {METADATA_KEY: passage_to_dict(passage)})
     return NodeWithScore(node=about, score=max(comparable or scores[:1], default=None))
-
-
-def with_metadata(node: BaseNode, added: dict[str, Any]) -> BaseNode:
-    """A copy of a node with more metadata, which is neither embedded nor shown to the model."""
-    return node.model_copy(
-        update={
-            "metadata": {**node.metadata, **added},
-            "excluded_embed_metadata_keys": _united([node.excluded_embed_metadata_keys, [*added]]),
-            "excluded_llm_metadata_keys": _united([node.excluded_llm_metadata_keys, [*added]]),
-        }
-    )
-
-
-def _united(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(key for keys in lists for key in keys))

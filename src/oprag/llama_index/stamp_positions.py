@@ -11,12 +11,13 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
 from oprag.errors import ChunkError
-from oprag.llama_index.nodes import chunk_of, with_metadata
+from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.saving import loaded, without_functions
 from oprag.option_fields import HELP, OptionFields
 from oprag.options import check_key
 from oprag.positions.sources import SourceKey
 from oprag.positions.stamp import given_source, stamps
+from oprag.stores.nodes import with_metadata
 
 __all__ = ["StampPositions"]
 

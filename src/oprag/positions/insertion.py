@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from oprag.chunk import StorePlace
 
@@ -33,12 +34,18 @@ class StoredChunk(NamedTuple):
     """A chunk of a source as its store has it.
 
     Attributes:
-        key: Its key in the store.
+        key: Its key in the store, as `StoreAdapter.key` gives it for a chunk that was found.
         text: Its text.
+        metadata: Its metadata.
+        id: The id by which the store changes it; empty where that is the key.
+        node: LlamaIndex: the node.
     """
 
     key: str
     text: str
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    id: str = ""
+    node: Any = None
 
 
 class InsertionOrder(NamedTuple):

@@ -48,6 +48,7 @@ class StoreAdapter(ABC):
         by_vector: LangChain: the store's method that finds by a vector what its search finds by words, with the same
             scores; its async twin has an "a" before the name. None where there is none.
         by_vector_keywords: What that method needs beside the vector and the keywords of the search.
+        in_insertion_order: Whether `chunks` lists them in the sequence in which the store received them.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -67,6 +68,7 @@ class StoreAdapter(ABC):
 
     by_vector: ClassVar[str | None] = None
     by_vector_keywords: ClassVar[Mapping[str, Any]] = {}
+    in_insertion_order: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -118,18 +120,36 @@ class StoreAdapter(ABC):
         """
         return None
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:  # noqa: ARG002
-        """List all chunks of some sources that the search can find, in the sequence in which the store received them.
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:  # noqa: ARG002
+        """List the chunks that the search can find, those that its filter leaves out excepted.
 
         Args:
-            field: The metadata key that names the source.
+            field: The metadata key that names the source; all chunks are listed without one.
             sources: Its values.
 
         Returns:
-            The source of each chunk, and the chunk; None, as by default, where the store cannot list them in that
-            sequence, in one request.
+            The chunks, in the sequence in which the store received them where it is `in_insertion_order`; None, as by
+            default, where the store cannot list them, or cannot apply the filter.
         """
         return None
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ARG002
+        """Add metadata to chunks, whose vectors, texts and other metadata stay as they are.
+
+        All or nothing where the store has transactions; elsewhere an interrupted call has written some of them.
+
+        Args:
+            added: What to add, by the id of the chunk (`StoredChunk.id`, else its key).
+
+        Raises:
+            OptionError: The store cannot do it.
+        """
+        raise OptionError(f"oprag cannot write metadata into a {self.name}", self.store)
+
+    @property
+    def writable(self) -> bool:
+        """Whether `write` is there."""
+        return type(self).write is not StoreAdapter.write
 
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
         """LlamaIndex: the text of each node that is in the docstore.
@@ -144,23 +164,24 @@ class StoreAdapter(ABC):
 
 
 def chunks_with(
-    rows: Iterable[tuple[str, str, Mapping[str, Any]]],
+    chunks: Iterable[StoredChunk],
     field: str,
-    values: Collection[str],
-    passes: Callable[[str, str, Mapping[str, Any]], bool] | None = None,
-) -> Iterator[tuple[str, StoredChunk]]:
-    """The chunks of some sources among all rows of a store, for `StoreAdapter.chunks_of`.
+    sources: Collection[str],
+    passes: Callable[[StoredChunk], bool] | None = None,
+) -> Iterator[StoredChunk]:
+    """Those of all chunks of a store that `StoreAdapter.chunks` lists.
 
     Args:
-        rows: The key, the text and the metadata of each chunk.
+        chunks: All chunks.
         field: The metadata key that names the source.
-        values: Its values.
+        sources: Its values.
         passes: The filter of the search.
     """
-    for key, text, metadata in rows:
-        value = metadata.get(field)
-        if isinstance(value, str) and value in values and (passes is None or passes(key, text, metadata)):
-            yield value, StoredChunk(key, text)
+    for chunk in chunks:
+        # A value of metadata need not be hashable.
+        wanted = not field or (isinstance(name := chunk.metadata.get(field), str) and name in sources)
+        if wanted and (passes is None or passes(chunk)):
+            yield chunk
 
 
 def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:

@@ -14,6 +14,7 @@ class LangChainChroma(StoreAdapter):
 
     # The scores of this method are distances, in spite of its name: those of the search by words.
     by_vector = "similarity_search_by_vector_with_relevance_scores"
+    in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by id."""
@@ -24,16 +25,18 @@ class LangChainChroma(StoreAdapter):
         ids: list[str] = self.store.get(ids=list(keys), include=[])["ids"]
         return ids
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
-        """The chunks of some sources in the sequence of insertion."""
-        where: dict[str, Any] = {field: {"$in": list(sources)}}
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The chunks in the sequence of insertion."""
+        conditions: list[dict[str, Any]] = [{field: {"$in": list(sources)}}] if field else []
         if self.search.get("filter"):
-            where = {"$and": [where, self.search["filter"]]}
+            conditions.append(self.search["filter"])
         found = self.store.get(
-            where=where, where_document=self.search.get("where_document"), include=["documents", "metadatas"]
+            where={"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None),
+            where_document=self.search.get("where_document"),
+            include=["documents", "metadatas"],
         )
         rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
-        return ((metadata[field], StoredChunk(key, text or "")) for key, text, metadata in rows)
+        return (StoredChunk(key, text or "", metadata or {}) for key, text, metadata in rows)
 
 
 class LlamaIndexChroma(StoreAdapter):

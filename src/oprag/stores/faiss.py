@@ -15,6 +15,7 @@ class LangChainFaiss(StoreAdapter):
     """LangChain's `FAISS`."""
 
     by_vector = "similarity_search_with_score_by_vector"
+    in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by id; none where the index does not have them as they were given."""
@@ -36,19 +37,18 @@ class LangChainFaiss(StoreAdapter):
         # A copy, since another thread may add to it.
         return [key for key in list(self.store.index_to_docstore_id.values()) if key in keys]
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
-        """The chunks of some sources in the sequence of the rows of the index."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The chunks in the sequence of the rows of the index."""
         given = self.search.get("filter")
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
-        return chunks_with(
-            self._rows(), field, sources, None if passes is None else lambda _, __, metadata: passes(metadata)
-        )
+        rows = self._all_chunks()
+        return chunks_with(rows, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
 
-    def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    def _all_chunks(self) -> Iterator[StoredChunk]:
         for key in list(self.store.index_to_docstore_id.values()):
             document = self.store.docstore.search(key)
             if not isinstance(document, str):
-                yield key, document.page_content, document.metadata
+                yield StoredChunk(key, document.page_content, document.metadata)
 
 
 class LlamaIndexFaiss(StoreAdapter):

@@ -1,7 +1,6 @@
 """The frameworks' stores in memory: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
@@ -13,6 +12,7 @@ class LangChainInMemory(StoreAdapter):
     """LangChain's `InMemoryVectorStore`."""
 
     by_vector = "similarity_search_with_score_by_vector"
+    in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by id."""
@@ -28,19 +28,21 @@ class LangChainInMemory(StoreAdapter):
         # A copy, since another thread may add to it.
         return [key for key in list(self.store.store) if key in keys]
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]]:
-        """The chunks of some sources in the sequence of the store."""
-        rows = ((row["id"], row["text"], row["metadata"]) for row in list(self.store.store.values()))
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The chunks in the sequence of the store."""
+        rows = (StoredChunk(row["id"], row["text"], row["metadata"]) for row in list(self.store.store.values()))
         return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
 
-    def _passes(self, key: str, text: str, metadata: Mapping[str, Any]) -> bool:
+    def _passes(self, chunk: StoredChunk) -> bool:
         from langchain_core.documents import Document
 
-        return bool(self.search["filter"](Document(text, id=key, metadata=dict(metadata))))
+        return bool(self.search["filter"](Document(chunk.text, id=chunk.key, metadata=dict(chunk.metadata))))
 
 
 class LlamaIndexSimple(StoreAdapter):
     """LlamaIndex's `SimpleVectorStore`, which keeps no texts."""
+
+    in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id."""
@@ -55,10 +57,10 @@ class LlamaIndexSimple(StoreAdapter):
         """The ids in the sequence of the store, which is a dictionary."""
         return [key for key in list(self.store.data.embedding_dict) if key in keys]
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
-        """The nodes of some sources in the sequence of the store; None where a filter leaves some out."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The nodes in the sequence of the store; None where a filter leaves some out."""
         if self.search:
             return None
         nodes = self.docstore.get_nodes(list(self.store.data.embedding_dict), raise_error=False)
-        rows = ((node.node_id, node.get_content(), node.metadata) for node in nodes)
+        rows = (StoredChunk(node.node_id, node.get_content(), node.metadata, node=node) for node in nodes)
         return chunks_with(rows, field, sources)

@@ -36,12 +36,12 @@ class _Wanted(NamedTuple):
     Attributes:
         chunks: The chunks.
         keys: Their keys, each with the number of equal ones before it: chunks with one text are interchangeable.
-        field: The metadata key that names their source; None where the name is none of its values.
+        field: The metadata key that names their source; empty where no key has its name.
     """
 
     chunks: Sequence[Chunk]
     keys: Sequence[_Key]
-    field: str | None
+    field: str
 
     @property
     def source(self) -> str:
@@ -169,14 +169,14 @@ def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey 
     return _Wanted(chunks, keys, _field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
-def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str | None:
+def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
     """The metadata key whose value is the source of all of these chunks."""
     named = () if source_key is None or callable(source_key) else source_key
     fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
     for field in fields:
         if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
             return field
-    return None
+    return ""
 
 
 def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
@@ -190,14 +190,14 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
     if not wanted:
         return []
     fields = {one.field for one in wanted}
-    field = next(iter(fields)) if len(fields) == 1 else None
+    field = next(iter(fields)) if len(fields) == 1 else ""
     listed = None
-    if field is not None and has_own_adapter(store.store):
-        listed = store.chunks_of(field, {one.source for one in wanted})
+    if field and store.in_insertion_order and has_own_adapter(store.store):
+        listed = store.chunks(field, {one.source for one in wanted})
     chunks: dict[str, list[StoredChunk]] = {one.source: [] for one in wanted}
     if listed is not None:
-        for source, chunk in listed:
-            chunks[source].append(chunk)
+        for chunk in listed:
+            chunks[chunk.metadata[field]].append(chunk)
     elif (rows := _rows(store, wanted)) is not None:
         for one in wanted:
             # A key that several chunks have can be that of another source.

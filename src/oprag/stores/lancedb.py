@@ -19,6 +19,7 @@ class LangChainLanceDB(StoreAdapter):
 
     by_vector = "similarity_search_by_vector"
     by_vector_keywords: ClassVar = {"score": True}
+    in_insertion_order = True
 
     @property
     def dense(self) -> bool:
@@ -27,8 +28,7 @@ class LangChainLanceDB(StoreAdapter):
 
     def key(self, chunk: Chunk) -> str:
         """The text of a document."""
-        text: str = chunk.origin.page_content
-        return text
+        return chunk.text
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by text."""
@@ -42,14 +42,17 @@ class LangChainLanceDB(StoreAdapter):
         text = self.store._text_key  # noqa: SLF001
         return [row[text] for row in self._rows(_among(text, keys) + self._filter, [text])]
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
-        """The chunks of some sources in the sequence of the table, which deletions and compaction keep."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The chunks in the sequence of the table, which deletions and compaction keep."""
         text, given = self.store._text_key, self.search.get("filter")  # noqa: SLF001
         if "`" in field or (given is not None and not isinstance(given, str)):
             return None
-        condition = _among(f"metadata.`{field}`", sources) + self._filter
-        rows = self._rows(condition, [text, "metadata"])
-        return ((row["metadata"][field], StoredChunk(row[text], row[text])) for row in rows)
+        condition = _among(f"metadata.`{field}`", sources) if field else "true"
+        rows = self._rows(condition + self._filter, [text, "metadata", self.store._id_key])  # noqa: SLF001
+        return (
+            StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[self.store._id_key]))  # noqa: SLF001
+            for row in rows
+        )
 
     @property
     def _filter(self) -> str:

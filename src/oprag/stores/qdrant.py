@@ -29,7 +29,7 @@ class LangChainQdrant(StoreAdapter):
 
     def key(self, chunk: Chunk) -> str | None:
         """The id of a document, which this store keeps in its metadata."""
-        key = chunk.origin.metadata.get("_id", chunk.origin.id)
+        key = chunk.metadata.get("_id", chunk.id)
         return None if key is None else str(key)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 
@@ -22,6 +22,8 @@ class ListedDocuments(StoreAdapter):
     Their documents need not have ids: their texts are the keys.
     """
 
+    in_insertion_order = True
+
     def key(self, chunk: Chunk) -> str:
         """The text of a document."""
         return chunk.text
@@ -32,17 +34,17 @@ class ListedDocuments(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
         """The texts in the sequence of the documents."""
-        return None if self._documents is None else [text for text, _, _ in self._rows() if text in keys]
+        return None if self._documents is None else [chunk.key for chunk in self._all_chunks() if chunk.key in keys]
 
-    def chunks_of(self, field: str, sources: Collection[str]) -> Iterable[tuple[str, StoredChunk]] | None:
-        """The documents of some sources in their sequence; None where a filter leaves some out."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The documents in their sequence; None where a filter leaves some out."""
         filtered = self.search.get("filter") or (getattr(self.store, "search_kwargs", None) or {}).get("filter")
-        return None if filtered or self._documents is None else chunks_with(self._rows(), field, sources)
+        return None if filtered or self._documents is None else chunks_with(self._all_chunks(), field, sources)
 
-    def _rows(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    def _all_chunks(self) -> Iterator[StoredChunk]:
         # A copy, since another thread may add to it.
         for document in list(self._documents or ()):
-            yield document.page_content, document.page_content, document.metadata
+            yield StoredChunk(document.page_content, document.page_content, document.metadata, document.id or "")
 
     @property
     def _documents(self) -> Iterable[Document] | None:
