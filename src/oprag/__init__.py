@@ -85,6 +85,7 @@ __all__ = [
     "ResultsFileError",
     "RetrievalWarning",
     "SerializationWarning",
+    "SourceFolder",
     "SourceReadError",
     "SourceReport",
     "SourceTooLongError",
@@ -112,6 +113,7 @@ _LOADED_LATER = {
     "Embedder": "oprag.embedding.embedder",
     "LocalEmbedder": "oprag.embedding.static",
     "Located": "oprag.positions.locate",
+    "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
     "locate_positions": "oprag.positions.locate",
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
     from oprag.embedding.cache import VectorCache
     from oprag.embedding.embedder import DualEncoder, Embedder
     from oprag.embedding.static import LocalEmbedder
+    from oprag.files.source_reader import SourceFolder
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.locate import Located, locate_positions

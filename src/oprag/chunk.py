@@ -122,6 +122,7 @@ class Chunk:
         parent_id: The id of the larger chunk that this one is a part of.
         child_ids: The ids of the smaller chunks that this one was split into, in their sequence.
         span: Character offsets in the source, where the framework keeps them outside of `metadata`.
+        located: Its characters in the text of the source, where it was looked for there.
         store_place: Where it stands in the sequence of its store, where that was asked for.
         position: Where the chunk stands in its source, and how that is known.
         vector: The embedding of the chunk, of shape (dimension,).
@@ -146,6 +147,7 @@ class Chunk:
     parent_id: str | None = None
     child_ids: tuple[str, ...] = ()
     span: Span | None = None
+    located: Span | None = None
     store_place: StorePlace | None = None
     position: Position | None = None
     vector: Vector | None = field(default=None, compare=False, repr=False)
@@ -169,6 +171,7 @@ class Chunk:
         parent_id: str | None = None,
         child_ids: tuple[str, ...] = (),
         span: Span | None = None,
+        located: Span | None = None,
         store_place: StorePlace | None = None,
         position: Position | None = None,
         vector: Vector | None = None,
@@ -189,6 +192,7 @@ class Chunk:
             parent_id=parent_id,
             child_ids=child_ids,
             span=span,
+            located=located,
             store_place=store_place,
             position=position,
             vector=vector,

@@ -17,7 +17,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
 from oprag.options import ContextOptions, as_context_options
-from oprag.positions.placing import Placed, SourceReport, place, warn_about
+from oprag.positions.placing import Placed, SourceReport, place, warn_about, without_order
 from oprag.tokens import approximate_tokens, count
 
 if TYPE_CHECKING:
@@ -52,6 +52,19 @@ class ContextInputs:
         """Reads the chunks around one, once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
+    def without_order(self, options: ContextOptions) -> list[list[Chunk]]:
+        """The chunks of each source whose order is not known, where the options ask for that order."""
+        if options.order != "source" or options.position_key is not None:
+            return []
+        return without_order(self.place(options))
+
+    def place(self, options: ContextOptions) -> Placed:
+        """The chunks with their source and position, found once for these options."""
+        keys = _keys(options)
+        if keys not in self.placed:
+            self.placed[keys] = place(self.chunks, options.source_key, options.position_key)
+        return self.placed[keys]
+
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         key = chunk.rank, number
         if key not in self.neighbors:
@@ -67,6 +80,11 @@ class ContextInputs:
     def __getstate__(self) -> dict[str, Any]:
         # What reads neighbours often holds a connection; a copy in another process does without.
         return {**self.__dict__, "read_neighbors": None, "placed": {}}
+
+
+def _keys(options: ContextOptions) -> Any:
+    """The options that matter for `ContextInputs.place`; with vectors, chunks are given their similarities."""
+    return options.source_key, options.position_key, options.needs_vectors
 
 
 class Unchanged(Enum):
@@ -317,15 +335,13 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     """The work of `build_context`, for adapters and for deciding again."""
-    keys = options.source_key, options.position_key
-    by = *keys, options.needs_vectors
-    placed = inputs.placed.get(by) or inputs.placed.setdefault(by, place(inputs.chunks, *keys))
+    placed = inputs.place(options)
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
     if options.needs_vectors:
         # With their similarities, so that the same chunks serve every threshold.
         judged = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
-        inputs.placed[by] = placed._replace(chunks=[judged[chunk.rank] for chunk in placed.chunks])
+        inputs.placed[_keys(options)] = placed._replace(chunks=[judged[chunk.rank] for chunk in placed.chunks])
     if options.neighbors and selected:
         selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None

@@ -12,14 +12,10 @@ from oprag.methods.prompts import Prompts
 from oprag.option_fields import OptionFields
 from oprag.options import descriptions
 
-__all__ = ["METHOD_OPTIONS", "READ_SOURCE", "MethodFields"]
+__all__ = ["METHOD_OPTIONS", "MethodFields"]
 
 _HELP = descriptions(MethodOptions)
 METHOD_OPTIONS = tuple(_HELP)
-READ_SOURCE = (
-    "Reads the whole text of a source, for long_context and self_route: a folder of text, Markdown and PDF files, a "
-    "mapping of source names to texts, or a function of the name."
-)
 
 
 class MethodFields(OptionFields):

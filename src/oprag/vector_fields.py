@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, PrivateAttr, SkipValidation, field_validator
+from pydantic import Field, SkipValidation, field_validator
 
 from oprag.chunk import Chunk
 from oprag.embedding.cache import VectorCache
 from oprag.errors import ChunkError, OptionError
 from oprag.option_fields import OptionFields
-from oprag.options import check_bool
-from oprag.stores.insertion import InsertionOrders
 
-__all__ = ["StoreOrderFields", "VectorFields", "common_cache", "list_of_neighbors"]
+__all__ = ["VectorFields", "common_cache", "list_of_neighbors"]
 
 
 class _OwnCache(VectorCache):
@@ -109,23 +107,6 @@ class VectorFields(OptionFields):
                 getattr(self, option),
             )
         return cache
-
-
-class StoreOrderFields(OptionFields):
-    """Whether order may come from the store, for what knows the store that is searched."""
-
-    store_order: SkipValidation[bool] = Field(
-        default=True,
-        description="Use the sequence in which the store received the chunks of a source where their metadata do not "
-        "tell their order.",
-    )
-    _insertion: InsertionOrders = PrivateAttr(default_factory=InsertionOrders)
-
-    @field_validator("store_order", mode="before")
-    @classmethod
-    def _check_store_order(cls, value: Any) -> Any:
-        check_bool("store_order", value)
-        return value
 
 
 def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:

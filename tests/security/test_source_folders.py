@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from oprag import SourceReadError
+from oprag import SourceFolder, SourceReadError
 from oprag.langchain import OrderPreservingChain
-from oprag.methods import SourceFolder
 from tests.adapters.langchain.conftest import RecordingChatModel, giving
 
 SECRET = "key=hunter2"

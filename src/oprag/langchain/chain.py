@@ -30,19 +30,19 @@ from oprag.langchain.near_misses import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
-from oprag.method_fields import METHOD_OPTIONS, READ_SOURCE, MethodFields
+from oprag.method_fields import METHOD_OPTIONS, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison, check_methods
 from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.option_fields import OPTIONS, ContextFields, given_options
 from oprag.options import OP_RAG_16K, check_text, requires
+from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.vector_fields import StoreOrderFields, common_cache
+from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingChain"]
 
@@ -60,7 +60,12 @@ _batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
 
 
 class OrderPreservingChain(
-    EmbeddingsFields, StoreOrderFields, MethodFields, ContextFields, RunnableSerializable[Inputs, dict[str, Any]]
+    EmbeddingsFields,
+    ReadSourceFields,
+    StoreOrderFields,
+    MethodFields,
+    ContextFields,
+    RunnableSerializable[Inputs, dict[str, Any]],
 ):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
@@ -78,8 +83,7 @@ class OrderPreservingChain(
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
         vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
             default, else 256 MiB in memory.
-        read_source: Reads the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
-            source names to texts, or a function of the name. Only sources that were retrieved are read.
+        read_source: As in `OrderPreservingRetriever`, and for `long_context` and `self_route`.
         input_key: The key of the question.
         output_key: The key of the answer.
         documents_key: The key of the documents; None leaves them out.
@@ -89,8 +93,7 @@ class OrderPreservingChain(
             a registered one.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         read_neighbors: For `neighbors`: as in `OrderPreservingRetriever`.
-        store_order: Whether the sequence in which the store received the chunks of a source is used where their
-            metadata do not tell their order.
+        store_order: As in `OrderPreservingRetriever`.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
     Raises:
@@ -123,9 +126,6 @@ class OrderPreservingChain(
     )
     retriever: SkipValidation[Any] = Field(
         description="Any retriever or vector store; wrapped in an OrderPreservingRetriever unless it is one."
-    )
-    read_source: SkipValidation[ReadSource | None] = Field(
-        default=None, description=READ_SOURCE, exclude=True, repr=False
     )
     input_key: SkipValidation[str] = Field(default="input", description="Input key of the question.")
     output_key: SkipValidation[str] = Field(default="answer", description="Output key of the answer.")
@@ -172,17 +172,18 @@ class OrderPreservingChain(
         if isinstance(retriever, VectorStore):
             # None as well: a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
-        parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_neighbors")}
+        names = ("embeddings", "vector_cache", "read_neighbors", "read_source")
+        parts = {name: getattr(self, name) for name in names}
         parts = {name: value for name, value in parts.items() if value is not None}
         if not self.store_order:
             parts["store_order"] = False
         if isinstance(retriever, OrderPreservingRetriever):
             # The chain's own embeddings serve its methods; one cache serves both.
-            names = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
-            if names:
+            theirs = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
+            if theirs:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever with options of its own; set "
-                    f"{', '.join(names)} there",
+                    f"{', '.join(theirs)} there",
                     given,
                 )
             return retriever
@@ -205,10 +206,6 @@ class OrderPreservingChain(
         """The cache in place of the retriever's own, if the chain was given one."""
         cache = common_cache(self, self._retriever)
         return None if cache is self._retriever.vector_cache else cache
-
-    @cached_property
-    def _reader(self) -> SourceReader | None:
-        return as_reader(self.read_source)
 
     @cached_property
     def _options(self) -> MethodOptions:

@@ -17,12 +17,13 @@ from oprag.langchain.near_misses import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.options import check_question
+from oprag.position_fields import ReadSourceFields
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingCompressor"]
 
 
-class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCompressor):
+class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextFields, BaseDocumentCompressor):
     """Puts documents into the order of their source; the last step of a compression pipeline.
 
     Ranks are the places in the given list, so it belongs after rerankers and filters: a later step that cuts the list
@@ -33,6 +34,9 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`. They are used whatever the filter of the search, which a compressor does not see.
+        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
+            for in the text of their source, which is read once.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
@@ -90,6 +94,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
 
             check_question(query)
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
+        inputs = yield from self._located(inputs, options)
         return documents_of((yield from assemble_in_steps(inputs, options)), annotate=self.annotate)
 
     def _neighbors(self) -> NeighborReader | None:

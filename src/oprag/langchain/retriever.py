@@ -33,9 +33,9 @@ from oprag.options import (
     check_questions,
     everything_kept,
 )
+from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of
-from oprag.vector_fields import StoreOrderFields
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
@@ -65,7 +65,7 @@ class _Request:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, ContextFields, BaseRetriever):
+class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFields, ContextFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
     Use it wherever a LangChain retriever is expected. Rerankers and ensembles belong inside: once documents are in
@@ -83,8 +83,11 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, ContextFields
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
             a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
             filter of the search; a function with a required parameter `filter` is given that filter.
-        store_order: Whether the sequence in which the store received the chunks of a source is used where their
-            metadata do not tell their order.
+        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
+            for in the text of their source, which is read once. Only sources that were retrieved are read.
+        store_order: Whether the sequence in which the store received the chunks of a source is used where nothing else
+            tells their order.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the retriever's own documents
             come back, the same objects. With `stitch=True` there is one document a passage.
@@ -318,8 +321,10 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, ContextFields
             from oprag.embedding.vectors import given_with_vectors
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
+        stores = partial(self._searched, filter)
+        inputs = yield from self._located(inputs, options, partial(filter_of, self, filter), stores)
         if self.store_order:
-            inputs = yield from self._insertion.complete(inputs, options, partial(self._searched, filter))
+            inputs = yield from self._insertion.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
             # The caller takes the context, and nobody traces the documents.

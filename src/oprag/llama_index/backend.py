@@ -16,14 +16,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.embedding.cache import VectorCache
+from oprag.files.source_reader import SourceReader, read_with
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
-from oprag.llama_index.vectors import InStoreOrder, NodeSources
+from oprag.llama_index.vectors import FindPositions, NodeSources
 from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
-from oprag.methods.sources import SourceReader, read_with
 from oprag.options import ContextOptions
 from oprag.steps import Step, Steps, run_sync
 
@@ -60,7 +60,7 @@ class LlamaIndexBackend:
     embed_model: Callable[[], Any]
     reader: SourceReader | None
     prompts: Prompts
-    in_store_order: InStoreOrder | None
+    find_positions: FindPositions | None
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class LlamaIndexBackend:
             warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, asked)
-        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources, self.in_store_order))
+        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources, self.find_positions))
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
         """The model's reply, or its error."""

@@ -28,7 +28,7 @@ from oprag.steps import Steps
 from oprag.stores.nodes import united, with_metadata
 
 if TYPE_CHECKING:
-    from oprag.llama_index.vectors import InStoreOrder, NodeSources
+    from oprag.llama_index.vectors import FindPositions, NodeSources
 
 __all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of"]
 
@@ -103,7 +103,7 @@ def context_of(
     query: QueryBundle | None,
     options: ContextOptions,
     sources: NodeSources | None,
-    in_store_order: InStoreOrder | None,
+    find_positions: FindPositions | None,
     *,
     as_nodes: bool = False,
 ) -> Steps[Context]:
@@ -111,8 +111,8 @@ def context_of(
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
-    if in_store_order is not None:
-        inputs = yield from in_store_order(inputs, options)
+    if find_positions is not None:
+        inputs = yield from find_positions(inputs, options)
     return (yield from assemble_in_steps(inputs, options))
 
 

@@ -41,6 +41,9 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
             it. They are used whatever the filter of the search, which a postprocessor does not see.
+        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
+            for in the text of their source, which is read once.
         store_order: With `index`: whether the sequence in which its store received the nodes of a source is used where
             nothing else tells their order.
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
@@ -113,7 +116,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         if options.k is not None:
             warn_about_few(chunks, options.k)
         sources = self._sources(options) if self._needs_sources else None
-        return (yield from context_of(chunks, query, options, sources, self._in_store_order, as_nodes=as_nodes))
+        return (yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""
@@ -130,7 +133,11 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 
     def _not_saved(self) -> list[str]:
         """The functions and parts that were given, which JSON cannot hold."""
-        parts = [name for name in ("index", "embed_model", "read_neighbors") if getattr(self, name) is not None]
+        parts = [
+            name
+            for name in ("index", "embed_model", "read_neighbors", "read_source")
+            if getattr(self, name) is not None
+        ]
         return [*callables(self), *parts, *(["vector_cache"] if self.vector_cache.path is not None else [])]
 
     def __getstate__(self) -> dict[str, Any]:

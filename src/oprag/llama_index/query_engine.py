@@ -37,13 +37,12 @@ from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
 from oprag.llama_index.near_misses import ENGINE
-from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, NodeSources
 from oprag.masking import describe
-from oprag.method_fields import READ_SOURCE, MethodFields
+from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
@@ -53,7 +52,6 @@ from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.sources import ReadSource, SourceReader, as_reader
 from oprag.methods.task import Task
 from oprag.option_fields import given_options
 from oprag.options import NO_LIMITS, ContextOptions, check_bool
@@ -79,8 +77,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             default that of the retriever or its index, else `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
             default, else 256 MiB in memory.
-        read_source: Reads the whole text of a source, for `long_context` and `self_route`: a folder, a mapping of
-            source names to texts, or a function of the name. Only sources that were retrieved are read.
+        read_source: As in `OrderPreservingPostprocessor`, and for `long_context` and `self_route`.
         streaming: Whether `query` returns a response that is still being written.
         callback_manager: LlamaIndex's callbacks.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
@@ -115,15 +112,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = Field(
         default=(), description="Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs."
     )
-    read_source: SkipValidation[ReadSource | None] = Field(
-        default=None, description=READ_SOURCE, exclude=True, repr=False
-    )
     streaming: SkipValidation[bool] = Field(default=False, description="Return a streaming response from query.")
     callback_manager: SkipValidation[CallbackManager] = Field(
         default_factory=lambda: Settings.callback_manager, description="LlamaIndex's callbacks.", exclude=True
     )
     _options: MethodOptions = PrivateAttr()
-    _reader: SourceReader | None = PrivateAttr()
 
     @model_validator(mode="before")
     @classmethod
@@ -135,12 +128,6 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     @classmethod
     def _check_streaming(cls, value: Any) -> Any:
         check_bool("streaming", value)
-        return value
-
-    @field_validator("read_source", mode="before")
-    @classmethod
-    def _check_read_source(cls, value: Any) -> Any:
-        refuse_filter("read_source", value)
         return value
 
     def _check(self) -> None:
@@ -174,19 +161,17 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         super()._check()
         if self.embed_model is not None and self._is_given_a_cache:
             self.cache_for(as_embedder(self.embed_model))
-        reader = as_reader(self.read_source)
-        self._options = self._checked_options(reader)
-        self._reader = reader
+        self._options = self._checked_options()
         for postprocessor in self.node_postprocessors:
             postprocessor.callback_manager = self.callback_manager
 
-    def _checked_options(self, reader: SourceReader | None, **changes: Any) -> MethodOptions:
+    def _checked_options(self, **changes: Any) -> MethodOptions:
         """The options of the method, some of them changed; rejects a method that lacks what it needs."""
         options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
         check_needs(
             options,
             embeddings=self._model() is not None,
-            read_source=reader is not None,
+            read_source=self._reader is not None,
             text=not isinstance(self.llm, StructuredLLM),
             embedder_option=self._embedder_option,
         )
@@ -365,7 +350,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             self._model,
             self._reader,
             options.prompts,
-            (ours or self)._in_store_order,  # noqa: SLF001
+            (ours or self)._find_positions,  # noqa: SLF001
         )
 
     def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
@@ -435,7 +420,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
         check_methods(methods)
-        return [self._checked_options(self._reader, method=method) for method in methods]
+        return [self._checked_options(method=method) for method in methods]
 
     def _compared(
         self, question: str, tried: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]

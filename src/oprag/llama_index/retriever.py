@@ -47,6 +47,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
             it; by default the docstore of the index, if `retriever` is a `VectorIndexRetriever` without
             `vector_store_kwargs`. Nodes of a docstore pass the filters of such a retriever; those of a function are
             used whatever the filters.
+        read_source: See `OrderPreservingPostprocessor`.
         store_order: Around a `VectorIndexRetriever`, or with `index`: whether the sequence in which the store received
             the nodes of a source is used where nothing else tells their order.
         callback_manager: LlamaIndex's callbacks.
@@ -177,7 +178,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         chunks = chunks_of(nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
-        return (yield from context_of(chunks, bundle, options, sources, self._in_store_order, as_nodes=as_nodes))
+        return (yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes))
 
     def _handle_recursive_retrieval(
         self,

@@ -24,16 +24,18 @@ from oprag.llama_index.near_misses import HOW_TO_PASS
 from oprag.llama_index.neighbors import neighbor_reader, refuse_filter
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
+from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter, adapter_of
-from oprag.vector_fields import StoreOrderFields, VectorFields
+from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["InStoreOrder", "IndexFields", "NodeSources"]
+__all__ = ["FindPositions", "IndexFields", "NodeSources"]
 
-InStoreOrder = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
+FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
+"""Gives chunks whose metadata do not tell their order a place from elsewhere."""
 
 
 class Searched(NamedTuple):
@@ -54,7 +56,7 @@ class Searched(NamedTuple):
     keywords: Mapping[str, Any]
 
 
-class IndexFields(VectorFields, StoreOrderFields, ContextFields):
+class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextFields):
     """The options of `ContextOptions`, and what thresholds and neighbors are read from.
 
     Options can be assigned: they are checked then, and a value that is rejected does not stay.
@@ -84,8 +86,14 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
-    # Gives nodes whose metadata do not tell their order their place in the store, where that is known.
-    _in_store_order: InStoreOrder | None = PrivateAttr(default=None)
+    # None where there is nowhere to look beside the metadata.
+    _find_positions: FindPositions | None = PrivateAttr(default=None)
+
+    @field_validator("read_source", mode="before")
+    @classmethod
+    def _check_read_source(cls, value: Any) -> Any:
+        refuse_filter("read_source", value)
+        return super()._check_read_source(value)
 
     @field_validator("index", mode="before")
     @classmethod
@@ -123,8 +131,9 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
                 options.neighbors,
             )
         self._needs_sources = sources is not None
-        known = self.store_order and self._where() is not None
-        self._in_store_order = partial(self._insertion.complete, stores=self._stores) if known else None
+        in_store = self.store_order and self._where() is not None
+        elsewhere = in_store or self.read_source is not None
+        self._find_positions = partial(self._found_positions, in_store=in_store) if elsewhere else None
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
 
@@ -166,6 +175,13 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
         vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
         knows = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, knows, knows and isinstance(self._searched, VectorIndexRetriever))
+
+    def _found_positions(
+        self, inputs: ContextInputs, options: ContextOptions, *, in_store: bool
+    ) -> Steps[ContextInputs]:
+        """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
+        inputs = yield from self._located(inputs, options, stores=self._stores)
+        return (yield from self._insertion.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""

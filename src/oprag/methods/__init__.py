@@ -13,7 +13,6 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.passages import packed, split_passages
 from oprag.methods.prompts import Prompts, Template, TextTemplate
 from oprag.methods.registry import method_names, register
-from oprag.methods.sources import SourceFolder
 from oprag.methods.task import Task
 from oprag.methods.window import Window
 
@@ -33,7 +32,6 @@ __all__ = [
     "ReadSources",
     "Result",
     "Retrieve",
-    "SourceFolder",
     "Task",
     "Template",
     "TextTemplate",

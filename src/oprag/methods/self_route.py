@@ -5,8 +5,8 @@ from __future__ import annotations
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate
 from oprag.methods.replies import is_refusal, may_be_refusal, reply_text
-from oprag.methods.sources import whole_sources
 from oprag.methods.task import Task
+from oprag.methods.whole_sources import whole_sources
 
 __all__ = ["self_route"]
 

@@ -18,6 +18,7 @@ from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural
 
 __all__ = [
     "FRAME_FIELDS",
+    "LOCATED",
     "NUMBERING_FIELD",
     "PAGE_NUMBER_FIELDS",
     "READ_FIELDS",
@@ -54,6 +55,8 @@ LABEL_FIELD = "page_label"
 PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
 SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
+LOCATED = "text of the source"
+"""The field of positions that were found by looking for chunks in the text of their source."""
 TIES_BY_STORE = ", store"
 """Added to the field of pages whose chunks are in the sequence of the store."""
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
@@ -97,16 +100,20 @@ class _Frame(NamedTuple):
 def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
     """Read the positions and spans of the chunks of one source."""
     fields: set[str] = set()
-    linked = with_spans = False
+    linked = with_spans = located = False
     for chunk in chunks:
         fields.update(chunk.metadata)
         linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
         with_spans = with_spans or chunk.span is not None
+        located = located or chunk.located is not None
     pages = _pages(chunks, fields, with_spans=with_spans)
     frames: list[_Frame] = []
     if with_spans or not fields.isdisjoint(START_FIELDS):
         frames, pages = _frames(chunks, fields, pages)
-    spans: list[Span | None] = _spans(chunks, frames) if frames else [None] * len(chunks)
+    if located:
+        spans: list[Span | None] = [chunk.located for chunk in chunks]
+    else:
+        spans = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
         taken: _Reading | None = _named(chunks, position_key)
     else:
@@ -145,6 +152,30 @@ def _readings(
     linked: bool,
 ) -> Iterator[_Reading]:
     """Every kind that says something about these chunks and does not contradict itself, best first."""
+    yield from _stamped(chunks, fields, pages, linked=linked)
+    keys: _Keys
+    for page_field, offset_field, _, claims in frames:
+        if page_field:
+            kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
+        else:
+            kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
+        yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
+    if any(chunk.located is not None for chunk in chunks):
+        keys = _located_keys(chunks)
+        yield _Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)
+    if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
+        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
+    for field, page_keys in pages.items():
+        yield _Reading(PositionKind.PAGE, field, page_keys)
+    for field in NUMBER_FIELDS:
+        if field in fields:
+            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
+
+
+def _stamped(
+    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], *, linked: bool
+) -> Iterator[_Reading]:
+    """The numbers that were stamped at ingestion."""
     for field in STAMPED_FIELDS:
         if field in fields:
             keys: _Keys = _ordinals(chunks, field)
@@ -153,19 +184,6 @@ def _readings(
             against = pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not (against and _against_pages(keys, against)):
                 yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
-    for page_field, offset_field, _, claims in frames:
-        if page_field:
-            kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
-        else:
-            kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
-        yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
-    if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
-        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
-    for field, page_keys in pages.items():
-        yield _Reading(PositionKind.PAGE, field, page_keys)
-    for field in NUMBER_FIELDS:
-        if field in fields:
-            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
 
 
 def _by_store(chunks: Sequence[Chunk]) -> Iterator[_Reading]:
@@ -189,12 +207,27 @@ def _runs_against(keys: _Keys, other: _Reading) -> bool:
 
 
 def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
-    """The chunks of a page in the sequence in which the store received them, where that is that of the pages too."""
-    places = _store_keys(chunks)
-    if None in places or _runs_against(places, pages) or not shared(chunks, pages.keys):
+    """The chunks of a page in the sequence of the text or of the store, where that is that of the pages too."""
+    if not shared(chunks, pages.keys):
         return pages
-    keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
-    return _Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
+    places, located = _store_keys(chunks), _located_keys(chunks)
+    known = [pages, _Reading(PositionKind.OFFSET, LOCATED, located)]
+    if None not in places and not any(_runs_against(places, one) for one in known):
+        keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
+        return _Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
+    # On a page with a chunk that was not found, the others cannot be compared with it.
+    lacking = {page for page, place in zip(pages.keys, located, strict=True) if place is None}
+    if lacking.issuperset(pages.keys) or _runs_against(located, pages):
+        return pages
+    keys = [
+        None if page is None else (page, () if page in lacking else place)
+        for page, place in zip(pages.keys, located, strict=True)
+    ]
+    return _Reading(PositionKind.PAGE, f"{pages.field}, {LOCATED}", keys)
+
+
+def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
+    return [chunk.located and chunk.located[:2] for chunk in chunks]
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -16,13 +17,19 @@ from oprag.masking import describe
 from oprag.positions.ladder import stated_span
 from oprag.positions.sources import SourceKey, source_of, text_of, warn_about_key
 
-__all__ = ["Located", "locate_positions"]
+__all__ = ["Located", "SourceText", "locate_positions"]
+
+Place = tuple[int, int]
 
 _SPACE = re.compile(r"\s+")
 # A text that stands at more places than this is boilerplate; which of them is meant cannot be told.
 _MOST_PLACES = 1000
 # So many chunks that rise by chance, in a list that is not in sequence, are less likely than one in a hundred.
 _ENOUGH = 5
+# Comparing more places with each other takes too long.
+_MOST_UNCLEAR = 2_000
+# How many chunks of a text are remembered.
+_MOST_REMEMBERED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +109,13 @@ def locate_positions(
         groups.setdefault(source, []).append(index)
     results: dict[int, Located] = {}
     for source, indices in groups.items():
-        text = _text_of(source, source_texts)
-        group = [chunks[index] for index in indices]
-        results.update(zip(indices, _locate(group, source, text), strict=True))
+        text = SourceText(_text_of(source, source_texts))
+        places = text.locate([chunks[index] for index in indices])
+        for index, place in zip(indices, places, strict=True):
+            chunk = chunks[index]
+            start, end = place or (None, None)
+            detail = "" if place else _why(len(text.places(chunk.text)))
+            results[index] = Located(chunk, source, start, end, detail)
     return [results[index] for index in range(len(chunks))]
 
 
@@ -119,28 +130,108 @@ def _text_of(source: str, source_texts: Mapping[Any, str] | Callable[[str], str]
     return text
 
 
-Place = tuple[int, int]
+class SourceText:
+    """The text of a source, in which chunks are looked for.
+
+    Args:
+        text: The text.
+
+    Attributes:
+        learned: How many chunks of the source have each text, where `learn` was told.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._folded = _Folded(text)
+        self.learned: Counter[str] = Counter()
+        self._places: dict[str, list[Place]] = {}
+
+    def places(self, piece: str) -> list[Place]:
+        """All places of a piece: as it is, else with every run of white space read as one space."""
+        found = self._places.get(piece)
+        if found is None:
+            if len(self._places) >= _MOST_REMEMBERED:
+                self._places.clear()
+                self.learned.clear()
+            found = self._places[piece] = _places(piece, self.text) or self._folded.places(piece)
+        return found
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Find out which places of a text are meant, where it is at more places than there are chunks with it.
+
+        It can be a part of other chunks there, or the source repeats itself. Chunks cover the whole source, so a place
+        is one of its own if no other chunk can cover all of it.
+
+        Args:
+            texts: The texts of all chunks of the source.
+        """
+        counts = self.learned = Counter(texts)
+        covered = bytearray(len(self.text))
+        unclear: dict[str, list[Place]] = {}
+        for text, count in counts.items():
+            places = self.places(text)
+            if len(places) > count:
+                unclear[text] = places
+            else:
+                _mark(covered, places)
+        if sum(map(len, unclear.values())) > _MOST_UNCLEAR:
+            return
+        while unclear:
+            own = {text: _own_places(text, unclear, covered) for text in unclear}
+            solved = {text: places for text, places in own.items() if len(places) == counts[text]}
+            if not solved:
+                break
+            for text, places in solved.items():
+                self._places[text] = places
+                _mark(covered, places)
+                del unclear[text]
+
+    def locate(self, chunks: Sequence[Chunk]) -> list[Place | None]:
+        """The place of each chunk; None where it is not in the text, or nothing tells which of its places is meant."""
+        places = {chunk.text: self.places(chunk.text) for chunk in chunks}
+        chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
+        if None in chosen:
+            bounds = _bounds(chosen)
+            for index, chunk in enumerate(chunks):
+                if chosen[index] is None:
+                    chosen[index] = _choose(chunk, places[chunk.text], bounds[index])
+            _share_out(chunks, places, chosen)
+            self._take_any(chunks, chosen)
+        return chosen
+
+    def _take_any(self, chunks: Sequence[Chunk], chosen: list[Place | None]) -> None:
+        """Give a chunk any of its places where each is that of a chunk with this text, and nothing says which is meant.
+
+        A page or another position would say it; without one, equal texts are interchangeable.
+        """
+        taken = Counter(zip((chunk.text for chunk in chunks), chosen, strict=True))
+        for index, chunk in enumerate(chunks):
+            places = self.places(chunk.text)
+            if chosen[index] is None and chunk.position and not chunk.position.known:
+                free = [place for place in places if not taken[chunk.text, place]]
+                if free and len(places) <= self.learned[chunk.text]:
+                    chosen[index] = free[0]
+                    taken[chunk.text, free[0]] += 1
 
 
-def _locate(chunks: list[Chunk], source: str, text: str) -> list[Located]:
-    """Locate the chunks of one source."""
-    folded = _Folded(text)
-    places: dict[str, list[Place]] = {}
-    for chunk in chunks:
-        if chunk.text not in places:
-            places[chunk.text] = _places(chunk.text, text) or folded.places(chunk.text)
-    chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
-    bounds = _bounds(chosen)
-    for index, chunk in enumerate(chunks):
-        if chosen[index] is None:
-            chosen[index] = _choose(chunk, places[chunk.text], bounds[index])
-    _share_out(chunks, places, chosen)
-    return [
-        Located(chunk, source, place[0], place[1])
-        if place is not None
-        else Located(chunk, source, None, None, _why(len(places[chunk.text])))
-        for chunk, place in zip(chunks, chosen, strict=True)
-    ]
+def _mark(characters: bytearray, places: Iterable[Place]) -> None:
+    for start, end in places:
+        characters[start:end] = b"\1" * (end - start)
+
+
+def _own_places(text: str, unclear: Mapping[str, Sequence[Place]], covered: bytearray) -> list[Place]:
+    """The places of a text that have a character which nothing else can cover."""
+    own: list[Place] = []
+    for start, end in unclear[text]:
+        characters = covered[start:end]
+        for other, places in unclear.items():
+            for first, last in places:
+                if first < end and last > start and (other, first) != (text, start):
+                    inside = max(first, start) - start, min(last, end) - start
+                    _mark(characters, [inside])
+        if 0 in characters:
+            own.append((start, end))
+    return own
 
 
 def _why(count: int) -> str:
@@ -184,7 +275,7 @@ def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> P
     return next((place for place in inside if hint is not None and place[0] == hint.start), None)
 
 
-def _share_out(chunks: list[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
+def _share_out(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
     """Where as many places of a text are free as chunks with it are left, each of these gets one, in sequence."""
     equal: dict[str, list[int]] = {}
     for index, chunk in enumerate(chunks):

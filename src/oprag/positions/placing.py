@@ -10,6 +10,7 @@ from oprag.errors import OpragWarning, PositionWarning, SourceWarning
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
     FRAME_FIELDS,
+    LOCATED,
     READ_FIELDS,
     TIES_BY_STORE,
     PositionKey,
@@ -140,11 +141,11 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
 
 
 def without_order(placed: Placed) -> list[list[Chunk]]:
-    """The chunks of each source whose order is not known from its metadata."""
+    """The chunks of each source whose order is not certain."""
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if report.source is not None and len(group) > 1 and (report.missing or _has_ties(group, report))
+        if report.source is not None and len(group) > 1 and _cause_of_doubt(group, report, group) is not None
     ]
 
 
@@ -257,8 +258,9 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
     What contradicts it may be among the retrieved chunks that were not kept.
     """
     in_store = report.kind is PositionKind.STORE
+    by_metadata = not in_store and report.field != LOCATED
     # Whatever other metadata are taken, they can be the wrong ones: offsets restart where stamps do.
-    if report.kind > PositionKind.STAMPED and not in_store and len(numberings(retrieved)) > 1:
+    if report.kind > PositionKind.STAMPED and by_metadata and len(numberings(retrieved)) > 1:
         return _RESTARTED
     if report.runs > 1:
         return _BY_STORE if in_store else _TORN

@@ -15,10 +15,10 @@ from oprag.errors import OpragWarning, PositionWarning
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
-from oprag.positions.placing import place, without_order
-from oprag.positions.sources import SOURCE_FIELDS, SourceKey
+from oprag.positions.sources import SourceKey
 from oprag.steps import Step, Steps
-from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import chunks_of_sources, source_field
 from oprag.warn import warn
 
 __all__ = ["InsertionOrders"]
@@ -102,11 +102,7 @@ class InsertionOrders:
             options: The options of the context.
             stores: Returns what was searched; of several, a source is taken from the first that has all of its chunks.
         """
-        if options.order != "source" or options.position_key is not None:
-            return inputs
-        keys = options.source_key, options.position_key
-        placed = inputs.placed.setdefault((*keys, options.needs_vectors), place(inputs.chunks, *keys))
-        groups = without_order(placed)
+        groups = inputs.without_order(options)
         searched = list(stores()) if groups else []
         if not searched:
             return inputs
@@ -166,17 +162,7 @@ class InsertionOrders:
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
     """What is asked about the chunks of a source; None where one of them has no key in the store."""
     keys = occurrences(map(store.key, chunks))
-    return _Wanted(chunks, keys, _field_of(chunks, source_key)) if len(keys) == len(chunks) else None
-
-
-def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
-    """The metadata key whose value is the source of all of these chunks."""
-    named = () if source_key is None or callable(source_key) else source_key
-    fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
-    for field in fields:
-        if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
-            return field
-    return ""
+    return _Wanted(chunks, keys, source_field(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
 def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
@@ -191,14 +177,10 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
         return []
     fields = {one.field for one in wanted}
     field = next(iter(fields)) if len(fields) == 1 else ""
-    listed = None
-    if field and store.in_insertion_order and has_own_adapter(store.store):
-        listed = store.chunks(field, {one.source for one in wanted})
-    chunks: dict[str, list[StoredChunk]] = {one.source: [] for one in wanted}
-    if listed is not None:
-        for chunk in listed:
-            chunks[chunk.metadata[field]].append(chunk)
-    elif (rows := _rows(store, wanted)) is not None:
+    sources = {one.source for one in wanted}
+    listed = chunks_of_sources(store, field, sources) if store.in_insertion_order else None
+    chunks = listed or {source: [] for source in sources}
+    if listed is None and (rows := _rows(store, wanted)) is not None:
         for one in wanted:
             # A key that several chunks have can be that of another source.
             sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}

@@ -7,9 +7,9 @@ OPTIONS = {field.name for field in fields(ContextOptions)}
 
 
 def test_nothing_else_is_declared_but_what_belongs_to_langchain():
-    for_vectors = {"embeddings", "vector_cache", "read_neighbors"}
-    assert set(OrderPreservingCompressor.model_fields) - OPTIONS == {"annotate", *for_vectors}
+    beside = {"embeddings", "vector_cache", "read_neighbors", "read_source"}
+    assert set(OrderPreservingCompressor.model_fields) - OPTIONS == {"annotate", *beside}
     assert set(OrderPreservingRetriever.model_fields) - OPTIONS == {
-        *("retriever", "vectorstore", "search_type", "search_kwargs", "store_order", "annotate", *for_vectors),
+        *("retriever", "vectorstore", "search_type", "search_kwargs", "store_order", "annotate", *beside),
         *("name", "tags", "metadata"),
     }

@@ -14,7 +14,7 @@ from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, shown_after_import
 
 ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
-SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors"}
+SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors", "read_source"}
 OPTIONS = {
     "DocumentIndexRetriever": {"index", "k", "search"},
     "OrderPreservingChain": {

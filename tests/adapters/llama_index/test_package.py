@@ -16,7 +16,7 @@ from tests.helpers import declared_descriptions, run_python, shown_after_import
 ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
 SHARED = {
     *(*ASSEMBLY, "annotate", "callback_manager"),
-    *("embed_model", "vector_cache", "read_neighbors", "index", "store_order"),
+    *("embed_model", "vector_cache", "read_neighbors", "index", "read_source", "store_order"),
 }
 OPTIONS = {
     "OrderPreservingPostprocessor": SHARED,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Chunk, Context, ContextOptions, build_context
+from oprag.files.source_reader import ReadSource, as_reader
 from oprag.methods import (
     Answer,
     Completion,
@@ -22,7 +23,6 @@ from oprag.methods import (
     answering,
 )
 from oprag.methods.effects import Body, Request, flattened
-from oprag.methods.sources import ReadSource, as_reader
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 QUESTION = "What happened on the voyage?"

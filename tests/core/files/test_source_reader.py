@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from oprag import OptionError, SourceReadError
-from oprag.methods import SourceFolder
-from oprag.methods.sources import SourceReader
+from oprag import OptionError, SourceFolder, SourceReadError
+from oprag.files.source_reader import SourceReader
 from tests.pdfs import pdf
 
 

@@ -1,27 +1,22 @@
-"""Whole sources: where their texts come from, and how they are made to fit into a prompt."""
+"""Where the texts of whole sources come from: a folder, a mapping of names to texts, or a function."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, Span
-from oprag.context import Context
-from oprag.errors import InputFileError, OptionError, SourceReadError, SourceTooLongError
+from oprag.errors import InputFileError, OptionError, SourceReadError
 from oprag.files.opening import open_regular, same_drive
 from oprag.masking import describe
-from oprag.methods.effects import ReadSources
-from oprag.methods.task import Task
 from oprag.options import check_count, requires
 from oprag.positions.sources import text_of
 
-__all__ = ["ReadSource", "SourceFolder", "SourceReader", "WholeSources", "as_reader", "read_with", "whole_sources"]
+__all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
 """Where whole sources come from: a function of the name, a mapping of names to texts, or a folder.
@@ -46,6 +41,7 @@ class SourceFolder:
         OptionError: The folder does not exist, or an option is invalid.
 
     Example:
+        >>> from pathlib import Path
         >>> from tempfile import mkdtemp
         >>> folder = Path(mkdtemp())
         >>> _ = (folder / "run.log").write_text("Started.")
@@ -112,7 +108,7 @@ class SourceFolder:
         if not path.name.lower().endswith(self._endings):
             raise SourceReadError(
                 f"source {name!r} is not read: only files that end in {', '.join(self._endings)} are; to allow others, "
-                "use read_source=oprag.methods.SourceFolder(folder, endings=...)",
+                "use read_source=oprag.SourceFolder(folder, endings=...)",
                 name,
             )
         return path
@@ -124,7 +120,7 @@ class SourceFolder:
             if size > self._max_bytes:
                 raise SourceReadError(
                     f"source {name!r} has {size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
-                    "use read_source=oprag.methods.SourceFolder(folder, max_bytes=...)",
+                    "use read_source=oprag.SourceFolder(folder, max_bytes=...)",
                     name,
                 )
             return file.read(self._max_bytes)
@@ -142,6 +138,7 @@ class SourceReader:
 
     def __init__(self, read_source: ReadSource) -> None:
         self._read_source: Any = read_source
+        self._filter: Callable[[], Any] | None = None
         if isinstance(read_source, str | os.PathLike):
             self._read_source = SourceFolder(read_source)
         elif iscoroutinefunction(read_source):
@@ -153,17 +150,21 @@ class SourceReader:
 
     def filtered(self, filter: Callable[[], Any]) -> SourceReader:
         """The reader for one question; its filter is passed to a function that requires one."""
-        read_source = self._read_source
-        if not requires(read_source, "filter"):
+        if not requires(self._read_source, "filter"):
             return self
         reader = copy(self)
-        reader._read_source = lambda name: read_source(name, filter=filter())  # noqa: SLF001
+        reader._filter = filter  # noqa: SLF001
         return reader
+
+    @property
+    def filter(self) -> Any:
+        """What the texts depend on beside the name; None for all but a function that requires the filter."""
+        return None if self._filter is None else self._filter()
 
     def __call__(self, name: str) -> str:
         """The text of a source."""
-        read_source = self._read_source
-        text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name)
+        read_source, given = self._read_source, {} if self._filter is None else {"filter": self._filter()}
+        text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
             raise SourceReadError(f"read_source has no text for source {name!r}: it gave {found}", name)
@@ -180,99 +181,3 @@ def read_with(reader: SourceReader | None, name: str) -> str:
     if reader is None:
         raise SourceReadError(f"source {name!r} cannot be read, since there is no read_source=", name)
     return reader(name)
-
-
-_CUT_MARK = "\n[...]\n"
-
-
-class WholeSources(NamedTuple):
-    """The text of whole sources, for a prompt.
-
-    Attributes:
-        text: The text of all sources, one after the other.
-        passages: One passage for each source, for citations.
-        notes: Remarks about text that was left out.
-    """
-
-    text: str
-    passages: tuple[Passage, ...]
-    notes: tuple[str, ...]
-
-
-def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, WholeSources]:
-    """Read the sources of a context, in its order, and cut them to `source_token_budget` and the window."""
-    names: list[str] = []
-    for chunk in context.kept:
-        if chunk.source is None:
-            raise SourceReadError(
-                "a retrieved chunk does not say which source it came from, so its whole source cannot be read", chunk
-            )
-        if chunk.source not in names:
-            names.append(chunk.source)
-    texts = yield ReadSources(tuple(names))
-    passages = tuple(
-        Passage(text, (Chunk(text, 0, source=name, span=span),), (span,))
-        for name, text in zip(names, texts, strict=True)
-        for span in (Span(0, len(text)),)
-    )
-    text = task.context_options.separator.join(
-        task.shown(passage, number) for number, passage in enumerate(passages, 1)
-    )
-    budget, room = task.options.source_token_budget, task.room("answer", context="")
-    limit = "" if budget is None else f"source_token_budget={budget:,}"
-    if room is not None and (budget is None or room.tokens < budget):
-        budget, limit = max(0, room.tokens), f"and {room}"
-    if budget is None or (tokens := task.count(text)) <= budget:
-        return WholeSources(text, passages, ())
-    if task.options.overflow == "error":
-        raise SourceTooLongError(
-            f"the whole of {_listed(names)} has {tokens:,} tokens, {limit}; use "
-            'overflow="truncate_middle" or "truncate_end", or a method that reads passages',
-            names,
-        )
-    cut = _cut(text, budget, task)
-    note = f"whole sources had {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
-    if cut == text[: len(cut)]:
-        # Passages that begin after the cut were not read, so no marker cites them.
-        passages = tuple(_begun(task, passages, len(cut)))
-        if unread := names[len(passages) :]:
-            note += f"; nothing of {_listed(unread)}"
-    return WholeSources(cut, passages, (note,))
-
-
-def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
-    """The passages that begin within a number of characters of the text of all."""
-    start = 0
-    for number, passage in enumerate(passages, 1):
-        shown = task.shown(passage, number)
-        if start + len(shown) - len(passage.text) < length:
-            yield passage
-        start += len(shown) + len(task.context_options.separator)
-
-
-def _cut(text: str, budget: int, task: Task) -> str:
-    """The longest beginning, or beginning and end of equal length, that fits."""
-    overflow = task.options.overflow
-    if task.count(_CUT_MARK) > budget:
-        overflow = "truncate_end"  # no room for the mark
-    low, high = 0, len(text)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if task.count(_cut_to(text, middle, overflow)) <= budget:
-            low = middle
-        else:
-            high = middle
-    return _cut_to(text, low, overflow)
-
-
-def _cut_to(text: str, length: int, overflow: str) -> str:
-    """The text cut to a number of characters, and a mark where its middle is missing."""
-    if overflow == "truncate_end":
-        return text[:length]
-    # As LongBench cuts.
-    first = length - length // 2
-    return text[:first] + _CUT_MARK + text[len(text) - length // 2 :]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"source {describe(names[0])}" if len(names) == 1 else f"{len(names)} sources"

@@ -1,0 +1,86 @@
+"""The options of adapters for positions that metadata do not tell, as pydantic fields: `read_source`, `store_order`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from pydantic import Field, PrivateAttr, SkipValidation, field_validator
+
+from oprag.context import ContextInputs
+from oprag.files.source_reader import ReadSource, SourceReader, as_reader
+from oprag.option_fields import OptionFields
+from oprag.options import ContextOptions, check_bool
+from oprag.positions.source_texts import SourceTexts
+from oprag.steps import Steps
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.insertion import InsertionOrders
+from oprag.stores.listing import all_texts
+
+__all__ = ["ReadSourceFields", "StoreOrderFields"]
+
+
+class ReadSourceFields(OptionFields):
+    """Where the texts of whole sources come from."""
+
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None,
+        description="Reads the whole text of a source: a folder of text, Markdown and PDF files, a mapping of source "
+        "names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked for in "
+        "it; long_context and self_route need it.",
+        exclude=True,
+        repr=False,
+    )
+    _texts: SourceTexts | None = PrivateAttr(default=None)
+    _texts_of: Any = PrivateAttr(default=None)
+
+    @field_validator("read_source", mode="before")
+    @classmethod
+    def _check_read_source(cls, value: Any) -> Any:
+        as_reader(value)
+        return value
+
+    @property
+    def _source_texts(self) -> SourceTexts | None:
+        # Made when it is needed, and anew where another value was assigned.
+        if self._texts_of is not self.read_source:
+            reader = as_reader(self.read_source)
+            self._texts = None if reader is None else SourceTexts(reader)
+            self._texts_of = self.read_source
+        return self._texts
+
+    @property
+    def _reader(self) -> SourceReader | None:
+        texts = self._source_texts
+        return None if texts is None else texts.reader
+
+    def _located(
+        self,
+        inputs: ContextInputs,
+        options: ContextOptions,
+        filter: Callable[[], Any] = lambda: None,
+        stores: Callable[[], Collection[StoreAdapter]] = tuple,
+    ) -> Steps[ContextInputs]:
+        """The inputs with the places of chunks in the texts of their sources, where nothing else tells their order."""
+        texts = self._source_texts
+        if texts is None:
+            return inputs
+        listed = lambda chunks: all_texts(chunks, stores(), options.source_key)  # noqa: E731
+        return (yield from texts.complete(inputs, options, filter, listed))
+
+
+class StoreOrderFields(OptionFields):
+    """Whether order may come from the store, for what knows the store that is searched."""
+
+    store_order: SkipValidation[bool] = Field(
+        default=True,
+        description="Use the sequence in which the store received the chunks of a source where nothing else tells "
+        "their order.",
+    )
+    _insertion: InsertionOrders = PrivateAttr(default_factory=InsertionOrders)
+
+    @field_validator("store_order", mode="before")
+    @classmethod
+    def _check_store_order(cls, value: Any) -> Any:
+        check_bool("store_order", value)
+        return value

@@ -1,0 +1,261 @@
+"""Documents without any position in a store without a sequence: their places in the text of the source."""
+
+import asyncio
+import pickle
+import random
+import time
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from oprag import PositionKind, PositionWarning
+from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
+from oprag.warn import forget
+from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.test_positions import prose
+from tests.pdfs import pdf
+
+QUESTION = "Where does the river end?"
+TEXTS = {name: prose(800, seed) for name, seed in (("voyage.txt", 1), ("letters.txt", 2))}
+
+
+def split(texts=TEXTS, size=300, overlap=60):
+    splitter = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=overlap)
+    chunks = splitter.split_documents([Document(text, metadata={"source": name}) for name, text in texts.items()])
+    # As a store without a sequence returns them.
+    random.Random(3).shuffle(chunks)
+    return chunks
+
+
+def over(chunks, **options):
+    return OrderPreservingRetriever(vectorstore=store_of(chunks), **{"k": 20, "store_order": False, **options})
+
+
+def told_of(ask):
+    """What it returns, and the warnings."""
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = ask()
+    return result, [str(warning.message) for warning in caught]
+
+
+def starts(documents, texts=TEXTS):
+    """Where each document begins, by source."""
+    found: dict[str, list[int]] = {}
+    for document in documents:
+        source = document.metadata["source"]
+        found.setdefault(source, []).append(texts[source].index(document.page_content))
+    return found
+
+
+def in_order(documents, texts=TEXTS):
+    return all(places == sorted(places) for places in starts(documents, texts).values())
+
+
+def folder_of(path, texts=TEXTS):
+    for name, text in texts.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["folder", "mapping", "function"])
+def test_chunks_without_a_position_are_found_in_the_text(tmp_path, kind):
+    given = {"folder": folder_of(tmp_path), "mapping": TEXTS, "function": TEXTS.__getitem__}[kind]
+    retriever = over(split(), read_source=given)
+    documents, told = told_of(lambda: retriever.invoke(QUESTION))
+    assert len(documents) == 20
+    assert in_order(documents)
+    assert told == []
+    assert not in_order(told_of(lambda: over(split()).invoke(QUESTION))[0])
+    context = retriever.get_context(QUESTION)
+    assert {source.kind for source in context.sources} == {PositionKind.OFFSET}
+    assert "text of the source" in context.explain()
+    # Offsets that are known let overlaps be joined.
+    for passage in context.passages:
+        assert " ".join(passage.text.split()) in " ".join(TEXTS[passage.source].split())
+    assert len(context.passages) < len(context.kept)
+
+
+def test_it_works_async_in_a_compressor_and_through_a_chain():
+    chunks = split()
+    assert in_order(asyncio.run(over(chunks, read_source=TEXTS).ainvoke(QUESTION)))
+    assert in_order(OrderPreservingCompressor(read_source=TEXTS).compress_documents(chunks[:15], QUESTION))
+    model = RecordingChatModel()
+    chain = OrderPreservingChain(llm=model, retriever=store_of(chunks), k=20, store_order=False, read_source=TEXTS)
+    assert in_order(chain.invoke({"input": QUESTION})["context"])
+
+
+def test_each_text_is_read_once_and_only_where_metadata_do_not_tell():
+    read = []
+
+    def read_source(name):
+        read.append(name)
+        return TEXTS[name]
+
+    retriever = over(split(), read_source=read_source)
+    for _ in range(3):
+        retriever.invoke(QUESTION)
+    assert sorted(read) == sorted(TEXTS)
+    stamped = [
+        document.model_copy(update={"metadata": {**document.metadata, "start_index": start}})
+        for document in split()
+        for start in [TEXTS[document.metadata["source"]].index(document.page_content)]
+    ]
+    over(stamped, read_source=read_source).invoke(QUESTION)
+    over(split(), read_source=read_source, order="rank").invoke(QUESTION)
+    assert len(read) == 2
+
+
+def test_offsets_that_contradict_each_other_are_found_anew():
+    chunks = split()
+    for number, document in enumerate(chunks):
+        document.metadata["start_index"] = number % 3
+    documents, told = told_of(lambda: over(chunks, read_source=TEXTS).invoke(QUESTION))
+    assert in_order(documents)
+    assert told == []
+
+
+def test_chunks_of_a_page_get_their_order_from_the_text():
+    pages = [prose(150, seed) for seed in range(5)]
+    texts = {"book.pdf": "\n\n".join(pages)}
+    splitter = RecursiveCharacterTextSplitter(chunk_size=200, chunk_overlap=0)
+    chunks = splitter.split_documents(
+        [Document(page, metadata={"source": "book.pdf", "page": number}) for number, page in enumerate(pages)]
+    )
+    random.Random(1).shuffle(chunks)
+    documents, told = told_of(lambda: over(chunks, k=12, read_source=texts).invoke(QUESTION))
+    assert in_order(documents, texts)
+    assert told == []
+    # Where some chunks are not in the text, pages are the better order, and each whole page has that of the text.
+    for document in chunks[:3]:
+        document.page_content = f"Another text. {document.page_content}"
+    k = len(chunks)
+    context, told = told_of(lambda: over(chunks, k=k, token_budget=None, read_source=texts).get_context(QUESTION))
+    at = [chunk.metadata["page"] for chunk in context.kept]
+    assert at == sorted(at)
+    changed = {document.metadata["page"] for document in chunks[:3]}
+    whole = [chunk for chunk in context.kept if chunk.metadata["page"] not in changed]
+    assert whole
+    places = [texts["book.pdf"].index(chunk.text) for chunk in whole]
+    assert places == sorted(places)
+    assert any("share a page" in one for one in told)
+
+
+def test_pdf_files_are_read(tmp_path):
+    pages = ["The river begins at a well in the hills.", "It turns a mill in the town.", "It ends in the grey sea."]
+    (tmp_path / "river.pdf").write_bytes(pdf(*pages))
+    chunks = [Document(pages[number], metadata={"source": "river.pdf"}) for number in (2, 0, 1)]
+    documents = over(chunks, k=3, read_source=tmp_path).invoke(QUESTION)
+    assert [document.page_content for document in documents] == pages
+
+
+def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
+    chunks = split()
+    ranked, _ = told_of(lambda: over(chunks).invoke(QUESTION))
+    documents, told = told_of(lambda: over(chunks, read_source=tmp_path).invoke(QUESTION))
+    assert [document.page_content for document in documents] == [document.page_content for document in ranked]
+    assert any("cannot be read, so its chunks are not looked for in it" in one for one in told)
+    assert any("have no position" in one for one in told)
+
+
+def test_names_in_metadata_do_not_leave_the_folder(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text(TEXTS["voyage.txt"])
+    (tmp_path / "open").mkdir()
+    chunks = [Document(one.page_content, metadata={"source": "../secret.txt"}) for one in split()]
+    _, told = told_of(lambda: over(chunks, read_source=tmp_path / "open").invoke(QUESTION))
+    assert any("is outside the folder" in one for one in told)
+
+
+def test_a_changed_text_is_read_again_after_a_while(monkeypatch):
+    texts = {"voyage.txt": prose(300, 1)}
+    store = store_of(split(texts))
+    retriever = OrderPreservingRetriever(vectorstore=store, k=50, store_order=False, read_source=texts)
+    assert in_order(retriever.invoke(QUESTION), texts)
+    texts["voyage.txt"] = prose(300, 9)
+    store.delete(list(store.store))
+    store.add_documents(split(texts))
+    with pytest.warns(PositionWarning, match="have no position"):
+        retriever.invoke(QUESTION)
+    later = time.monotonic() + 61
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert in_order(retriever.invoke(QUESTION), texts)
+
+
+def test_a_text_that_comes_again_is_told_apart_by_the_other_chunks():
+    footer, text = "Page 1 of the voyage", prose(400, 4)
+    chunks = [text[:500] + footer, text[500:900], footer, text[900:1300]]
+    texts = {"a": "".join(chunks)}
+    documents = [Document(chunk, metadata={"source": "a"}) for chunk in (chunks[3], chunks[2], chunks[0], chunks[1])]
+    found, told = told_of(lambda: over(documents, k=4, read_source=texts).invoke(QUESTION))
+    assert [document.page_content for document in found] == chunks
+    assert told == []
+    # The compressor sees no other chunks than these.
+    few = [documents[3], documents[1], documents[0]]
+    found, told = told_of(lambda: OrderPreservingCompressor(read_source=texts).compress_documents(few, QUESTION))
+    assert [document.page_content for document in found] == [chunks[1], chunks[3], footer]
+    assert any("have no position" in one for one in told)
+
+
+def test_equal_chunks_are_interchangeable():
+    chorus, text = "Row, row, row your boat, gently down the stream.", prose(400, 4)
+    chunks = [text[:300], chorus, text[300:600], chorus, text[600:900]]
+    texts = {"song": "".join(chunks)}
+    documents = [Document(chunk, metadata={"source": "song"}) for chunk in reversed(chunks)]
+    found, told = told_of(lambda: over(documents, k=5, read_source=texts).invoke(QUESTION))
+    assert [document.page_content for document in found] == chunks
+    assert told == []
+
+
+def test_a_function_can_require_the_filter_of_the_search():
+    asked = []
+
+    def read_source(name, filter):
+        asked.append((name, filter.__name__))
+        return TEXTS[name]
+
+    def of_the_reds(document):
+        return True
+
+    def of_the_blues(document):
+        return True
+
+    retriever = over(split(), read_source=read_source)
+    for filter in (of_the_reds, of_the_blues, of_the_reds):
+        assert in_order(retriever.invoke(QUESTION, filter=filter))
+    assert sorted(asked) == sorted((name, one) for name in TEXTS for one in ("of_the_reds", "of_the_blues"))
+
+
+@pytest.mark.parametrize("wrong", [5, ["a"], "/no/such/folder", lambda: None])
+def test_wrong_values_are_rejected_at_construction(wrong):
+    if callable(wrong):
+
+        async def wrong(name):
+            return TEXTS[name]
+
+    with pytest.raises(ValueError, match="read_source must be"):
+        over(split(), read_source=wrong)
+
+
+def test_copies_and_pickles_read_for_themselves():
+    retriever = over(split(), read_source=TEXTS)
+    retriever.invoke(QUESTION)
+    assert in_order(retriever.model_copy(update={"k": 7}).invoke(QUESTION))
+    compressor = OrderPreservingCompressor(read_source=TEXTS)
+    compressor.compress_documents(split()[:9], QUESTION)
+    assert in_order(pickle.loads(pickle.dumps(compressor)).compress_documents(split()[:9], QUESTION))
+    retriever.read_source = None
+    assert not in_order(told_of(lambda: retriever.invoke(QUESTION))[0])
+
+
+def test_strange_texts_do_not_stop_a_question():
+    chunks = split()
+    strange: list[Any] = [lambda name: 1 / 0, lambda name: None, lambda name: "", {}]
+    for given in strange:
+        documents, told = told_of(lambda given=given: over(chunks, read_source=given).invoke(QUESTION))
+        assert len(documents) == 20
+        assert any("have no position" in one for one in told)

@@ -1,0 +1,66 @@
+"""Nodes without any position: their places in the text of the source."""
+
+import asyncio
+import random
+
+import pytest
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from oprag import PositionKind, PositionWarning
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.warn import forget
+from tests.adapters.langchain.test_positions import prose
+from tests.adapters.llama_index.test_store_order import index_of
+
+QUESTION = "Where does the river end?"
+TEXT = prose(800, 1)
+TEXTS = {"voyage.txt": TEXT}
+
+
+def nodes():
+    """Nodes as another tool may have made them, without offsets and links."""
+    made = [
+        TextNode(text=TEXT[start : start + 300], metadata={"file_name": "voyage.txt"})
+        for start in range(0, len(TEXT), 250)
+    ]
+    random.Random(3).shuffle(made)
+    return made
+
+
+def in_order(found):
+    places = [TEXT.index(scored.text) for scored in found]
+    return places == sorted(places)
+
+
+def test_a_postprocessor_finds_nodes_in_the_text():
+    scored = [NodeWithScore(node=node, score=1 - rank / 10) for rank, node in enumerate(nodes()[:7])]
+    postprocessor = OrderPreservingPostprocessor(read_source=TEXTS)
+    assert in_order(postprocessor.postprocess_nodes(scored))
+    assert in_order(asyncio.run(postprocessor.apostprocess_nodes(scored)))
+    (source,) = postprocessor.get_context(scored).sources
+    assert (source.kind, source.missing) == (PositionKind.OFFSET, 0)
+    postprocessor.read_source = None
+    forget()
+    with pytest.warns(PositionWarning, match="have no position"):
+        assert not in_order(postprocessor.postprocess_nodes(scored))
+
+
+def test_a_retriever_and_an_engine_do_the_same():
+    index = index_of(nodes())
+    options = {"read_source": TEXTS, "store_order": False}
+    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=9), **options)
+    assert in_order(retriever.retrieve(QUESTION))
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=9), **options)
+    assert in_order(engine.query(QUESTION).source_nodes)
+
+
+def test_it_is_left_out_of_json_and_named():
+    data = OrderPreservingPostprocessor(read_source=TEXTS).to_dict()
+    assert "voyage.txt" not in str(data)
+    assert data["left_out"] == ["read_source"]
+
+
+def test_a_function_that_requires_a_filter_is_rejected():
+    with pytest.raises(ValueError, match="no filter of a query"):
+        OrderPreservingPostprocessor(read_source=lambda name, filter: TEXT)

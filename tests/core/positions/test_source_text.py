@@ -1,0 +1,67 @@
+"""Telling the places of repeated texts apart, with all chunks of their source."""
+
+import random
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Position, PositionKind
+from oprag.positions.locate import SourceText
+
+UNKNOWN = Position((), PositionKind.NONE)
+
+
+def located(text, retrieved, all_chunks):
+    source = SourceText(text)
+    source.learn(all_chunks)
+    chunks = [Chunk(one, rank, position=UNKNOWN) for rank, one in enumerate(retrieved)]
+    return [place and place[0] for place in source.locate(chunks)]
+
+
+def test_a_repeated_passage_goes_where_nothing_else_can():
+    # The two copies are cut at other characters.
+    copy = "abcdefghij"
+    text = f"12{copy}345{copy}6"
+    chunks = ["12abcd", "efghij34", "345abcdefg", "hij6"]
+    assert located(text, ["hij6", "345abcdefg", "efghij34", "12abcd"], chunks) == [22, 12, 6, 0]
+    inside = ["12", "abcdefgh", "ij345ab", "cdefghij", "6"]
+    assert located(text, ["cdefghij", "abcdefgh"], inside) == [17, 2]
+
+
+def test_without_the_other_chunks_a_repeated_text_has_no_place():
+    source = SourceText("one two one")
+    assert source.locate([Chunk("one", 0, position=UNKNOWN), Chunk("two", 1, position=UNKNOWN)]) == [None, (4, 7)]
+
+
+def test_a_chunk_with_a_page_does_not_take_any_place():
+    text = "chorus one chorus two"
+    source = SourceText(text)
+    source.learn(["chorus", "one", "chorus", "two"])
+    on_page = Chunk("chorus", 0, position=Position((1, 2), PositionKind.PAGE, "page"))
+    assert source.locate([on_page]) == [None]
+    assert source.locate([Chunk("chorus", 0, position=UNKNOWN)]) == [(0, 6)]
+
+
+def test_many_places_are_not_compared():
+    text = "ab" * 3_000
+    assert located(text, ["ab", "abab"], ["ab", "abab", *["ababab"] * 10]) == [None, None]
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5), st.integers(0, 4))
+def test_whatever_is_claimed_is_a_place_of_that_text_and_of_no_more_chunks_than_there_are(seed, letters, overlap):
+    chance = random.Random(seed)
+    text = "".join(chance.choices("abcdefgh"[:letters], k=200))
+    edges = sorted({0, 200, *(chance.randrange(200) for _ in range(15))})
+    spans = [(max(0, start - overlap), end) for start, end in pairwise(edges)]
+    chunks = [text[start:end] for start, end in spans]
+    retrieved = chance.sample(range(len(chunks)), k=len(chunks) * 2 // 3)
+    places = located(text, [chunks[index] for index in retrieved], chunks)
+    for index, place in zip(retrieved, places, strict=True):
+        assert place is None or text.startswith(chunks[index], place)
+    claimed = [(chunks[index], place) for index, place in zip(retrieved, places, strict=True) if place is not None]
+    assert len(set(claimed)) == len(claimed)
+    # A text that is at one place is always found there.
+    for index, place in zip(retrieved, places, strict=True):
+        if sum(text.startswith(chunks[index], at) for at in range(len(text))) == 1:
+            assert place is not None
