@@ -1,12 +1,15 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.positions.insertion import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
+
+# The sources in a condition, well below the values that SQLite takes in a statement.
+_SOURCES = 5_000
 
 
 class LangChainChroma(StoreAdapter):
@@ -27,16 +30,38 @@ class LangChainChroma(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """The chunks in the sequence of insertion."""
-        conditions: list[dict[str, Any]] = [{field: {"$in": list(sources)}}] if field else []
+        conditions: list[dict[str, Any]] = []
+        # SQLite takes some thousand values; more sources are told apart here.
+        if field and len(sources) <= _SOURCES:
+            conditions.append({field: {"$in": list(sources)}})
         if self.search.get("filter"):
             conditions.append(self.search["filter"])
         found = self.store.get(
+            ids=self.search.get("ids"),
             where={"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None),
             where_document=self.search.get("where_document"),
-            include=["documents", "metadatas"],
+            include=[],
         )
-        rows = zip(found["ids"], found["documents"], found["metadatas"], strict=True)
-        return (StoredChunk(key, text or "", metadata or {}) for key, text, metadata in rows)
+        return chunks_with(self._rows(found["ids"]), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Update the metadata, into which Chroma merges the new keys; a batch is written whole or not at all."""
+        for batch in self._batches(list(added)):
+            self.refuse_unknown(batch, set(self.store.get(ids=batch, include=[])["ids"]))
+        for batch in self._batches(list(added)):
+            # The method of the store itself embeds the texts.
+            self.store._collection.update(ids=batch, metadatas=[dict(added[key]) for key in batch])  # noqa: SLF001
+
+    def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
+        for batch in self._batches(ids):
+            found = self.store.get(ids=batch, include=["documents", "metadatas"])
+            for key, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
+                yield StoredChunk(key, text or "", metadata or {})
+
+    def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
+        """Ids as many as the database takes at once."""
+        size = self.store._client.get_max_batch_size()  # noqa: SLF001
+        return (list(ids[start : start + size]) for start in range(0, len(ids), size))
 
 
 class LlamaIndexChroma(StoreAdapter):

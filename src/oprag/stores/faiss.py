@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from oprag.errors import OptionError
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
@@ -43,6 +44,21 @@ class LangChainFaiss(StoreAdapter):
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
         rows = self._all_chunks()
         return chunks_with(rows, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the documents at once, since callers may hold those that were found or added."""
+        documents = getattr(self.store.docstore, "_dict", None)
+        if not isinstance(documents, dict):
+            # Others can replace a document by deleting it alone, and an interruption would lose it.
+            kind = type(self.store.docstore).__name__
+            raise OptionError(f"oprag cannot write metadata into a FAISS with a {kind}, only an InMemoryDocstore", kind)
+        self.refuse_unknown(added, documents)
+        documents.update(
+            {
+                key: documents[key].model_copy(update={"metadata": {**documents[key].metadata, **more}})
+                for key, more in added.items()
+            }
+        )
 
     def _all_chunks(self) -> Iterator[StoredChunk]:
         for key in list(self.store.index_to_docstore_id.values()):

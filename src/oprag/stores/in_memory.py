@@ -1,6 +1,7 @@
 """The frameworks' stores in memory: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
@@ -32,6 +33,12 @@ class LangChainInMemory(StoreAdapter):
         """The chunks in the sequence of the store."""
         rows = (StoredChunk(row["id"], row["text"], row["metadata"]) for row in list(self.store.store.values()))
         return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the entries at once, since documents of earlier searches share their metadata."""
+        rows = self.store.store
+        self.refuse_unknown(added, rows)
+        rows.update({key: {**rows[key], "metadata": {**rows[key]["metadata"], **more}} for key, more in added.items()})
 
     def _passes(self, chunk: StoredChunk) -> bool:
         from langchain_core.documents import Document

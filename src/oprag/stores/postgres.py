@@ -1,13 +1,22 @@
 """PostgreSQL with pgvector: LangChain's `PGVector` and `PGVectorStore`, LlamaIndex's `PGVectorStore`."""
 
-import json
-from asyncio import to_thread
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from __future__ import annotations
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+import asyncio
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from typing import Any, TypeVar
+
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
+
+T = TypeVar("T")
 
 
 class LangChainPGVector(StoreAdapter):
@@ -23,18 +32,66 @@ class LangChainPGVector(StoreAdapter):
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """As `vectors`, with the async client if it has one."""
         if not self.store.async_mode:
-            return await to_thread(self.vectors, keys)
+            return await asyncio.to_thread(self.vectors, keys)
         async with self.store.session_maker() as session:
             return _stored(await session.execute(self._query(keys)))
 
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The chunks of the collection, with the client that the store has."""
+        rows, given = self._made.EmbeddingStore, self.search.get("filter")
+        query = self._select(rows.id, rows.document, rows.cmetadata)
+        if given:
+            query = query.where(self._made._create_filter_clause(given))  # noqa: SLF001
+        if field:
+            query = query.where(rows.cmetadata[field].astext == _any_of(sources))
+        found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
+        return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Merge the metadata in one transaction, with the client that the store has."""
+        from sqlalchemy import String, cast, column, func, literal, update
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        rows, ours = self._made.EmbeddingStore, self._select(self._made.CollectionStore.uuid)
+
+        def change(connection: Any, batch: Mapping[str, Any]) -> Any:
+            given = func.jsonb_each(literal(batch, JSONB)).table_valued(column("key", String), column("value", JSONB))
+            merged = func.coalesce(rows.cmetadata, cast({}, JSONB)).op("||")(given.c.value)
+            condition = (rows.id == given.c.key) & rows.collection_id.in_(ours)
+            return connection.execute(update(rows).where(condition).values(cmetadata=merged))
+
+        _write(self, self._engine, added, change)
+
+    @property
+    def _engine(self) -> Any:
+        return self.store._async_engine if self.store.async_mode else self.store._engine  # noqa: SLF001
+
+    @property
+    def _made(self) -> Any:
+        """The store with its tables, which an async one does not know before it is used."""
+        if hasattr(self.store, "EmbeddingStore"):
+            return self.store
+        from langchain_postgres.vectorstores import _get_embedding_collection_store
+
+        store = copy(self.store)
+        length = store._embedding_length  # noqa: SLF001
+        store.EmbeddingStore, store.CollectionStore = _get_embedding_collection_store(length)
+        return store
+
     def _query(self, keys: Sequence[str]) -> Any:
+        rows = self._made.EmbeddingStore
+        return self._select(rows.id, rows.embedding, rows.document).where(rows.id.in_(list(keys)))
+
+    def _select(self, *columns: Any) -> Any:
+        """Columns of the rows of the collection."""
         from sqlalchemy import select
 
-        rows, collections = self.store.EmbeddingStore, self.store.CollectionStore
+        rows, collections = self._made.EmbeddingStore, self._made.CollectionStore
         return (
-            select(rows.id, rows.embedding, rows.document)
+            select(*columns)
+            .select_from(rows)
             .join(collections, rows.collection_id == collections.uuid)
-            .where(collections.name == self.store.collection_name, rows.id.in_(list(keys)))
+            .where(collections.name == self.store.collection_name)
         )
 
 
@@ -46,8 +103,8 @@ class LangChainPGVectorStore(StoreAdapter):
     @property
     def dense(self) -> bool:
         """Whether this search compares vectors only."""
-        inner = getattr(self.store, "_PGVectorStore__vs", self.store)
-        return self.search.get("hybrid_search_config") is None and getattr(inner, "hybrid_search_config", None) is None
+        config = getattr(self._inner, "hybrid_search_config", None)
+        return self.search.get("hybrid_search_config") is None and config is None
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of documents by id."""
@@ -68,6 +125,59 @@ class LangChainPGVectorStore(StoreAdapter):
         except DBAPIError as error:
             found = await self.store.aget(ids=_as_numbers(keys, error), include=_WANTED)
         return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The chunks of the table; None for a filter that the store ignores."""
+        from sqlalchemy import JSON, String, cast, column, literal, select, table, text
+
+        store, given = self._inner, self.search.get("filter")
+        if not isinstance(given, dict | None):
+            return None
+        about = column(store.metadata_json_column) if store.metadata_json_column else literal(None, JSON)
+        columns = [column(name) for name in store.metadata_columns]
+        query = select(column(store.id_column), column(store.content_column), about, *columns)
+        query = query.select_from(table(store.table_name, schema=store.schema_name))
+        if given:
+            clause, values = store._create_filter_clause(given)  # noqa: SLF001
+            query = query.where(text(clause).bindparams(**values))
+        if field:
+            named = cast(column(field), String) if field in store.metadata_columns else about.op("->>")(field)
+            query = query.where(named == _any_of(sources))
+        found = _in_transaction(store.engine, lambda connection: connection.execute(query).all())
+        rows = (
+            StoredChunk(str(key), body, {**(about or {}), **dict(zip(store.metadata_columns, values, strict=True))})
+            for key, body, about, *values in found
+        )
+        return chunks_with(rows, field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Change the columns that have these names, and the JSON of the other metadata, in one transaction."""
+        from sqlalchemy import text
+
+        store = self._inner
+        quoted = store.engine.dialect.identifier_preparer.quote
+        names = {name for more in added.values() for name in more}
+        columns = names.intersection(store.metadata_columns)
+        changes = [_COLUMN.format(column=quoted(name)) for name in sorted(columns)]
+        if store.metadata_json_column:
+            changes.append(_JSON.format(column=quoted(store.metadata_json_column)))
+        elif columns < names:
+            missing = describe(sorted(names - columns))
+            raise OptionError(
+                f"the table of {self.name} needs columns of these names, or one of JSON: {missing}", names
+            )
+        place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
+        update = text(_UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column)))
+
+        def change(connection: Any, batch: Mapping[str, Any]) -> Any:
+            return connection.execute(update, {"added": json.dumps(batch), "columns": sorted(columns)})
+
+        _write(self, store.engine, added, change)
+
+    @property
+    def _inner(self) -> Any:
+        """The async store inside, which knows the table."""
+        return getattr(self.store, "_PGVectorStore__vs", self.store)
 
 
 class LlamaIndexPGVectorStore(StoreAdapter):
@@ -93,6 +203,75 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
 
 _WANTED = ["embeddings", "documents"]
+
+# Chunks that a statement changes; a value of JSONB has a limit.
+_BATCH = 10_000
+_UPDATE = """
+UPDATE {table} AS old SET {changes}
+FROM jsonb_each(CAST(:added AS jsonb)) AS given
+WHERE CAST(old.{id} AS text) = given.key
+"""
+_COLUMN = "{column} = (jsonb_populate_record(old, given.value)).{column}"
+# Not as JSONB, which writes 1e2 as 100 and sorts the keys.
+_JSON = """{column} = coalesce(
+    (
+        SELECT json_object_agg(key, value)
+        FROM (
+            SELECT key, value FROM json_each(CAST(old.{column} AS json)) WHERE NOT given.value ? key
+            UNION ALL
+            SELECT key, value FROM json_each(CAST(given.value - CAST(:columns AS text[]) AS json))
+        ) AS pairs
+    ),
+    CAST(old.{column} AS json)
+)"""
+
+
+def _write(
+    store: StoreAdapter, engine: Any, added: Mapping[str, Any], change: Callable[[Any, Mapping[str, Any]], Any]
+) -> None:
+    """Change the metadata of all chunks, or of none."""
+
+    def in_batches(connection: Any) -> None:
+        keys = list(added)
+        for start in range(0, len(keys), _BATCH):
+            batch = {key: dict(added[key]) for key in keys[start : start + _BATCH]}
+            changed = change(connection, batch).rowcount
+            if changed != len(batch):
+                raise OptionError(f"{store.name} has only {changed} of {len(batch)} chunks with these ids", list(batch))
+
+    _in_transaction(engine, in_batches)
+
+
+def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
+    """Do something with a connection of a sync or async engine, from code that is not async."""
+    from sqlalchemy import Engine
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    if isinstance(engine, Engine):
+        with engine.begin() as connection:
+            return work(connection)
+    # The connections that it has belong to the event loop of the store.
+    inner = engine.sync_engine
+    options = inner.get_execution_options()
+    own = AsyncEngine(Engine(inner.pool.recreate(), inner.dialect, inner.url)).execution_options(**options)
+
+    async def run() -> T:
+        try:
+            async with own.begin() as connection:
+                result: T = await connection.run_sync(work)
+                return result
+        finally:
+            await own.dispose()
+
+    # In a thread, since this one may have an event loop.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, run()).result()
+
+
+def _any_of(values: Collection[str]) -> Any:
+    from sqlalchemy import ARRAY, String, any_, literal
+
+    return any_(literal(list(values), ARRAY(String)))
 
 
 def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:

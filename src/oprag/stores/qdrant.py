@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from asyncio import to_thread
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
+
+# Points in a request.
+_BATCH = 1_000
+# Keywords that the store hands on to Qdrant, and that leave out points as well.
+_OTHER_FILTERS = {"prefetch", "query_filter"}
 
 
 class LangChainQdrant(StoreAdapter):
@@ -37,20 +44,72 @@ class LangChainQdrant(StoreAdapter):
         named, text = self.store.vector_name, self.store.content_payload_key
         points = self.store.client.retrieve(
             collection_name=self.store.collection_name,
-            # Ids are whole numbers or UUIDs, and keys are strings.
-            ids=[int(key) if key.isdecimal() else key for key in keys],
+            ids=_as_ids(keys),
             with_payload=[text],
             with_vectors=[named] if named else True,
-            # Ids are distinct inside of a shard key alone.
-            **{
-                name: self.search[name]
-                for name in ("consistency", "shard_key_selector", "timeout")
-                if self.search.get(name)
-            },
+            **self._given("consistency", "shard_key_selector", "timeout"),
         )
         return {
             str(point.id): StoredVector(_vector(point, named), (point.payload or {}).get(text, "")) for point in points
         }
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The chunks in the sequence of their ids; None for filters of other kinds than `filter`."""
+        from qdrant_client import models
+
+        given = self.search.get("filter")
+        if self.search.keys() & _OTHER_FILTERS or not isinstance(given, models.Filter | None):
+            return None
+        conditions: list[Any] = [] if given is None else [given]
+        if field:
+            key = f"{_path(self.store.metadata_payload_key)}.{_path(field)}"
+            conditions.append(models.FieldCondition(key=key, match=models.MatchAny(any=list(sources))))
+        return chunks_with(self._rows(models.Filter(must=conditions)), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Set keys of the payload, all those of a point in one operation."""
+        from qdrant_client import models
+
+        keys, client, collection = list(added), self.store.client, self.store.collection_name
+        for start in range(0, len(keys), _BATCH):
+            batch = keys[start : start + _BATCH]
+            there = client.retrieve(
+                collection_name=collection,
+                ids=_as_ids(batch),
+                with_payload=False,
+                **self._given("shard_key_selector", "timeout"),
+            )
+            self.refuse_unknown(batch, {str(point.id) for point in there})
+        shard, path = self.search.get("shard_key_selector"), _path(self.store.metadata_payload_key)
+        changes = (
+            models.SetPayload(payload=dict(more), points=_as_ids([key]), key=path, shard_key=shard)
+            for key, more in added.items()
+        )
+        operations = [models.SetPayloadOperation(set_payload=change) for change in changes]
+        for start in range(0, len(keys), _BATCH):
+            client.batch_update_points(collection, operations[start : start + _BATCH], **self._given("timeout"))
+
+    def _rows(self, conditions: Any) -> Iterator[StoredChunk]:
+        text, about = self.store.content_payload_key, self.store.metadata_payload_key
+        following = None
+        while True:
+            points, following = self.store.client.scroll(
+                collection_name=self.store.collection_name,
+                scroll_filter=conditions,
+                limit=_BATCH,
+                offset=following,
+                with_payload=[_path(text), _path(about)],
+                **self._given("consistency", "shard_key_selector", "timeout"),
+            )
+            for point in points:
+                payload = point.payload or {}
+                yield StoredChunk(str(point.id), payload.get(text) or "", payload.get(about) or {})
+            if following is None:
+                return
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """Keywords of the search that are those of other requests too: ids are distinct inside of a shard key alone."""
+        return {name: self.search[name] for name in names if self.search.get(name)}
 
 
 class LlamaIndexQdrant(StoreAdapter):
@@ -88,6 +147,16 @@ class LlamaIndexQdrant(StoreAdapter):
             )
             for point in points
         }
+
+
+def _as_ids(keys: Iterable[str]) -> list[int | str]:
+    """The ids of points, which are whole numbers or UUIDs; keys are strings."""
+    return [int(key) if key.isdecimal() else key for key in keys]
+
+
+def _path(key: str) -> str:
+    """A key of a payload as a part of a path, where a dot would mean a key inside of another one."""
+    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
 def _vector(point: Any, name: str | None) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
+from oprag.errors import OptionError
+from oprag.masking import describe
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
 __all__ = ["ListedDocuments"]
+
+# Keywords of a search that keep no document from being found.
+_NO_FILTERS = {"fetch_k", "k", "lambda_mult", "score_threshold"}
 
 
 class ListedDocuments(StoreAdapter):
@@ -38,8 +43,26 @@ class ListedDocuments(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The documents in their sequence; None where a filter leaves some out."""
-        filtered = self.search.get("filter") or (getattr(self.store, "search_kwargs", None) or {}).get("filter")
+        searched = {**self.search, **(getattr(self.store, "search_kwargs", None) or {})}
+        filtered = any(value for name, value in searched.items() if name not in _NO_FILTERS)
         return None if filtered or self._documents is None else chunks_with(self._all_chunks(), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the documents, since callers may hold those that were found."""
+        if self._documents is None:
+            super().write(added)
+        documents = list(self._documents or ())
+        rows: dict[str, int] = {}
+        for row, document in enumerate(documents):
+            key = document.id or document.page_content
+            if key in rows and key in added:
+                raise OptionError(f"{self.name} has several documents with the id or text {describe(key)}", key)
+            rows[key] = row
+        self.refuse_unknown(added, rows)
+        for key, more in added.items():
+            document = documents[rows[key]]
+            documents[rows[key]] = document.model_copy(update={"metadata": {**document.metadata, **more}})
+        self._replace(documents)
 
     def _all_chunks(self) -> Iterator[StoredChunk]:
         # A copy, since another thread may add to it.
@@ -56,6 +79,21 @@ class ListedDocuments(StoreAdapter):
         if texts is not None:
             metadatas = getattr(self.store, "metadatas", None) or [{} for _ in texts]
             return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
-        # Other stores of documents than the dictionary list them in any sequence.
+        kept = self._kept
+        return None if kept is None else [one for one in list(kept.values()) if isinstance(one, Document)]
+
+    def _replace(self, documents: list[Document]) -> None:
+        """Put other documents where those are that `_documents` lists."""
+        if getattr(self.store, "docs", None) is not None:
+            self.store.docs[:] = documents
+        elif getattr(self.store, "texts", None) is not None:
+            self.store.metadatas = [document.metadata for document in documents]
+        elif (kept := self._kept) is not None:
+            keys = [key for key, one in kept.items() if isinstance(one, Document)]
+            kept.update(zip(keys, documents, strict=True))
+
+    @property
+    def _kept(self) -> dict[str, Any] | None:
+        """The docstore of a retriever of parents: other ones than the dictionary list them in any sequence."""
         kept = getattr(getattr(self.store, "docstore", None), "store", None)
-        return [one for one in list(kept.values()) if isinstance(one, Document)] if type(kept) is dict else None
+        return kept if type(kept) is dict else None
