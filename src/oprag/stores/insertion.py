@@ -16,12 +16,13 @@ from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
 from oprag.positions.placing import place, without_order
-from oprag.positions.sources import SOURCE_FIELDS, SourceKey
+from oprag.positions.sources import ID_FIELDS, SOURCE_FIELDS, SourceKey
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.nodes import source_in
 from oprag.warn import warn
 
-__all__ = ["InsertionOrders"]
+__all__ = ["InsertionOrders", "source_field"]
 
 # How many chunks are remembered, of all sources together.
 _REMEMBERED = 200_000
@@ -106,7 +107,8 @@ class InsertionOrders:
             return inputs
         keys = options.source_key, options.position_key
         placed = inputs.placed.setdefault((*keys, options.needs_vectors), place(inputs.chunks, *keys))
-        groups = without_order(placed)
+        # Where neighbors are read, a single chunk needs its place too.
+        groups = without_order(placed, least=1 if options.neighbors else 2)
         searched = list(stores()) if groups else []
         if not searched:
             return inputs
@@ -166,17 +168,17 @@ class InsertionOrders:
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
     """What is asked about the chunks of a source; None where one of them has no key in the store."""
     keys = occurrences(map(store.key, chunks))
-    return _Wanted(chunks, keys, _field_of(chunks, source_key)) if len(keys) == len(chunks) else None
+    return _Wanted(chunks, keys, source_field(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
-def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
-    """The metadata key whose value is the source of all of these chunks."""
+def source_field(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
+    """The key by which a store lists the source of all of these chunks; empty where no key has its name."""
     named = () if source_key is None or callable(source_key) else source_key
     fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
     for field in fields:
         if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
             return field
-    return ""
+    return ID_FIELDS[0] if all(chunk.document_id == chunk.source for chunk in chunks) else ""
 
 
 def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
@@ -195,11 +197,11 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
     if field and store.in_insertion_order and has_own_adapter(store.store):
         listed = store.chunks(field, {one.source for one in wanted})
     chunks: dict[str, list[StoredChunk]] = {one.source: [] for one in wanted}
-    if listed is not None:
-        for chunk in listed:
-            chunks[chunk.metadata[field]].append(chunk)
-    elif (rows := _rows(store, wanted)) is not None:
-        for one in wanted:
+    for chunk in listed or ():
+        chunks[source_in(chunk, field)].append(chunk)
+    left = [one for one in wanted if not chunks[one.source]]
+    if left and (rows := _rows(store, left)) is not None:
+        for one in left:
             # A key that several chunks have can be that of another source.
             sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
             texts = {key: chunk.text for key, chunk in sure.items() if key in rows}
