@@ -56,7 +56,8 @@ class ContextInputs:
         """The chunks of each source whose order is not known, where the options ask for that order."""
         if options.order != "source" or options.position_key is not None:
             return []
-        return without_order(self.place(options))
+        # Where neighbors are read, a single chunk needs its place too.
+        return without_order(self.place(options), least=1 if options.neighbors else 2)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, found once for these options."""

@@ -1,8 +1,8 @@
-"""Reading the nodes around one: from a docstore, held to the filter of the search, or through a function."""
+"""Reading the nodes around one: from a docstore or a store, held to the filter of the search, or by a function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,19 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from oprag.assembly.neighbors import NeighborReader
-from oprag.chunk import Chunk
+from oprag.assembly.neighbors import NeighborReader, neighbors_among
+from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError
-from oprag.llama_index.nodes import chunks_of
-from oprag.options import requires
+from oprag.llama_index.nodes import chunk_of, chunks_of
+from oprag.options import ContextOptions, requires
+from oprag.positions.insertion import read_insertion_order
+from oprag.positions.placing import place, without_order
+from oprag.positions.sources import ID_FIELDS
+from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.listing import source_field
 from oprag.vector_fields import list_of_neighbors
 
-__all__ = ["neighbor_reader", "refuse_filter"]
+__all__ = ["neighbor_reader", "refuse_filter", "store_reader"]
 
 Passes = Callable[[BaseNode], bool]
 
@@ -36,26 +41,103 @@ def refuse_filter(name: str, function: Any) -> None:
 
 
 def neighbor_reader(
-    source: Any, docstore: BaseDocumentStore | None, retriever: BaseRetriever | None
+    source: Any,
+    docstore: BaseDocumentStore | None,
+    retriever: BaseRetriever | None,
+    listed: NeighborReader | None = None,
 ) -> NeighborReader | None:
     """A function that reads the chunks around one; None where there is nothing to read from.
 
     Nodes of a docstore pass the filter of the search, as far as that is known. Where it is not, a docstore is read only
     if it was given for this.
+
+    Args:
+        source: What was given to read from: a docstore or a function.
+        docstore: That of the index, for a source that was not given.
+        retriever: What searched.
+        listed: Reads the chunks around one in the store, for nodes whose links are not in the docstore.
     """
-    read = source
-    if source is None or isinstance(source, BaseDocumentStore):
-        passes = _filter_of(retriever)
-        linked = docstore if source is None else source
-        if linked is None or (source is None and passes is None):
-            return None
-        read = partial(_linked, linked, passes)
+    if source is not None and not isinstance(source, BaseDocumentStore):
+        return partial(_as_chunks, source)
+    passes = _filter_of(retriever)
+    linked = docstore if source is None and passes is not None else source
+    if linked is None:
+        return listed
+    by_links = partial(_as_chunks, partial(_linked, linked, passes))
+    if listed is None:
+        return by_links
+    return lambda chunk, number: (by_links if _has_links(linked, chunk) else listed)(chunk, number)
 
-    def read_chunks(chunk: Chunk, number: int) -> list[Chunk]:
-        nodes = list_of_neighbors(read(chunk.origin.node, number), "nodes", chunk)
-        return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in nodes])
 
-    return read_chunks
+def _as_chunks(read: Callable[[BaseNode, int], Any], chunk: Chunk, number: int) -> list[Chunk]:
+    nodes = list_of_neighbors(read(chunk.origin.node, number), "nodes", chunk)
+    return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in nodes])
+
+
+def _has_links(docstore: BaseDocumentStore, chunk: Chunk) -> bool:
+    node = docstore.get_document(chunk.origin.node.node_id, raise_error=False)
+    return node is not None and not {NodeRelationship.PREVIOUS, NodeRelationship.NEXT}.isdisjoint(node.relationships)
+
+
+def store_reader(
+    store: StoreAdapter, documents: Collection[str] | None, options: ContextOptions, *, store_order: bool
+) -> NeighborReader | None:
+    """A function that reads the chunks around one from a store; None where the store cannot list what it searches.
+
+    Args:
+        store: The store that was searched, with its filter.
+        documents: The ids of the documents that the search is restricted to.
+        options: How sources and positions are found.
+        store_order: Whether the sequence in which the store received nodes is used.
+    """
+    # Nothing is read for this before it is iterated over.
+    if not has_own_adapter(store.store) or store.chunks(ID_FIELDS[0], ()) is None:
+        return None
+    return _InStore(store, documents, options, store_order=store_order)
+
+
+class _InStore:
+    """Reads the chunks around one from the nodes of its source, which the store lists once a question."""
+
+    def __init__(
+        self, store: StoreAdapter, documents: Collection[str] | None, options: ContextOptions, *, store_order: bool
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._keys = options.source_key, options.position_key
+        self._store_order = store_order and store.in_insertion_order
+        self._sources: dict[tuple[str, str], tuple[dict[str | None, Chunk], NeighborReader]] = {}
+
+    def __call__(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        source, field = chunk.source or "", source_field([chunk], self._keys[0])
+        if not field:
+            return []
+        if (field, source) not in self._sources:
+            chunks = self._listed(field, source)
+            self._sources[field, source] = (
+                {one.id: one for one in chunks},
+                neighbors_among(chunks, source_key=self._keys[0], position_key=self._keys[1]),
+            )
+        by_id, read = self._sources[field, source]
+        # As it was indexed: a postprocessor may have put its window in place of a sentence.
+        return read(by_id[chunk.id], number) if chunk.id in by_id else []
+
+    def _listed(self, field: str, source: str) -> list[Chunk]:
+        """The chunks of a source; one whose node was added twice is there once."""
+        stored = {
+            one.key: one
+            for one in self._store.chunks(field, [source]) or ()
+            if self._documents is None or one.node.ref_doc_id in self._documents
+        }
+        chunks = [
+            chunk_of(one.node, rank, origin=NodeWithScore(node=one.node)) for rank, one in enumerate(stored.values())
+        ]
+        if not self._store_order or not without_order(place(chunks, *self._keys), least=1):
+            return chunks
+        order = read_insertion_order([*stored.values()], self._store.name)
+        if order.refuted:
+            return chunks
+        return [changed(chunk, store_place=order.places[key, 0]) for key, chunk in zip(stored, chunks, strict=True)]
 
 
 def _linked(docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, number: int) -> list[BaseNode]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from llama_index.core import MockEmbedding, Settings
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
@@ -21,7 +21,7 @@ from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.near_misses import HOW_TO_PASS
-from oprag.llama_index.neighbors import neighbor_reader, refuse_filter
+from oprag.llama_index.neighbors import neighbor_reader, refuse_filter, store_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
@@ -66,7 +66,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embed_model"
-    _neighbor_sources: ClassVar = "a docstore, or a function of a node and a number (not an async one)"
+    _neighbor_sources: ClassVar = "a docstore, or a function of a node and a number (not an async one), or an index"
 
     index: SkipValidation[Any] = Field(
         default=None,
@@ -109,7 +109,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     @classmethod
     def _reads_neighbors(cls, value: Any) -> bool:
         refuse_filter("read_neighbors", value)
-        return isinstance(value, BaseDocumentStore) or super()._reads_neighbors(value)
+        return isinstance(value, BaseDocumentStore | VectorStoreIndex) or super()._reads_neighbors(value)
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
@@ -124,10 +124,10 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             sources.vectors.check(options)
         if sources is not None and options.neighbors and sources.read_neighbors is None:
             raise OptionError(
-                "neighbors needs read_neighbors=, a docstore or a function that returns the nodes around one. The "
-                "docstore of the index is read by default only around a VectorIndexRetriever without "
-                "vector_store_kwargs, since neighbors must pass the filter of the search; where all nodes may be "
-                "shown, give read_neighbors=index.docstore",
+                "neighbors needs read_neighbors=, an index, a docstore or a function that returns the nodes around "
+                "one. The index is read by default only around a VectorIndexRetriever whose filter and "
+                "vector_store_kwargs oprag can apply, since neighbors must pass the filter of the search; where all "
+                "nodes may be shown, give read_neighbors=index",
                 options.neighbors,
             )
         self._needs_sources = sources is not None
@@ -160,8 +160,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         from oprag.embedding.vectors import VectorSources
 
         searched = self._where()
-        docstore = None if searched is None else searched.docstore
-        reader = neighbor_reader(self.read_neighbors, docstore, self._searched) if options.neighbors else None
+        reader = self._neighbor_reader(options) if options.neighbors else None
         if not options.needs_vectors:
             return NodeSources(VectorSources(), reader)
         used, own = self._model(), None if searched is None else searched.embed_model
@@ -183,14 +182,26 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         inputs = yield from self._located(inputs, options, stores=self._stores)
         return (yield from self._insertion.complete(inputs, options, self._stores)) if in_store else inputs
 
+    def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
+        """What reads the chunks around one; None where that may be what the search leaves out."""
+        given, searched = self.read_neighbors, self._where()
+        if given is not None and not isinstance(given, VectorStoreIndex):
+            return neighbor_reader(given, None, self._searched)
+        # A subclass may search in its own way.
+        retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
+        if given is not None:
+            searched = _searched_in(given, retriever)
+        if searched is None or (given is None and retriever is None):
+            return None
+        store = _adapter(searched, retriever, "filters", "node_ids")
+        documents = getattr(retriever, "_doc_ids", None)
+        listed = None if store is None else store_reader(store, documents, options, store_order=self.store_order)
+        return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
+
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""
         searched = self._where()
-        if searched is None:
-            return []
-        filters = getattr(self._searched, "_filters", None)
-        search = {**searched.keywords, **({} if filters is None else {"filters": filters})}
-        adapter = adapter_of(searched.vector_store, search, searched.nodes, searched.docstore)
+        adapter = None if searched is None else _adapter(searched, self._searched, "filters")
         return [] if adapter is None else [adapter]
 
     def _model(self) -> Any:
@@ -206,9 +217,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _where(self) -> Searched | None:
         """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
-        if self.index is not None:
-            return _searched_in(self.index)
         retriever = self._searched
+        if self.index is not None:
+            return _searched_in(self.index, retriever)
         if not isinstance(retriever, VectorIndexRetriever):
             return None
         index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
@@ -275,18 +286,24 @@ class NodeSources:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def _searched_in(index: Any) -> Searched:
-    """What an index searches."""
+def _searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
+    """What an index searches, with the keywords of a retriever of it."""
     try:
         return Searched(
             index.vector_store,
             index.index_struct.nodes_dict,
             index.docstore,
             index._embed_model,  # noqa: SLF001
-            {},
+            retriever._kwargs if isinstance(retriever, VectorIndexRetriever) else {},  # noqa: SLF001
         )
     except AttributeError as error:
         raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
+
+
+def _adapter(searched: Searched, retriever: BaseRetriever | None, *names: str) -> StoreAdapter | None:
+    """The adapter of what is searched, with these of the restrictions of a retriever."""
+    given = {name: value for name in names if (value := getattr(retriever, f"_{name}", None)) is not None}
+    return adapter_of(searched.vector_store, {**searched.keywords, **given}, searched.nodes, searched.docstore)
 
 
 def _embedded_text(chunk: Chunk) -> str:

@@ -140,12 +140,12 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
-def without_order(placed: Placed) -> list[list[Chunk]]:
-    """The chunks of each source whose order is not certain."""
+def without_order(placed: Placed, least: int = 2) -> list[list[Chunk]]:
+    """The chunks of each source whose order is not certain, where there are at least so many."""
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if report.source is not None and len(group) > 1 and _cause_of_doubt(group, report, group) is not None
+        if report.source is not None and len(group) >= least and _cause_of_doubt(group, report, group) is not None
     ]
 
 

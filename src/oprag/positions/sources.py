@@ -15,16 +15,25 @@ from oprag.masking import describe, listed
 from oprag.positions.values import ordinal, whole
 from oprag.warn import warn
 
-__all__ = ["SourceKey", "SourceParts", "keys_seen", "names_of_parts", "source_of", "source_parts", "warn_about_key"]
+__all__ = [
+    "ID_FIELDS",
+    "SourceKey",
+    "SourceParts",
+    "keys_seen",
+    "names_of_parts",
+    "source_of",
+    "source_parts",
+    "warn_about_key",
+]
 
 SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 # Names before ids: a PDF reader makes one document a page, each with a random id, so grouping by id would tear the file
 # apart.
 NAME_FIELDS = ("source", "file_path", "url", "file_name")
-_IDS = ("ref_doc_id", "document_id")
+ID_FIELDS = ("ref_doc_id", "document_id")
 _FILES = ("file_path", "file_name")
-SOURCE_FIELDS = (*NAME_FIELDS, *_IDS)
+SOURCE_FIELDS = (*NAME_FIELDS, *ID_FIELDS)
 # A longer number is an id.
 _LONGEST_PAGE = 6
 
@@ -75,7 +84,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     name = first_name(metadata, NAME_FIELDS)
     if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
         name = _parts(name, metadata).name
-    return name or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
+    return name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
 
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:

@@ -1,12 +1,15 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
+
+_T = TypeVar("_T")
 
 # The sources in a condition, well below the values that SQLite takes in a statement.
 _SOURCES = 5_000
@@ -67,6 +70,8 @@ class LangChainChroma(StoreAdapter):
 class LlamaIndexChroma(StoreAdapter):
     """LlamaIndex's `ChromaVectorStore`, whose client is a collection."""
 
+    in_insertion_order = True
+
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id."""
         return _vectors(self.store.client.get, keys)
@@ -75,6 +80,49 @@ class LlamaIndexChroma(StoreAdapter):
         """The ids in the sequence of insertion, in which Chroma lists them."""
         ids: list[str] = self.store.client.get(ids=list(keys), include=[])["ids"]
         return ids
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The nodes in the sequence of insertion; None for keywords of Chroma that are not known here."""
+        return self._listed(field, sources) if self.search.keys() <= _KEYWORDS else None
+
+    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        from llama_index.vector_stores.chroma.base import _to_chroma_filter
+
+        filters = self.search.get("filters")
+        given = self.search.get("where") if filters is None else _to_chroma_filter(filters)
+        conditions = [one for one in ({field: {"$in": list(sources)}} if field else None, given) if one]
+        where = {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+        found = self.store._get(None, where, where_document=self.search.get("where_document"))  # noqa: SLF001
+        yield from listed_nodes(found.nodes, field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        collection = self.store.client
+        flat: dict[str, Mapping[str, Any]] = {}
+        for part in _parts([*added]):
+            found = collection.get(ids=part, include=["metadatas"])
+            flat.update(zip(found["ids"], found["metadatas"], strict=True))
+        refuse_unknown(added, flat, self.name)
+        rows = docstore_rows(self.docstore, added)
+        changes = [(key, content_with(flat[key], more, key)) for key, more in added.items()]
+        for some in _parts(changes):
+            # Metadata that an update does not name stay as they are.
+            collection.update(ids=[key for key, _ in some], metadatas=[more for _, more in some])
+        put_rows(self.docstore, rows)
+
+
+# Of these, only the first three choose nodes, and node ids do not.
+_KEYWORDS = {
+    *("filters", "where", "where_document"),
+    *("node_ids", "include", "mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
+}
+# Chroma has a maximum, which depends on the machine.
+_NODES_A_REQUEST = 1_000
+
+
+def _parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """The values in parts that fit a request."""
+    return (values[start : start + _NODES_A_REQUEST] for start in range(0, len(values), _NODES_A_REQUEST))
 
 
 def _vectors(get: Callable[..., Any], ids: Sequence[str]) -> Mapping[str, StoredVector]:

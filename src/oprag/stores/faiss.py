@@ -8,6 +8,7 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.nodes import docstore_rows, listed_nodes, put_rows, refuse_unknown
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -70,31 +71,47 @@ class LangChainFaiss(StoreAdapter):
 class LlamaIndexFaiss(StoreAdapter):
     """LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`, which keep no texts."""
 
+    in_insertion_order = True
+
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id; none where the index does not have them as they were given."""
-        rows = self._rows(keys)
-        vectors = _exact_vectors(self.store.client, list(rows.values()))
+        rows = self._rows or {}
+        there = [key for key in keys if key in rows]
+        vectors = _exact_vectors(self.store.client, [rows[key] for key in there])
         if vectors is None:
             return {}
-        texts = self.docstore_texts(list(rows))
-        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(rows, vectors, strict=True)}
+        texts = self.docstore_texts(there)
+        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(there, vectors, strict=True)}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The ids in the sequence of the rows of the index."""
-        rows = self._rows(list(keys))
-        return sorted(rows, key=rows.__getitem__)
+        rows = self._rows or {}
+        return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
-    def _rows(self, ids: Sequence[str]) -> dict[str, int]:
-        """The number that the index has for the vector of each node."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The nodes in the sequence of the rows; None with a filter or a keyword, which this store does not have."""
+        known = self._rows is not None and self.search.keys() <= {"node_ids"}
+        return self._listed(field, sources) if known else None
+
+    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        ids = self.in_sequence([*self.nodes.values()])
+        yield from listed_nodes(self.docstore.get_nodes([*ids], raise_error=False), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add metadata to nodes in the docstore; this store has no metadata."""
+        rows = docstore_rows(self.docstore, added)
+        refuse_unknown(added, rows.keys() & {*self.nodes.values()}, self.name)
+        put_rows(self.docstore, rows)
+
+    @property
+    def _rows(self) -> Mapping[str, int] | None:
+        """The number that the index has for the vector of each node; None where several have one number."""
         # FaissMapVectorStore, which can delete nodes, gives them numbers of its own.
-        numbered = getattr(self.store, "_node_id_to_faiss_id_map", None)
+        numbered: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
         if numbered is None:
-            wanted = set(ids)
-            return {key: int(row) for row, key in self.nodes.items() if key in wanted}
-        if len(set(numbered.values())) < len(numbered):
-            # After a deletion it gives out numbers that other nodes have.
-            return {}
-        return {key: numbered[key] for key in ids if key in numbered}
+            return {key: int(row) for row, key in self.nodes.items()}
+        # After a deletion it gives out numbers that other nodes have.
+        return numbered if len({*numbered.values()}) == len(numbered) else None
 
 
 # Indexes that keep vectors as they were given. Others reconstruct something else, without saying so.

@@ -1,10 +1,11 @@
 """The frameworks' stores in memory: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.nodes import docstore_rows, is_one_of, listed_nodes, put_rows, refuse_unknown
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]
 
@@ -65,9 +66,35 @@ class LlamaIndexSimple(StoreAdapter):
         return [key for key in list(self.store.data.embedding_dict) if key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes in the sequence of the store; None where a filter leaves some out."""
-        if self.search:
-            return None
-        nodes = self.docstore.get_nodes(list(self.store.data.embedding_dict), raise_error=False)
-        rows = (StoredChunk(node.node_id, node.get_content(), node.metadata, node=node) for node in nodes)
-        return chunks_with(rows, field, sources)
+        """The nodes of the index in the sequence of the store; None for keywords that this store does not have."""
+        return self._listed(field, sources) if self.search.keys() <= _KEYWORDS else None
+
+    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        from llama_index.core.vector_stores.utils import build_metadata_filter_fn
+
+        flat = self.store.data.metadata_dict
+        passes = build_metadata_filter_fn(flat.__getitem__, self.search.get("filters"))
+        only = self.search.get("node_ids")
+        # Several indexes may have one store.
+        among = {*(only if only is not None else self.nodes or self.store.data.embedding_dict)}
+        ids = [
+            key
+            for key in list(self.store.data.embedding_dict)
+            # The docstore makes each node anew, which takes time. Stores of old versions have no metadata.
+            if key in among
+            and passes(key)
+            and (not field or key not in flat or is_one_of(flat[key].get(field), sources))
+        ]
+        yield from listed_nodes(self.docstore.get_nodes(ids, raise_error=False), field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add metadata to nodes, in the store and in the docstore."""
+        rows, flat = docstore_rows(self.docstore, added), self.store.data.metadata_dict
+        refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys(), self.name)
+        put_rows(self.docstore, rows)
+        for key in added.keys() & flat.keys():
+            flat[key] = {**flat[key], **added[key]}
+
+
+# Of these, only the first two choose nodes.
+_KEYWORDS = {"filters", "node_ids", "mmr_threshold"}

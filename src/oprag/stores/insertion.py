@@ -180,8 +180,9 @@ def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
     sources = {one.source for one in wanted}
     listed = chunks_of_sources(store, field, sources) if store.in_insertion_order else None
     chunks = listed or {source: [] for source in sources}
-    if listed is None and (rows := _rows(store, wanted)) is not None:
-        for one in wanted:
+    left = [one for one in wanted if not chunks[one.source]]
+    if left and (rows := _rows(store, left)) is not None:
+        for one in left:
             # A key that several chunks have can be that of another source.
             sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
             texts = {key: chunk.text for key, chunk in sure.items() if key in rows}

@@ -6,20 +6,21 @@ from collections.abc import Collection, Sequence
 
 from oprag.chunk import Chunk
 from oprag.positions.insertion import StoredChunk
-from oprag.positions.sources import SOURCE_FIELDS, SourceKey
+from oprag.positions.sources import ID_FIELDS, SOURCE_FIELDS, SourceKey
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.nodes import source_in
 
 __all__ = ["all_texts", "chunks_of_sources", "source_field"]
 
 
 def source_field(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
-    """The metadata key whose value is the source of all of these chunks; empty without one."""
+    """The key by which a store lists the source of all of these chunks; empty where no key has its name."""
     named = () if source_key is None or callable(source_key) else source_key
     fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
     for field in fields:
         if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
             return field
-    return ""
+    return ID_FIELDS[0] if all(chunk.document_id == chunk.source for chunk in chunks) else ""
 
 
 def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str]) -> dict[str, list[StoredChunk]] | None:
@@ -29,7 +30,7 @@ def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str])
         return None
     chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}
     for chunk in listed:
-        chunks[chunk.metadata[field]].append(chunk)
+        chunks[source_in(chunk, field)].append(chunk)
     return chunks
 
 

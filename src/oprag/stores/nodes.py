@@ -1,11 +1,27 @@
-"""LlamaIndex's nodes as its stores have them, changed without loading LlamaIndex."""
+"""LlamaIndex's nodes as its stores have them: listed by their source, and changed without loading LlamaIndex."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["united", "with_metadata"]
+from oprag.errors import OptionError
+from oprag.masking import describe
+from oprag.positions.insertion import StoredChunk
+from oprag.positions.sources import ID_FIELDS
+
+__all__ = [
+    "content_with",
+    "docstore_rows",
+    "is_one_of",
+    "listed_nodes",
+    "put_rows",
+    "refuse_unknown",
+    "source_in",
+    "united",
+    "with_metadata",
+]
 
 
 def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
@@ -22,3 +38,81 @@ def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
 def united(lists: Iterable[list[str]]) -> list[str]:
     """The keys of several lists, each once."""
     return list(dict.fromkeys(key for keys in lists for key in keys))
+
+
+def source_in(chunk: StoredChunk, field: str) -> Any:
+    """The source of a chunk by a metadata key; for a node, the id of its document by one of `ID_FIELDS`.
+
+    LlamaIndex's stores keep that id under these keys, whatever metadata have the same name.
+    """
+    if chunk.node is not None and field in ID_FIELDS:
+        return chunk.node.ref_doc_id
+    return chunk.metadata.get(field)
+
+
+def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    """The nodes of some sources, or all of them without a field."""
+    from llama_index.core.schema import MetadataMode
+
+    for node in nodes:
+        chunk = StoredChunk(node.node_id, node.get_content(MetadataMode.NONE), node.metadata, node=node)
+        if not field or is_one_of(source_in(chunk, field), sources):
+            yield chunk
+
+
+def is_one_of(value: Any, sources: Collection[str]) -> bool:
+    """Whether a value of metadata, which need not be hashable, is one of these sources."""
+    return isinstance(value, str) and value in sources
+
+
+def refuse_unknown(added: Mapping[str, Any], known: Collection[str], store: str) -> None:
+    """Refuse metadata of nodes that a store does not have."""
+    unknown = [key for key in added if key not in known]
+    if unknown:
+        more = f", nor {len(unknown) - 1} others" if len(unknown) > 1 else ""
+        raise OptionError(f"the {store} has no node {describe(unknown[0])}{more}; nothing was written", unknown)
+
+
+def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The flat metadata that change where metadata are added to a node: the added ones, and the whole node.
+
+    Everything else in the node stays as it was written, whatever version of LlamaIndex wrote it.
+    """
+    if "_node_content" not in flat:
+        raise OptionError(
+            f"the node {describe(key)} was written without _node_content, as very old versions of LlamaIndex did, so "
+            "nothing would keep added metadata from the model; nothing was written",
+            key,
+        )
+    node = json.loads(flat["_node_content"])
+    node["metadata"] = {**node["metadata"], **added}
+    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        node[name] = united([node[name], [*added]])
+    return {**added, "_node_content": json.dumps(node, ensure_ascii=False)}
+
+
+def docstore_rows(docstore: Any, added: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The nodes that a docstore has, with added metadata, as it stores them, by their ids."""
+    nodes = [] if docstore is None else docstore.get_nodes([*added], raise_error=False)
+    if not nodes:
+        return {}
+    from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+    from llama_index.core.storage.docstore.utils import doc_to_json
+
+    if not isinstance(docstore, KVDocumentStore):
+        raise OptionError(f"oprag cannot write metadata into a {type(docstore).__name__}", docstore)
+    return {node.node_id: doc_to_json(with_metadata(node, added[node.node_id])) for node in nodes}
+
+
+def put_rows(docstore: Any, rows: Mapping[str, Any]) -> None:
+    """Write `docstore_rows`.
+
+    The docstore's own method would set new hashes of the nodes as well. By these, a pipeline and `refresh_ref_docs`
+    tell what has to be embedded again.
+    """
+    if rows:
+        docstore._kvstore.put_all(  # noqa: SLF001
+            [*rows.items()],
+            collection=docstore._node_collection,  # noqa: SLF001
+            batch_size=docstore._batch_size,  # noqa: SLF001
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
 
@@ -181,7 +182,9 @@ class LangChainPGVectorStore(StoreAdapter):
 
 
 class LlamaIndexPGVectorStore(StoreAdapter):
-    """LlamaIndex's `PGVectorStore`."""
+    """LlamaIndex's `PGVectorStore`, which numbers its rows."""
+
+    in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id."""
@@ -201,7 +204,64 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         rows = self.store._table_class  # noqa: SLF001
         return select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
 
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the numbers that PostgreSQL gave the rows."""
+        from sqlalchemy import select
 
+        rows = self.store._table_class  # noqa: SLF001
+        query = select(rows.node_id).where(rows.node_id.in_(list(keys))).order_by(rows.id)
+        with self._begun() as session:
+            return list(session.scalars(query))
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The nodes in the sequence of their rows; None where a function of the user changes the queries."""
+        by_function = self.store._customize_query_fn is not None  # noqa: SLF001
+        return None if by_function or not self.search.keys() <= _KEYWORDS else self._listed(field, sources)
+
+    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        from llama_index.vector_stores.postgres.base import DBEmbeddingRow
+        from sqlalchemy import select
+
+        rows, filters = self.store._table_class, self.search.get("filters")  # noqa: SLF001
+        query = select(rows.node_id, rows.text, rows.metadata_).order_by(rows.id)
+        if filters is not None and filters.filters:
+            query = query.where(self.store._recursively_apply_filters(filters))  # noqa: SLF001
+        if field:
+            query = query.where(rows.metadata_[field].astext.in_(list(sources)))
+        with self._begun() as session:
+            found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
+        yield from listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add metadata to nodes, in one transaction."""
+        from sqlalchemy import bindparam, select, update
+
+        rows = self.store._table_class  # noqa: SLF001
+        query = select(rows.id, rows.node_id, rows.metadata_).where(rows.node_id.in_([*added])).with_for_update()
+        change = update(rows.__table__).where(rows.id == bindparam("row")).values(metadata_=bindparam("changed"))
+        with self._begun() as session:
+            # A node that was added twice has two rows.
+            found = session.execute(query).all()
+            refuse_unknown(added, {key for _, key, _ in found}, self.name)
+            nodes = docstore_rows(self.docstore, added)
+            changed = [
+                {"row": row, "changed": {**flat, **content_with(flat, added[key], key)}} for row, key, flat in found
+            ]
+            if changed:
+                session.execute(change, changed)
+            put_rows(self.docstore, nodes)
+
+    def _begun(self) -> Any:
+        """A session with a transaction, which the end of the block commits."""
+        self.store._initialize()  # noqa: SLF001
+        return self.store._session.begin()  # noqa: SLF001
+
+
+# Of LlamaIndex's store: the filters are all that chooses nodes, and node ids do not.
+_KEYWORDS = {
+    *("filters", "node_ids", "ivfflat_probes", "hnsw_ef_search"),
+    *("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
+}
 _WANTED = ["embeddings", "documents"]
 
 # Chunks that a statement changes; a value of JSONB has a limit.

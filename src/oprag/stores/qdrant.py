@@ -6,17 +6,19 @@ import json
 import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
 
+_T = TypeVar("_T")
 # Points in a request.
 _BATCH = 1_000
 # Keywords that the store hands on to Qdrant, and that leave out points as well.
@@ -126,18 +128,74 @@ class LlamaIndexQdrant(StoreAdapter):
             return await to_thread(self.vectors, keys)
         return self._stored(await client.retrieve(**self._request(keys)), keys)
 
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """The nodes, in the sequence of their ids; None for keywords that this store does not have."""
+        known = self.store.client is not None and self.search.keys() <= _KEYWORDS
+        return self._listed(field, sources) if known else None
+
+    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        from llama_index.core.vector_stores.types import VectorStoreQuery
+        from qdrant_client import models
+
+        given = self.search.get("qdrant_filters")
+        if given is None:
+            query = VectorStoreQuery(node_ids=self.search.get("node_ids"), filters=self.search.get("filters"))
+            given = self.store._build_query_filter(query)  # noqa: SLF001
+        # Quoted, a key may contain a point.
+        named = models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))) if field else None
+        conditions = [condition for condition in (given, named) if condition is not None]
+        offset: Any = None
+        while True:
+            points, offset = self.store.client.scroll(
+                self.store.collection_name,
+                scroll_filter=models.Filter(must=conditions) if conditions else None,
+                limit=_POINTS_A_REQUEST,
+                offset=offset,
+                shard_key_selector=self._shard,
+            )
+            yield from listed_nodes(self.store.parse_to_query_result(points).nodes, field, sources)
+            if offset is None:
+                return
+
+    def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        from qdrant_client import models
+
+        client, name, nodes = self.store.client, self.store.collection_name, {_point_id(key): key for key in added}
+        flat: dict[str, Mapping[str, Any]] = {}
+        for part in _parts([*added]):
+            points = client.retrieve(name, part, ["_node_content"], shard_key_selector=self._shard)
+            flat |= {nodes[str(point.id)]: point.payload or {} for point in points}
+        refuse_unknown(added, flat, self.name)
+        rows = docstore_rows(self.docstore, added)
+        changes = [
+            models.SetPayloadOperation(
+                set_payload=models.SetPayload(
+                    payload=content_with(flat[key], more, key), points=[key], shard_key=self._shard
+                )
+            )
+            for key, more in added.items()
+        ]
+        for operations in _parts(changes):
+            client.batch_update_points(name, operations, wait=True)
+        put_rows(self.docstore, rows)
+
+    @property
+    def _shard(self) -> Any:
+        """Where the search looks, if it looks in some of the shards only."""
+        shard = self.search.get("shard_identifier")
+        return None if shard is None else self.store._generate_shard_key_selector(shard)  # noqa: SLF001
+
     def _request(self, ids: Sequence[str]) -> dict[str, Any]:
-        named, shard = self.store.dense_vector_name, self.search.get("shard_identifier")
-        request = {
+        named = self.store.dense_vector_name
+        return {
             "collection_name": self.store.collection_name,
             "ids": list(ids),
             "with_payload": ["_node_content", self.store.text_key],
             "with_vectors": [named] if named else True,
-        }
-        if shard is not None:
             # Ids are distinct inside of a shard alone.
-            request["shard_key_selector"] = self.store._generate_shard_key_selector(shard)  # noqa: SLF001
-        return request
+            "shard_key_selector": self._shard,
+        }
 
     def _stored(self, points: Iterable[Any], ids: Sequence[str]) -> dict[str, StoredVector]:
         nodes = {_point_id(key): key for key in ids}
@@ -157,6 +215,16 @@ def _as_ids(keys: Iterable[str]) -> list[int | str]:
 def _path(key: str) -> str:
     """A key of a payload as a part of a path, where a dot would mean a key inside of another one."""
     return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
+
+
+# The last two do not choose nodes.
+_KEYWORDS = {"filters", "node_ids", "qdrant_filters", "shard_identifier", "search_params", "mmr_threshold"}
+_POINTS_A_REQUEST = 500
+
+
+def _parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """The values in parts that fit a request."""
+    return (values[start : start + _POINTS_A_REQUEST] for start in range(0, len(values), _POINTS_A_REQUEST))
 
 
 def _vector(point: Any, name: str | None) -> Any:

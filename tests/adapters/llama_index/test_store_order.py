@@ -114,12 +114,23 @@ def test_nodes_that_were_added_again_are_noticed():
     assert "apart from each other" in told[0]
 
 
-def test_filters_leave_the_sequence_to_what_was_found():
+def test_the_filter_of_the_search_leaves_out_the_nodes_of_others():
     mine, others = windows("report.txt", 1, tenant="a"), windows("report.txt", 2, tenant="b")
     mixed = [node for pair in zip(others, mine, strict=True) for node in pair]
     filters = MetadataFilters(filters=[ExactMatchFilter(key="tenant", value="a")])
     plain = index_of(mixed).as_retriever(similarity_top_k=12, filters=filters)
-    found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
+    retriever = OrderPreservingRetriever(retriever=plain)
+    found, told = asked(retriever.retrieve)
     assert numbers(found, mine) == sorted(numbers(found, mine))
+    assert (len(found), told) == (12, [])
+    (source,) = retriever.get_context(QUESTION).sources
+    assert "SimpleVectorStore, 24 of 24 neighbors overlap" in source.field
+
+
+def test_a_filter_that_is_not_known_leaves_the_sequence_to_what_was_found():
+    nodes = windows("report.txt", 1)
+    plain = index_of(nodes).as_retriever(similarity_top_k=12, vector_store_kwargs={"where": {"tenant": "a"}})
+    found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert len(found) == 12
     assert "in the sequence in which the store received them" in told[0]

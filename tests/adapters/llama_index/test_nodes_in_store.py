@@ -1,0 +1,464 @@
+"""The nodes of LlamaIndex's own store: listed by their source, and given more metadata."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
+from llama_index.core.schema import (
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    SimpleVectorStore,
+)
+from pydantic import PrivateAttr, ValidationError
+
+from oprag import OptionError
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index.nodes import chunk_of
+from oprag.positions.stamp import stamps
+from oprag.stores import StoreAdapter, StoredChunk
+from oprag.stores.adapter import adapter_of
+from tests.adapters.llama_index.conftest import prose
+
+QUESTION = "Where does the river end?"
+
+
+class CountingEmbedding(MockEmbedding):
+    """Vectors that say nothing, the same for the same text; counts what is embedded."""
+
+    _embedded: list[str] = PrivateAttr(default_factory=list)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        self._embedded.append(text)
+        return self._get_query_embedding(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        chance = random.Random(query)
+        return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+def documents() -> list[Document]:
+    chance = random.Random(1)
+    return [
+        Document(
+            id_=name,
+            text=prose(chance, 40),
+            metadata={"file_name": f"{name}.txt", "tenant": tenant, "weight": 0.1, "tags": ["a", "é"], "none": None},
+            excluded_embed_metadata_keys=["weight"],
+        )
+        for name, tenant in (("ant", "red"), ("bee", "blue"), ("cat", "red"))
+    ]
+
+
+def index_of(given: Sequence[Document], **options: Any) -> VectorStoreIndex:
+    return VectorStoreIndex.from_documents(
+        given,
+        transformations=[SentenceSplitter(chunk_size=60, chunk_overlap=0)],
+        embed_model=CountingEmbedding(embed_dim=16),
+        **options,
+    )
+
+
+@pytest.fixture
+def index() -> VectorStoreIndex:
+    return index_of(documents())
+
+
+def adapter(index: VectorStoreIndex, **search: Any) -> StoreAdapter:
+    found = adapter_of(index.vector_store, search, index.index_struct.nodes_dict, index.docstore)
+    assert found is not None
+    return found
+
+
+def listed(store: StoreAdapter, field: str = "", sources: Iterable[str] = ()) -> list[StoredChunk]:
+    chunks = store.chunks(field, {*sources})
+    assert chunks is not None
+    return list(chunks)
+
+
+def where(*conditions: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
+    return MetadataFilters(filters=list(conditions), condition=condition)
+
+
+RED = MetadataFilter(key="tenant", value="red")
+
+
+# Listing.
+
+
+def test_all_nodes_are_listed_as_they_were_added(index):
+    chunks = listed(adapter(index))
+    nodes = index.docstore.get_nodes([*index.index_struct.nodes_dict.values()])
+    assert [chunk.node for chunk in chunks] == nodes
+    assert [chunk.key for chunk in chunks] == [node.node_id for node in nodes]
+    assert all(chunk.text == chunk.node.get_content(MetadataMode.NONE) for chunk in chunks)
+    assert all(chunk.metadata == chunk.node.metadata for chunk in chunks)
+    assert chunks[1].node.relationships[NodeRelationship.PREVIOUS].node_id == chunks[0].key
+    assert len(chunks) > 20
+
+
+@pytest.mark.parametrize(
+    ("field", "sources", "documents"),
+    [
+        ("file_name", ["ant.txt"], {"ant"}),
+        ("file_name", ["ant.txt", "cat.txt", "dog.txt"], {"ant", "cat"}),
+        ("tenant", ["red"], {"ant", "cat"}),
+        ("ref_doc_id", ["bee"], {"bee"}),
+        ("document_id", ["bee", "ant"], {"bee", "ant"}),
+        ("weight", ["0.1"], set()),
+        ("tags", ["a"], set()),
+        ("author", ["Ada"], set()),
+    ],
+)
+def test_the_nodes_of_some_sources(index, field, sources, documents):
+    chunks = listed(adapter(index), field, sources)
+    assert {chunk.node.ref_doc_id for chunk in chunks} == documents
+    assert [chunk.key for chunk in chunks] == [
+        chunk.key for chunk in listed(adapter(index)) if chunk.node.ref_doc_id in documents
+    ]
+
+
+@pytest.mark.parametrize(
+    ("filters", "documents"),
+    [
+        (where(RED), {"ant", "cat"}),
+        (where(RED, MetadataFilter(key="file_name", value="cat.txt")), {"cat"}),
+        (where(RED, condition=FilterCondition.NOT), {"bee"}),
+        (where(MetadataFilter(key="tags", value="é", operator=FilterOperator.CONTAINS)), {"ant", "bee", "cat"}),
+        (where(MetadataFilter(key="document_id", value=["bee"], operator=FilterOperator.IN)), {"bee"}),
+        (where(), {"ant", "bee", "cat"}),
+    ],
+)
+def test_the_filter_of_the_search_counts(index, filters, documents):
+    store = adapter(index, filters=filters)
+    assert {chunk.node.ref_doc_id for chunk in listed(store)} == documents
+    found = {one.node.node_id for one in index.as_retriever(similarity_top_k=99, filters=filters).retrieve(QUESTION)}
+    assert {chunk.key for chunk in listed(store)} == found
+    assert {chunk.node.ref_doc_id for chunk in listed(store, "file_name", ["cat.txt"])} == documents & {"cat"}
+
+
+def test_a_keyword_that_may_be_a_filter_is_not_ignored(index):
+    assert adapter(index, where={"tenant": "red"}).chunks() is None
+    assert adapter(index, mmr_threshold=0.5).chunks() is not None
+
+
+def test_indexes_that_share_a_store_are_kept_apart():
+    shared = StorageContext.from_defaults()
+    one, other = (index_of(documents()[part], storage_context=shared) for part in (slice(0, 1), slice(1, 3)))
+    assert {chunk.node.ref_doc_id for chunk in listed(adapter(one))} == {"ant"}
+    assert {chunk.node.ref_doc_id for chunk in listed(adapter(other))} == {"bee", "cat"}
+    assert {chunk.node.ref_doc_id for chunk in listed(adapter(other), "tenant", ["red"])} == {"cat"}
+
+
+def test_a_store_of_an_old_version_has_no_metadata(index):
+    index.vector_store.data.metadata_dict.clear()
+    assert {chunk.node.ref_doc_id for chunk in listed(adapter(index), "tenant", ["red"])} == {"ant", "cat"}
+    assert {chunk.node.ref_doc_id for chunk in listed(adapter(index), "ref_doc_id", ["bee"])} == {"bee"}
+    adapter(index).write(added_to(index))
+    # A part of the metadata would pass for all of them.
+    assert index.vector_store.data.metadata_dict == {}
+
+
+# Writing.
+
+
+def added_to(index: VectorStoreIndex) -> dict[str, dict[str, Any]]:
+    """What a numbering of all nodes writes."""
+    chunks = listed(adapter(index))
+    numbers = stamps([chunk_of(chunk.node, rank) for rank, chunk in enumerate(chunks)], None, None)
+    return {
+        chunk.key: {**number, "start_index": chunk.node.start_char_idx, "end_index": chunk.node.end_char_idx}
+        for chunk, number in zip(chunks, numbers, strict=True)
+    }
+
+
+def as_it_was(index: VectorStoreIndex, added: dict[str, dict[str, Any]]) -> Any:
+    """Everything about the nodes but what is added to them."""
+    store, hits = adapter(index), index.as_retriever(similarity_top_k=99).retrieve(QUESTION)
+    chunks = listed(store)
+    vectors = store.vectors([chunk.key for chunk in chunks])
+    return [
+        (
+            chunk.key,
+            chunk.text,
+            vectors[chunk.key],
+            {name: value for name, value in chunk.metadata.items() if name not in added[chunk.key]},
+            chunk.node.get_content(MetadataMode.EMBED),
+            chunk.node.get_content(MetadataMode.LLM),
+            chunk.node.relationships,
+            index.docstore.get_document_hash(chunk.key),
+        )
+        for chunk in chunks
+    ], [(hit.node.node_id, hit.score) for hit in hits]
+
+
+def test_written_metadata_are_seen_by_searches_and_not_by_models(index):
+    added = added_to(index)
+    before = as_it_was(index, added)
+    embedded = len(index._embed_model._embedded)
+    adapter(index).write(added)
+    assert as_it_was(index, added) == before
+    assert {
+        chunk.key: {name: chunk.metadata[name] for name in added[chunk.key]} for chunk in listed(adapter(index))
+    } == (added)
+    second = where(RED, MetadataFilter(key="chunk_index", value=1))
+    found = index.as_retriever(filters=second).retrieve(QUESTION)
+    assert {(one.node.ref_doc_id, one.node.metadata["chunk_index"]) for one in found} == {("ant", 1), ("cat", 1)}
+    assert len(index._embed_model._embedded) == embedded
+    adapter(index).write(added)
+    assert as_it_was(index, added) == before
+
+
+def test_what_was_written_is_saved_and_loaded(index, tmp_path):
+    added = added_to(index)
+    adapter(index).write(added)
+    wanted = as_it_was(index, added)
+    index.storage_context.persist(str(tmp_path))
+    again: Any = load_index_from_storage(
+        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=index._embed_model
+    )
+    assert as_it_was(again, added) == wanted
+    assert {chunk.key: chunk.metadata for chunk in listed(adapter(again))} == {
+        chunk.key: chunk.metadata for chunk in listed(adapter(index))
+    }
+    found = again.as_retriever(filters=where(MetadataFilter(key="chunk_index", value=0))).retrieve(QUESTION)
+    assert {one.node.ref_doc_id for one in found} <= {"ant", "bee", "cat"}
+    assert {one.node.metadata["chunk_index"] for one in found} == {0}
+
+
+def test_documents_that_did_not_change_are_not_embedded_again(index):
+    embedded, known = index._embed_model._embedded, index.ref_doc_info
+    count = len(embedded)
+    adapter(index).write(added_to(index))
+    assert index.ref_doc_info == known
+    assert index.refresh_ref_docs(documents()) == [False] * 3
+    assert len(embedded) == count
+    changed = documents()
+    changed[1].set_content("Something else.")
+    assert index.refresh_ref_docs(changed) == [False, True, False]
+    assert [chunk.text for chunk in listed(adapter(index), "ref_doc_id", ["bee"])] == ["Something else."]
+    assert index.docstore.get_ref_doc_info("bee").node_ids == [listed(adapter(index), "ref_doc_id", ["bee"])[0].key]
+
+
+@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
+def test_a_pipeline_with_the_docstore_of_the_index_embeds_nothing_again(strategy):
+    # Nodes without a document: the pipeline keeps the hash of each of them.
+    nodes = [TextNode(id_=f"n{number}", text=f"Text {number}.") for number in range(5)]
+    model, docstore, store = CountingEmbedding(embed_dim=16), SimpleDocumentStore(), SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[model], docstore=docstore, docstore_strategy=strategy, disable_cache=True, vector_store=store
+    )
+    pipeline.run(nodes=nodes)
+    found = adapter_of(store, {}, {}, docstore)
+    found.write({f"n{number}": {"chunk_index": number} for number in range(5)})
+    assert [node.metadata for node in docstore.get_nodes(["n3"])] == [{"chunk_index": 3}]
+    assert pipeline.run(nodes=nodes) == []
+    assert len(model._embedded) == 5
+
+
+@pytest.mark.parametrize("unknown", [["other"], ["other", "another", "third"]])
+def test_an_unknown_node_is_refused_before_anything_is_written(index, unknown):
+    added = added_to(index)
+    with pytest.raises(OptionError, match="the SimpleVectorStore has no node 'other'"):
+        adapter(index).write(added | {key: {"chunk_index": 1} for key in unknown})
+    assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
+
+
+def test_an_interrupted_write_is_finished_by_the_next(index, monkeypatch):
+    added, store = added_to(index), adapter(index)
+    before = as_it_was(index, added)
+    put, calls = index.docstore._kvstore.put, []
+
+    def put_some(*args: Any, **options: Any) -> None:
+        calls.append(args)
+        if len(calls) > 7:
+            raise KeyboardInterrupt
+        put(*args, **options)
+
+    monkeypatch.setattr(index.docstore._kvstore, "put", put_some)
+    with pytest.raises(KeyboardInterrupt):
+        store.write(added)
+    monkeypatch.undo()
+    complete = [added[chunk.key].items() <= chunk.metadata.items() for chunk in listed(store)]
+    assert sum(complete) == 7
+    assert all(done or "chunk_index" not in one.metadata for done, one in zip(complete, listed(store), strict=True))
+    store.write(added)
+    assert all(added[chunk.key].items() <= chunk.metadata.items() for chunk in listed(store))
+    assert as_it_was(index, added) == before
+
+
+def test_a_docstore_of_another_kind_is_refused(index):
+    class Shelf:
+        """A docstore that only reads."""
+
+        get_nodes = index.docstore.get_nodes
+
+    found = adapter_of(index.vector_store, {}, {}, Shelf())
+    with pytest.raises(OptionError, match="cannot write metadata into a Shelf"):
+        found.write(added_to(index))
+    assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
+
+
+# Neighbors, where the docstore has no links.
+
+
+def windows(source: str, seed: int = 1, *, overlap: int = 40, **metadata: Any) -> list[TextNode]:
+    """Nodes without a position and without links."""
+    text = prose(random.Random(seed), 120)
+    return [
+        TextNode(id_=f"{source}{number}", text=text[start : start + 200], metadata={"file_name": source, **metadata})
+        for number, start in enumerate(range(0, len(text) - 200, 200 - overlap))
+    ]
+
+
+def stored(nodes: list[TextNode]) -> VectorStoreIndex:
+    return VectorStoreIndex(nodes, embed_model=CountingEmbedding(embed_dim=16))
+
+
+def names(found: Iterable[Any]) -> list[str]:
+    return [one.node.node_id for one in found]
+
+
+def anchored(index: VectorStoreIndex, number: int, *, source: str = "a", **options: Any) -> Any:
+    """A retriever, and a question for which it finds this node."""
+    retriever = VectorIndexRetriever(index, similarity_top_k=1, **options)
+    return retriever, index.docstore.get_document(f"{source}{number}").get_content(MetadataMode.EMBED)
+
+
+def test_neighbors_by_the_sequence_of_the_store():
+    index = stored(windows("b", 2) + windows("a") + windows("c", 3))
+    retriever, text = anchored(index, 7)
+    for ours in (
+        OrderPreservingRetriever(retriever=retriever, neighbors=2),
+        OrderPreservingRetriever(retriever=retriever, neighbors=2, index=index),
+    ):
+        assert names(ours.retrieve(text)) == ["a5", "a6", "a7", "a8", "a9"]
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, neighbors=1)
+    assert names(engine.query(text).source_nodes) == ["a6", "a7", "a8"]
+    off = OrderPreservingRetriever(retriever=retriever, neighbors=2, store_order=False)
+    assert names(off.retrieve(text)) == ["a7"]
+
+
+async def test_neighbors_are_found_in_async_code_too():
+    index = stored(windows("a"))
+    retriever, text = anchored(index, 0)
+    assert names(await OrderPreservingRetriever(retriever=retriever, neighbors=1).aretrieve(text)) == ["a0", "a1"]
+
+
+def test_neighbors_by_stamps_and_by_a_named_key():
+    nodes = windows("a")
+    for number, node in enumerate(nodes):
+        node.metadata |= {"chunk_index": number, "verse": len(nodes) - number}
+    index = stored(random.Random(1).sample(nodes, len(nodes)))
+    retriever, text = anchored(index, 4)
+    assert names(OrderPreservingRetriever(retriever=retriever, neighbors=1).retrieve(text)) == ["a3", "a4", "a5"]
+    named = OrderPreservingRetriever(retriever=retriever, neighbors=1, position_key="verse", source_key="file_name")
+    assert names(named.retrieve(text)) == ["a5", "a4", "a3"]
+
+
+def test_a_sequence_that_was_refuted_gives_no_neighbors():
+    nodes = windows("a")
+    index = stored([*nodes[:5], *nodes[8:], *nodes[5:8]])
+    retriever, text = anchored(index, 6)
+    with pytest.warns(UserWarning, match="apart from each other"):
+        assert names(OrderPreservingRetriever(retriever=retriever, neighbors=1).retrieve(text)) == ["a6"]
+
+
+def test_neighbors_in_the_store_pass_the_filter_of_the_search():
+    nodes = windows("a", tenant="red")
+    for number in (3, 5):
+        nodes[number].metadata["tenant"] = "blue"
+    for number, node in enumerate(nodes):
+        node.metadata["chunk_index"] = number
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="first" if number < 6 else "second")
+    index = stored(nodes)
+    for restriction, wanted in (
+        ({"filters": where(RED)}, ["a1", "a2", "a4", "a6", "a7"]),
+        ({"filters": where(RED), "doc_ids": ["first"]}, ["a1", "a2", "a4"]),
+        ({"node_ids": ["a4", "a5", "a9"]}, ["a4", "a5", "a9"]),
+    ):
+        retriever, text = anchored(index, 4, **restriction)
+        ours = OrderPreservingRetriever(retriever=retriever, neighbors=2)
+        assert names(ours.retrieve(text)) == wanted
+        given = OrderPreservingRetriever(retriever=retriever, neighbors=2, read_neighbors=index)
+        assert names(given.retrieve(text)) == wanted
+
+
+def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():
+    nodes = windows("a", tenant="red")
+    for number, node in enumerate(nodes):
+        node.metadata["chunk_index"] = number
+    index = stored(nodes)
+    hits = VectorIndexRetriever(index, similarity_top_k=1).retrieve(nodes[4].get_content(MetadataMode.EMBED))
+    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        OrderPreservingPostprocessor(index=index, neighbors=1)
+    found = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
+    assert names(found) == ["a3", "a4", "a5"]
+    # Links that are there are followed.
+    linked = index_of(documents())
+    first = linked.docstore.get_document(next(iter(linked.index_struct.nodes_dict)))
+    found = OrderPreservingPostprocessor(read_neighbors=linked, neighbors=1).postprocess_nodes(
+        [NodeWithScore(node=first)]
+    )
+    assert [one.node.ref_doc_id for one in found] == ["ant", "ant"]
+
+
+def test_the_nodes_of_a_source_are_listed_once_a_question(monkeypatch):
+    nodes = {name: windows(name, seed) for seed, name in enumerate("ab")}
+    index = stored([*nodes["a"], *nodes["b"]])
+    read: list[int] = []
+    get_nodes = index.docstore.get_nodes
+
+    def counted(node_ids: list[str], **options: Any) -> Any:
+        read.append(len(node_ids))
+        return get_nodes(node_ids, **options)
+
+    monkeypatch.setattr(index.docstore, "get_nodes", counted)
+    ours = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, similarity_top_k=20), neighbors=1)
+    each = [len(of_source) for of_source in nodes.values()]
+    ours.retrieve(QUESTION)
+    # The search, the order of both sources, which is remembered, and the nodes of each of them.
+    assert [read[:2], sorted(read[2:])] == [[20, sum(each)], sorted(each)]
+    read.clear()
+    ours.retrieve(QUESTION)
+    assert [read[:1], sorted(read[1:])] == [[20], sorted(each)]
+
+
+def test_a_node_whose_text_was_replaced_has_the_neighbors_of_its_own():
+    parser = SentenceWindowNodeParser(window_size=1)
+    nodes = parser.get_nodes_from_documents([Document(text=prose(random.Random(1), 12), id_="book")])
+    for node in nodes:
+        node.relationships = {NodeRelationship.SOURCE: node.relationships[NodeRelationship.SOURCE]}
+    index = stored(nodes)
+    retriever = VectorIndexRetriever(index, similarity_top_k=1)
+    engine = OrderPreservingQueryEngine(
+        llm=MockLLM(),
+        retriever=retriever,
+        neighbors=2,
+        node_postprocessors=[MetadataReplacementPostProcessor(target_metadata_key="window")],
+    )
+    context = engine.query(nodes[5].get_content(MetadataMode.EMBED)).source_nodes
+    joined = " ".join(one.node.get_content() for one in context)
+    assert [joined.count(f"S{number} ") for number in range(12)] == [0] * 3 + [1] * 5 + [0] * 4
