@@ -9,8 +9,10 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
+from oprag import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
@@ -141,3 +143,30 @@ def check(retriever: Any, embeddings: KnownEmbeddings, corpus: Corpus, exact: bo
     embeddings.forget()
     assert retriever.get_context(question) == context
     assert embeddings.embedded == (0, 0)
+
+
+def test_documents_that_callers_hold_are_not_changed(corpus: Corpus):
+    from langchain_community.vectorstores import FAISS
+
+    given = [Document(text, id=str(number), metadata={"source": "a"}) for number, text in enumerate(corpus.texts[:9])]
+    store = FAISS.from_documents(given, KnownEmbeddings(corpus), ids=[str(document.id) for document in given])
+    found = store.similarity_search(next(iter(corpus.questions)), k=3)
+    adapter = adapter_of(store)
+    assert adapter is not None
+    adapter.write({"3": {"chunk_index": 3}, "5": {"chunk_index": 5}})
+    assert all(document.metadata == {"source": "a"} for document in (*given, *found))
+    indexes = [chunk.metadata.get("chunk_index") for chunk in adapter.chunks() or ()]
+    assert indexes == [None, None, None, 3, None, 5, None, None, None]
+
+
+def test_a_docstore_that_cannot_replace_a_document(corpus: Corpus):
+    from langchain_community.docstore.arbitrary_fn import DocstoreFn
+    from langchain_community.vectorstores import FAISS
+
+    store = FAISS.from_texts(corpus.texts[:3], KnownEmbeddings(corpus), ids=["0", "1", "2"])
+    store.docstore = DocstoreFn(store.docstore.search)
+    adapter = adapter_of(store)
+    assert adapter is not None
+    assert [chunk.text for chunk in adapter.chunks() or ()] == corpus.texts[:3]
+    with pytest.raises(OptionError, match="FAISS with a DocstoreFn, only an InMemoryDocstore"):
+        adapter.write({"0": {"chunk_index": 0}})

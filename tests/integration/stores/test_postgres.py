@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
+from oprag import OptionError
 from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
+from oprag.stores import StoreAdapter
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.checks import numbers
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
@@ -211,3 +214,165 @@ def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Calla
         assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
     assert embeddings.embedded == (1, 0)
     asyncio.run(store.close())
+
+
+def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
+    found = adapter_of(store, search)
+    assert found is not None
+    return found
+
+
+def listed(store: Any, **search: Any) -> dict[str, Mapping[str, Any]]:
+    return {chunk.text: chunk.metadata for chunk in adapter_of_store(store, **search).chunks() or ()}
+
+
+def numbered(store: Any, corpus: Corpus, count: int = CHUNKS) -> dict[str, dict[str, Any]]:
+    """A number for the first chunks, by their ids."""
+    number_of = {text: number for number, text in enumerate(corpus.texts[:count])}
+    chunks = adapter_of_store(store).chunks() or ()
+    return {chunk.key: {"place": number_of[chunk.text]} for chunk in chunks if chunk.text in number_of}
+
+
+@pytest.mark.parametrize("kind", ["UUID", "TEXT", "INTEGER"])
+def test_metadata_is_written_by_ids_of_any_kind_into_json_of_any_kind(kind: str, engine: Any, corpus: Corpus):
+    from langchain_postgres import Column, PGVectorStore
+    from sqlalchemy import text
+
+    table = f"Written {kind}"
+    names = {"content_column": "the body", "embedding_column": "numbers", "metadata_json_column": "About"}
+    engine.init_vectorstore_table(
+        table,
+        corpus.vectors.shape[1],
+        id_column=Column("the key", kind, nullable=False),
+        overwrite_existing=True,
+        **names,
+    )
+    store = PGVectorStore.create_sync(engine, KnownEmbeddings(corpus), table, id_column="the key", **names)
+    forms = {
+        "UUID": lambda number: identify(table, "red", number),
+        "TEXT": lambda number: f'it\'s "{number}"',
+        "INTEGER": lambda number: number,
+    }
+    store.add_documents(documents_of(corpus), ids=[forms[kind](number) for number in range(CHUNKS)])
+    at_first = listed(store)
+    adapter_of_store(store).write(numbered(store, corpus, 9))
+
+    async def to_jsonb() -> None:
+        async with engine._pool.begin() as connection:
+            await connection.execute(text(f'ALTER TABLE "{table}" ALTER "About" TYPE jsonb'))
+
+    engine._run_as_sync(to_jsonb())
+    adapter_of_store(store).write({key: {"again": "x"} for key in numbered(store, corpus, 5)})
+    for number, body in enumerate(corpus.texts[:CHUNKS]):
+        more = {**({"place": number} if number < 9 else {}), **({"again": "x"} if number < 5 else {})}
+        assert listed(store)[body] == {**at_first[body], **more}
+    chosen = list(adapter_of_store(store).chunks("source", {"python-reference"}) or ())
+    assert len(chosen) == CHUNKS
+
+
+def test_columns_of_metadata(engine: Any, corpus: Corpus):
+    from langchain_postgres import Column, PGVectorStore
+
+    columns = {"place": "INTEGER", "source": "VARCHAR(20)", "Part": "TEXT"}
+    engine.init_vectorstore_table(
+        "columns",
+        corpus.vectors.shape[1],
+        metadata_columns=[Column(name, kind) for name, kind in columns.items()],
+        store_metadata=False,
+        overwrite_existing=True,
+    )
+    store = PGVectorStore.create_sync(engine, KnownEmbeddings(corpus), "columns", metadata_columns=list(columns))
+    documents = [Document(text, metadata={"source": "a.txt", "Part": "one"}) for text in corpus.texts[:CHUNKS]]
+    store.add_documents(documents)
+    adapter, added = adapter_of_store(store), numbered(store, corpus, 9)
+    assert len(list(adapter.chunks("source", {"a.txt"}) or ())) == CHUNKS
+    adapter.write(added)
+    places = [listed(store)[text] for text in corpus.texts[:CHUNKS]]
+    assert places[:9] == [{"place": number, "source": "a.txt", "Part": "one"} for number in range(9)]
+    assert {about["place"] for about in places[9:]} == {None}
+    with pytest.raises(OptionError, match=r"needs columns of these names, or one of JSON: \['unknown'\]"):
+        adapter.write({key: {"place": 0, "unknown": 1} for key in added})
+    with pytest.raises(Exception, match="invalid input syntax"):
+        adapter.write({key: {"place": "first", "Part": "two"} for key in added})
+    assert [listed(store)[text] for text in corpus.texts[:CHUNKS]] == places
+    assert adapter_of_store(store, filter=["place"]).chunks() is None
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["no loop", "in a loop"])
+def test_an_async_store_is_written_from_code_that_is_not_async(
+    inside: bool, driver: str, postgres: Callable[[str], str], corpus: Corpus
+):
+    from langchain_postgres import PGEngine, PGVector, PGVectorStore
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    embeddings, name = KnownEmbeddings(corpus), f"async_{inside}_{driver}"
+
+    def own_engine() -> Any:
+        return create_async_engine(postgres(driver))
+
+    def vector_store(engine: Any) -> Any:
+        return PGVector(embeddings, connection=engine, collection_name=name, async_mode=True, create_extension=False)
+
+    async def fill() -> None:
+        engine = own_engine()
+        await PGEngine.from_engine(engine).ainit_vectorstore_table(name, corpus.vectors.shape[1])
+        newer = await PGVectorStore.create(PGEngine.from_engine(engine), embeddings, name)
+        await newer.aadd_documents(documents_of(corpus))
+        ids = [identify(name, "red", number) for number in range(CHUNKS)]
+        await vector_store(engine).aadd_documents(documents_of(corpus), ids=ids)
+        await engine.dispose()
+
+    def write(store: Any) -> None:
+        at_first = listed(store)
+        assert len(at_first) == CHUNKS
+        filtered = adapter_of_store(store, filter={"chunk_index": {"$lt": 10}}).chunks("source", {"python-reference"})
+        assert len(list(filtered or ())) == 10
+        adapter_of_store(store).write(numbered(store, corpus))
+        assert listed(store) == {
+            text: {**at_first[text], "place": number} for number, text in enumerate(corpus.texts[:CHUNKS])
+        }
+
+    async def use() -> None:
+        engine = own_engine()
+        newer = await PGVectorStore.create(PGEngine.from_engine(engine), embeddings, name)
+        # The first call of this PGVector, which does not know its tables yet.
+        older = vector_store(engine)
+        for store in (newer, older):
+            if inside:
+                write(store)
+            else:
+                await asyncio.to_thread(write, store)
+            found = await store.asimilarity_search(next(iter(corpus.questions)), k=5)
+            assert all("place" in document.metadata for document in found)
+        await engine.dispose()
+
+    asyncio.run(fill())
+    asyncio.run(use())
+
+
+def test_collections_are_kept_apart_and_all_is_undone(
+    postgres: Callable[[str], str], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+):
+    from langchain_postgres import PGVector
+    from sqlalchemy import create_engine
+
+    engine = create_engine(postgres("psycopg"))
+    stores = {}
+    for name in ("mine", "theirs"):
+        store = PGVector(KnownEmbeddings(corpus), connection=engine, collection_name=name, create_extension=False)
+        store.add_documents(documents_of(corpus), ids=[identify(name, "red", number) for number in range(CHUNKS)])
+        stores[name] = store
+    mine, theirs = stores["mine"], stores["theirs"]
+    at_first = listed(mine)
+    assert {chunk.key for chunk in adapter_of_store(mine).chunks() or ()} == set(numbered(mine, corpus))
+    monkeypatch.setattr("oprag.stores.postgres._BATCH", 7)
+    other = next(iter(numbered(theirs, corpus)))
+    with pytest.raises(OptionError, match="PGVector has only 4 of 5 chunks with these ids"):
+        adapter_of_store(mine).write({**numbered(mine, corpus), other: {"place": 1}})
+    assert listed(mine) == listed(theirs) == at_first
+    adapter_of_store(mine).write(numbered(mine, corpus))
+    assert {about["place"] for about in listed(mine).values()} == set(range(CHUNKS))
+    assert listed(theirs) == at_first
+    some = adapter_of_store(mine, filter={"$or": [{"page": 1}, {"page": {"$in": [2]}}]}).chunks()
+    assert {chunk.metadata["page"] for chunk in some or ()} == {1, 2}
+    engine.dispose()

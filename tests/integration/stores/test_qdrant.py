@@ -16,6 +16,8 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
+from oprag.stores import StoreAdapter
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.checks import numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
@@ -160,3 +162,100 @@ def check_similarities(context: Any, corpus: Corpus, question: str) -> None:
     assert len(context.kept) == 20
     for chunk in context.kept:
         assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
+
+
+def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
+    found = adapter_of(store, search)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("form", IDS)
+def test_chunks_are_listed_and_written_by_ids_of_any_form(form: str, corpus: Corpus, client: Any):
+    store = store_of(corpus, client, "dense", ids_of(form))
+    chunks = list(adapter_of_store(store).chunks() or ())
+    assert sorted(chunk.text for chunk in chunks) == sorted(corpus.texts[:CHUNKS])
+    found = store.similarity_search("exception", k=5)
+    keys = {chunk.text: chunk.key for chunk in chunks}
+    assert [keys[one.page_content] for one in found] == [str(one.metadata["_id"]) for one in found]
+    adapter_of_store(store).write({keys[text]: {"place": number} for number, text in enumerate(corpus.texts[:9])})
+    written = {chunk.text: chunk.metadata for chunk in adapter_of_store(store).chunks() or ()}
+    for number, text in enumerate(corpus.texts[:CHUNKS]):
+        assert written[text] == {**corpus.metadata(number, "red"), **({"place": number} if number < 9 else {})}
+
+
+def test_payload_keys_with_dots_and_missing_metadata(corpus: Corpus, client: Any):
+    from langchain_qdrant import QdrantVectorStore
+    from qdrant_client import models
+
+    client.create_collection(
+        "dots", vectors_config=models.VectorParams(size=corpus.vectors.shape[1], distance=models.Distance.COSINE)
+    )
+    store = QdrantVectorStore(
+        client=client,
+        collection_name="dots",
+        embedding=KnownEmbeddings(corpus),
+        content_payload_key="the.text",
+        metadata_payload_key="the.metadata",
+    )
+    texts = corpus.texts[:3]
+    store.add_texts(texts, [{"the.source": "a"}, {"the.source": "b"}, {"the": {"source": "a"}}], ids=[1, 2, 3])
+    store.add_texts(corpus.texts[3:4], ids=[4])
+    adapter = adapter_of_store(store)
+    assert [chunk.key for chunk in adapter.chunks("the.source", {"a"}) or ()] == ["1"]
+    adapter.write({"1": {"chunk_index": 1}, "4": {"chunk_index": 4}})
+    payloads = [point.payload for point in client.scroll("dots")[0]]
+    assert payloads == [
+        {"the.text": texts[0], "the.metadata": {"the.source": "a", "chunk_index": 1}},
+        {"the.text": texts[1], "the.metadata": {"the.source": "b"}},
+        {"the.text": texts[2], "the.metadata": {"the": {"source": "a"}}},
+        {"the.text": corpus.texts[3], "the.metadata": {"chunk_index": 4}},
+    ]
+
+
+def test_more_chunks_than_a_request_takes(corpus: Corpus, client: Any):
+    from qdrant_client import models
+
+    store = store_of(corpus, client, "dense", ids_of("numbers"))
+    point = models.PointStruct(id=0, vector=corpus.vectors[0].tolist(), payload={"page_content": "more"})
+    client.upload_points("dense", (point.model_copy(update={"id": number}) for number in range(1_000, 3_500)))
+    chunks = list(adapter_of_store(store).chunks() or ())
+    assert len({chunk.key for chunk in chunks}) == CHUNKS + 2_500
+    adapter_of_store(store).write({chunk.key: {"chunk_index": int(chunk.key)} for chunk in chunks})
+    after = list(adapter_of_store(store).chunks() or ())
+    assert [chunk.metadata["chunk_index"] for chunk in after] == [int(chunk.key) for chunk in after]
+
+
+def test_filters_that_cannot_be_applied_are_not_ignored(corpus: Corpus, client: Any):
+    store = store_of(corpus, client, "dense", ids_of("numbers"))
+    searches: list[dict[str, Any]] = [{"query_filter": "any"}, {"prefetch": []}, {"filter": {"must": []}}]
+    for search in searches:
+        assert adapter_of_store(store, **search).chunks() is None
+    assert adapter_of_store(store, filter=None, score_threshold=0.5).chunks() is not None
+
+
+def test_the_shard_of_the_search_is_that_of_other_requests(
+    corpus: Corpus, client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    store = store_of(corpus, client, "dense", ids_of("numbers"))
+    asked: list[Any] = []
+
+    def watch(name: str) -> None:
+        real = getattr(client, name)
+
+        def watched(*given: Any, **options: Any) -> Any:
+            asked.append(options.pop("shard_key_selector"))
+            return real(*given, **options)
+
+        monkeypatch.setattr(client, name, watched)
+
+    def watched_write(collection: str, operations: list[Any], timeout: int) -> None:
+        asked.extend(operation.set_payload.shard_key for operation in operations)
+
+    watch("scroll")
+    watch("retrieve")
+    monkeypatch.setattr(client, "batch_update_points", watched_write)
+    adapter = adapter_of_store(store, shard_key_selector="red", timeout=9)
+    assert len(list(adapter.chunks() or ())) == CHUNKS
+    adapter.write({"1": {"chunk_index": 1}})
+    assert asked == ["red"] * 3

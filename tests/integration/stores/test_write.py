@@ -1,0 +1,346 @@
+"""Chunks of real stores are listed, and get metadata while all else stays as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from oprag import OptionError
+from oprag.positions.insertion import StoredChunk
+from oprag.stores import StoreAdapter, qdrant
+from oprag.stores import postgres as postgres_stores
+from oprag.stores.adapter import adapter_of
+from tests.integration.stores.conftest import Places
+from tests.integration.stores.corpus import Corpus, identify
+from tests.integration.stores.known import KnownEmbeddings
+from tests.integration.stores.langchain_stores import KINDS, Kind, without_none
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+]
+
+NAMES = ("in_memory", "chroma_l2", "faiss_l2", "qdrant_dot", "qdrant_euclid", "lancedb_l2", "pgvector_cosine",
+         "pgvector_async", "pgvectorstore_cosine", "pgvectorstore_l2", "pgvectorstore_ip")  # fmt: skip
+STORES = [kind for kind in KINDS if kind.name in NAMES]
+ORDERED = ("in_memory", "chroma_l2", "faiss_l2", "lancedb_l2")
+SOURCES = ("it's.txt", "b.txt", "c.txt")
+A_SOURCE = 20
+ALL = len(SOURCES) * 2 * A_SOURCE
+
+
+class Row(NamedTuple):
+    """A chunk as the store has it, read without us."""
+
+    key: str
+    text: str
+    vector: str
+    metadata: dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A store with chunks of three sources of two tenants."""
+
+    kind: Kind
+    store: Any
+    documents: list[Document]
+    embeddings: KnownEmbeddings
+    question: str
+
+    def adapter(self, tenant: str = "") -> StoreAdapter:
+        found = adapter_of(self.store, {"filter": self.kind.only(tenant)} if tenant else {})
+        assert found is not None
+        return found
+
+    def added(self) -> dict[str, dict[str, Any]]:
+        """Positions for every second chunk, with as many keys as there may be."""
+        chosen = list(self.adapter().chunks() or ())[::2]
+        return {
+            chunk.id or chunk.key: {
+                "chunk_index": number,
+                "chunk_numbering": f"né{number % 3}",
+                **({"start_index": number * 100, "end_index": number * 100 + 99} if number % 2 else {}),
+            }
+            for number, chunk in enumerate(chosen)
+        }
+
+    def search(self) -> list[tuple[str, float]]:
+        if self.kind.ways == ("async",):
+            found = asyncio.run(self.store.asimilarity_search_with_score(self.question, k=30))
+        else:
+            found = self.store.similarity_search_with_score(self.question, k=30)
+        return [(document.page_content, score) for document, score in found]
+
+
+@pytest.fixture(scope="module")
+def make(corpus: Corpus, places: Places) -> Iterator[Callable[[Kind, str], Case]]:
+    with ExitStack() as stack:
+
+        def made(kind: Kind, name: str) -> Case:
+            embeddings = KnownEmbeddings(corpus)
+            place = stack.enter_context(places(f"{kind.name}_{name}"))
+            documents = [
+                Document(
+                    corpus.texts[number],
+                    id=identify(place.name, "", number),
+                    metadata=kind.puts(metadata_of(number)),
+                )
+                for number in range(ALL)
+            ]
+            return Case(
+                kind, kind.make(documents, embeddings, place), documents, embeddings, next(iter(corpus.questions))
+            )
+
+        yield made
+
+
+@pytest.fixture(scope="module")
+def filled(make: Callable[[Kind, str], Case]) -> Callable[[Kind], Case]:
+    """A store that nobody changes."""
+    return cache(lambda kind: make(kind, "listed"))
+
+
+def metadata_of(number: int) -> dict[str, Any]:
+    """Metadata without a position."""
+    return {
+        "source": SOURCES[number % 3],
+        "tenant": "red" if number % 2 else "blue",
+        "weight": number / 10 + 0.05,
+        "large": 1e22 + number,
+        "checked": number % 3 == 0,
+        "title": f'It\'s "part" {number}\nof 500 – é, 漢',
+        "reviewer": None if number % 5 else "Ada",
+    }
+
+
+def rows_of(case: Case, server: Callable[[str], str]) -> list[Row]:
+    """All that the store has, in its sequence; PostgreSQL has none."""
+    rows = _READERS[type(case.store).__name__](case.store, server)
+    return [Row(str(key), text, _hash(vector), dict(metadata)) for key, text, vector, metadata in rows]
+
+
+def _hash(vector: Any) -> str:
+    content = vector.encode() if isinstance(vector, str) else np.asarray(vector).tobytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _in_memory(store: Any, server: Any) -> Any:
+    return [(row["id"], row["text"], row["vector"], row["metadata"]) for row in store.store.values()]
+
+
+def _chroma(store: Any, server: Any) -> Any:
+    found = store.get(include=["embeddings", "documents", "metadatas"])
+    return zip(found["ids"], found["documents"], found["embeddings"], found["metadatas"], strict=True)
+
+
+def _faiss(store: Any, server: Any) -> Any:
+    vectors = store.index.reconstruct_n(0, store.index.ntotal)
+    documents = [store.docstore.search(key) for key in store.index_to_docstore_id.values()]
+    keys = store.index_to_docstore_id.values()
+    return [
+        (key, document.page_content, vector, document.metadata)
+        for key, document, vector in zip(keys, documents, vectors, strict=True)
+    ]
+
+
+def _qdrant(store: Any, server: Any) -> Any:
+    points, _ = store.client.scroll(store.collection_name, limit=10_000, with_payload=True, with_vectors=True)
+    for point in points:
+        assert point.payload.keys() == {"page_content", "metadata"}
+        vector = next(iter(point.vector.values())) if isinstance(point.vector, dict) else point.vector
+        yield point.id, point.payload["page_content"], vector, point.payload["metadata"]
+
+
+def _lancedb(store: Any, server: Any) -> Any:
+    for row in store.get_table().to_arrow().to_pylist():
+        yield row["id"], row["text"], row["vector"], {k: v for k, v in row["metadata"].items() if v is not None}
+
+
+def _pgvector(store: Any, server: Callable[[str], str]) -> Any:
+    return _selected(
+        server,
+        f"""SELECT e.id, e.document, encode(vector_send(e.embedding), 'hex'), e.cmetadata::text
+        FROM langchain_pg_embedding e JOIN langchain_pg_collection c ON e.collection_id = c.uuid
+        WHERE c.name = '{store.collection_name}' ORDER BY e.id""",
+        {},
+    )
+
+
+def _pgvectorstore(store: Any, server: Callable[[str], str]) -> Any:
+    inner = store._PGVectorStore__vs
+    columns = {name: f'"{name}"' for name in inner.metadata_columns}
+    return _selected(
+        server,
+        f"""SELECT langchain_id, content, encode(vector_send(embedding), 'hex'), langchain_metadata::text
+        {"".join(f", {column}" for column in columns.values())} FROM "{inner.table_name}" ORDER BY langchain_id""",
+        columns,
+    )
+
+
+def _selected(server: Callable[[str], str], query: str, columns: Mapping[str, str]) -> Any:
+    from sqlalchemy import create_engine, text
+
+    engine = create_engine(server("psycopg"))
+    with engine.begin() as connection:
+        for key, content, vector, about, *values in connection.execute(text(query)):
+            # Numbers as they are written: 1e2 is not 100.
+            metadata = json.loads(about, parse_float=lambda number: f"float {number}")
+            yield key, content, vector, {**metadata, **dict(zip(columns, values, strict=True))}
+    engine.dispose()
+
+
+_READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "InMemoryVectorStore": _in_memory,
+    "Chroma": _chroma,
+    "FAISS": _faiss,
+    "QdrantVectorStore": _qdrant,
+    "LanceDB": _lancedb,
+    "PGVector": _pgvector,
+    "PGVectorStore": _pgvectorstore,
+}
+
+
+def known(chunks: Any) -> dict[str, StoredChunk]:
+    listed = list(chunks)
+    assert len({chunk.id or chunk.key for chunk in listed}) == len(listed)
+    return {chunk.text: chunk for chunk in listed}
+
+
+@pytest.mark.parametrize("kind", STORES, ids=str)
+def test_everything_and_some_sources_and_a_tenant_are_listed(kind: Kind, filled: Callable[[Kind], Case]):
+    case = filled(kind)
+    listed = list(case.adapter().chunks() or ())
+    if kind.name in ORDERED:
+        assert [chunk.text for chunk in listed] == [document.page_content for document in case.documents]
+    assert case.adapter().in_insertion_order == (kind.name in ORDERED)
+    by_text = {document.page_content: document for document in case.documents}
+    assert known(listed).keys() == by_text.keys()
+    for chunk in listed:
+        document = by_text[chunk.text]
+        wanted = kind.gives(document.metadata)
+        got = {key: value for key, value in chunk.metadata.items() if value is not None or key in wanted}
+        if kind.name.startswith("chroma"):
+            assert got.pop("weight") == pytest.approx(wanted.pop("weight"), rel=1e-14, abs=0)
+        assert got == wanted
+        assert (chunk.id or chunk.key) == document.id
+    some = set(SOURCES[:2])
+    for tenant in ("", "red"):
+        wanted_texts = [
+            document.page_content
+            for document in case.documents
+            if document.metadata["source"] in some and tenant in (document.metadata["tenant"], "")
+        ]
+        found = [chunk.text for chunk in case.adapter(tenant).chunks("source", some) or ()]
+        assert sorted(found) == sorted(wanted_texts)
+        if kind.name in ORDERED:
+            assert found == wanted_texts
+    assert len(list(case.adapter("blue").chunks() or ())) == ALL // 2
+    assert list(case.adapter().chunks("source", {"elsewhere.txt"}) or ()) == []
+    assert list(case.adapter().chunks("file_path", {"b.txt"}) or ()) == []
+    many = {f"{number}.txt" for number in range(6_000)} | some
+    assert len(list(case.adapter().chunks("source", many) or ())) == ALL * 2 // 3
+
+
+@pytest.mark.parametrize("kind", STORES, ids=str)
+def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]):
+    case = make(kind, "written")
+    found, before = case.search(), rows_of(case, postgres)
+    case.embeddings.forget()
+    added = case.added()
+    assert case.adapter().writable
+    case.adapter().write(added)
+    assert case.embeddings.embedded == (0, 0)
+    after = rows_of(case, postgres)
+    assert [row[:3] for row in after] == [row[:3] for row in before]
+    for old, new in zip(before, after, strict=True):
+        assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
+        assert new.metadata.items() >= old.metadata.items() - {("chunk_index", None)}
+    assert case.search() == found
+    for chunk in case.adapter("red").chunks("source", {"b.txt"}) or ():
+        assert chunk.metadata.items() >= added.get(chunk.id or chunk.key, {}).items()
+    # Again, with other values and one key only.
+    case.adapter().write({key: {"chunk_index": 7} for key in added})
+    for old, new in zip(after, rows_of(case, postgres), strict=True):
+        assert new[:3] == old[:3]
+        assert new.metadata == {**old.metadata, **({"chunk_index": 7} if old.key in added else {})}
+    assert case.search() == found
+
+
+@pytest.mark.parametrize("kind", STORES, ids=str)
+def test_unknown_ids_are_an_error_before_anything_is_written(
+    kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]
+):
+    case = make(kind, "unknown")
+    before, added = rows_of(case, postgres), case.added()
+    with pytest.raises(OptionError, match="chunk"):
+        case.adapter().write({**added, identify("nothing", "red", 0): {"chunk_index": 1}})
+    assert [row for row in rows_of(case, postgres) if "chunk_numbering" in row.metadata] == []
+    assert rows_of(case, postgres) == before
+
+
+def interrupt(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch, after: int = 2) -> None:
+    """Let a method fail after some calls."""
+    real = getattr(owner, name)
+    calls: list[None] = []
+
+    def failing(*given: Any, **options: Any) -> Any:
+        calls.append(None)
+        if len(calls) > after:
+            raise ConnectionError("the store is gone")
+        return real(*given, **options)
+
+    monkeypatch.setattr(owner, name, failing)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in STORES if kind.name.startswith(("chroma", "qdrant", "pg", "lancedb"))], ids=str
+)
+def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
+    kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+):
+    case = make(kind, "interrupted")
+    found, added, before = case.search(), case.added(), rows_of(case, postgres)
+    with monkeypatch.context() as patch:
+        stop(case, patch)
+        with pytest.raises(ConnectionError):
+            case.adapter().write(added)
+    written = 0
+    for old, new in zip(before, rows_of(case, postgres), strict=True):
+        assert new[:3] == old[:3]
+        more = {
+            key: value for key, value in new.metadata.items() if value is not None and old.metadata.get(key) is None
+        }
+        assert more in ({}, added.get(new.key))
+        written += bool(more)
+    assert written == (14 if kind.name.startswith(("chroma", "qdrant")) else 0)
+    case.adapter().write(added)
+    for old, new in zip(before, rows_of(case, postgres), strict=True):
+        assert new[:3] == old[:3]
+        assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
+    assert case.search() == found
+
+
+def stop(case: Case, patch: pytest.MonkeyPatch) -> None:
+    """Write seven chunks at once, and break off after two times; where all is one request, before the last step."""
+    if case.kind.name.startswith("chroma"):
+        patch.setattr(case.store._client, "get_max_batch_size", lambda: 7)
+        interrupt(type(case.store._collection), "update", patch)
+    elif case.kind.name.startswith("qdrant"):
+        patch.setattr(qdrant, "_BATCH", 7)
+        interrupt(case.store.client, "batch_update_points", patch)
+    elif case.kind.name.startswith("lancedb"):
+        interrupt(type(case.store.get_table()), "merge_insert", patch, after=0)
+    else:
+        from sqlalchemy import Connection
+
+        patch.setattr(postgres_stores, "_BATCH", 7)
+        interrupt(Connection, "execute", patch)
