@@ -23,7 +23,13 @@ from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.near_misses import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
-from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
+from oprag.langchain.vectors import (
+    EmbeddingsFields,
+    check_sources,
+    neighbor_reader,
+    store_reader,
+    vector_sources,
+)
 from oprag.option_fields import ContextFields
 from oprag.options import (
     OP_RAG_16K,
@@ -35,7 +41,7 @@ from oprag.options import (
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Step, Steps, run_async, run_sync
-from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
@@ -81,8 +87,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             those of the store by default.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
-            a `DocumentIndex`; that of a wrapped `DocumentIndexRetriever` by default. Documents are used whatever the
-            filter of the search; a function with a required parameter `filter` is given that filter.
+            a `DocumentIndex`. By default they are read from what is searched, with the filter of the search, where its
+            chunks can be listed; those of a function are used whatever the filter, and a function with a required
+            parameter `filter` is given it.
         read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
             source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
             for in the text of their source, which is read once. Only sources that were retrieved are read.
@@ -172,7 +179,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return self
 
     def _check_sources(self) -> None:
-        check_sources(self._context_options(), self._vector_sources, self._neighbors)
+        options = self._context_options()
+        check_sources(options, self._vector_sources, partial(self._neighbors, options))
 
     @property
     def context_options(self) -> ContextOptions:
@@ -304,7 +312,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
         sources = self._vector_sources(filter) if options.needs_vectors else None
-        neighbors = self._neighbors(filter) if options.neighbors else None
+        neighbors = self._neighbors(options, filter) if options.neighbors else None
         vector = None
         if self.vectorstore is None:
             found = yield self._wrapped_search(query, filter, patch_config(request.config, callbacks=run.get_child()))
@@ -379,10 +387,23 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             found = [adapter_of(one, {**search, **given}) for one, search in _inside(self.retriever)]
         return [adapter for adapter in found if adapter is not None]
 
-    def _neighbors(self, filter: Any = None) -> NeighborReader | None:
+    def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
         """What reads the chunks around one, for a search with this filter."""
         source = _index_of(self.retriever) if self.read_neighbors is None else self.read_neighbors
-        return neighbor_reader(source, lambda: filter_of(self, filter))
+        if source is not None:
+            return neighbor_reader(source, lambda: filter_of(self, filter))
+        store = self._store_of_neighbors(filter)
+        return None if store is None else store_reader(store, options, store_order=self.store_order)
+
+    def _store_of_neighbors(self, filter: Any) -> StoreAdapter | None:
+        """What is searched, where neighbors can be held to its filter."""
+        if self.vectorstore is not None:
+            return adapter_of(self.vectorstore, self._store_keywords(filter))
+        inner, given = _uncompressed(self.retriever), {} if filter is None else {"filter": filter}
+        # A subclass may search in its own way.
+        if type(inner) is VectorStoreRetriever:
+            return adapter_of(inner.vectorstore, {**inner.search_kwargs, **given})
+        return adapter_of(inner, given) if has_own_adapter(inner) else None
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What tracing shows: the store and the embedding model that are wrapped."""

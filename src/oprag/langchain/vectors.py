@@ -14,13 +14,15 @@ from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.near_misses import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
-from oprag.stores.adapter import adapter_of
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adjacent import stored_neighbors
 from oprag.vector_fields import VectorFields, list_of_neighbors
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["EmbeddingsFields", "check_sources", "neighbor_reader", "vector_sources"]
+__all__ = ["EmbeddingsFields", "check_sources", "neighbor_reader", "store_reader", "vector_sources"]
 
 
 class EmbeddingsFields(VectorFields):
@@ -58,8 +60,9 @@ def check_sources(
         sources().check(options)
     if options.neighbors and neighbors() is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that returns the documents around one, or the "
-            "DocumentIndex that is searched",
+            "neighbors needs read_neighbors=, a function that returns the documents around one, or a DocumentIndex; "
+            "by default they are read from the store that is searched, where oprag can list its chunks with the filter "
+            "of the search",
             options.neighbors,
         )
 
@@ -101,6 +104,18 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
         return chunks_of(list_of_neighbors(documents, "documents", chunk))
 
     return read
+
+
+def store_reader(store: StoreAdapter, options: ContextOptions, *, store_order: bool) -> NeighborReader | None:
+    """A function that reads the chunks around one from the store that was searched; None where it cannot list them."""
+    return stored_neighbors(store, options, _as_chunk, store_order=store_order)
+
+
+def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:
+    # Where texts are the keys, documents need not have ids.
+    key = stored.id or (None if stored.key == stored.text else stored.key)
+    document = Document(stored.text, id=key, metadata=dict(stored.metadata))
+    return Chunk(stored.text, rank, metadata=document.metadata, id=key, origin=document)
 
 
 def _is_index(source: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,16 +13,14 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from oprag.assembly.neighbors import NeighborReader, neighbors_among
-from oprag.chunk import Chunk, changed
+from oprag.assembly.neighbors import NeighborReader
+from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.options import ContextOptions, requires
-from oprag.positions.insertion import read_insertion_order
-from oprag.positions.placing import place, without_order
-from oprag.positions.sources import ID_FIELDS
-from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.listing import source_field
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adjacent import stored_neighbors
 from oprag.vector_fields import list_of_neighbors
 
 __all__ = ["neighbor_reader", "refuse_filter", "store_reader"]
@@ -90,54 +88,14 @@ def store_reader(
         options: How sources and positions are found.
         store_order: Whether the sequence in which the store received nodes is used.
     """
-    # Nothing is read for this before it is iterated over.
-    if not has_own_adapter(store.store) or store.chunks(ID_FIELDS[0], ()) is None:
-        return None
-    return _InStore(store, documents, options, store_order=store_order)
 
+    def passes(stored: StoredChunk) -> bool:
+        return documents is None or stored.node.ref_doc_id in documents
 
-class _InStore:
-    """Reads the chunks around one from the nodes of its source, which the store lists once a question."""
+    def as_chunk(stored: StoredChunk, rank: int) -> Chunk:
+        return chunk_of(stored.node, rank, origin=NodeWithScore(node=stored.node))
 
-    def __init__(
-        self, store: StoreAdapter, documents: Collection[str] | None, options: ContextOptions, *, store_order: bool
-    ) -> None:
-        self._store = store
-        self._documents = documents
-        self._keys = options.source_key, options.position_key
-        self._store_order = store_order and store.in_insertion_order
-        self._sources: dict[tuple[str, str], tuple[dict[str | None, Chunk], NeighborReader]] = {}
-
-    def __call__(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
-        source, field = chunk.source or "", source_field([chunk], self._keys[0])
-        if not field:
-            return []
-        if (field, source) not in self._sources:
-            chunks = self._listed(field, source)
-            self._sources[field, source] = (
-                {one.id: one for one in chunks},
-                neighbors_among(chunks, source_key=self._keys[0], position_key=self._keys[1]),
-            )
-        by_id, read = self._sources[field, source]
-        # As it was indexed: a postprocessor may have put its window in place of a sentence.
-        return read(by_id[chunk.id], number) if chunk.id in by_id else []
-
-    def _listed(self, field: str, source: str) -> list[Chunk]:
-        """The chunks of a source; one whose node was added twice is there once."""
-        stored = {
-            one.key: one
-            for one in self._store.chunks(field, [source]) or ()
-            if self._documents is None or one.node.ref_doc_id in self._documents
-        }
-        chunks = [
-            chunk_of(one.node, rank, origin=NodeWithScore(node=one.node)) for rank, one in enumerate(stored.values())
-        ]
-        if not self._store_order or not without_order(place(chunks, *self._keys), least=1):
-            return chunks
-        order = read_insertion_order([*stored.values()], self._store.name)
-        if order.refuted:
-            return chunks
-        return [changed(chunk, store_place=order.places[key, 0]) for key, chunk in zip(stored, chunks, strict=True)]
+    return stored_neighbors(store, options, as_chunk, passes, store_order=store_order)
 
 
 def _linked(docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, number: int) -> list[BaseNode]:

@@ -1,0 +1,89 @@
+"""Reading the chunks around one from the store that was searched, without a function of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oprag.assembly.neighbors import NeighborReader, neighbors_among
+from oprag.chunk import Chunk, changed
+from oprag.options import ContextOptions
+from oprag.positions.insertion import StoredChunk, read_insertion_order
+from oprag.positions.placing import place, without_order
+from oprag.positions.sources import ID_FIELDS
+from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.listing import source_field
+
+__all__ = ["StoredNeighbors", "stored_neighbors"]
+
+
+def stored_neighbors(
+    store: StoreAdapter,
+    options: ContextOptions,
+    as_chunk: Callable[[StoredChunk, int], Chunk],
+    passes: Callable[[StoredChunk], bool] = lambda _: True,
+    *,
+    store_order: bool,
+) -> StoredNeighbors | None:
+    """A function that reads the chunks around one from a store; None where the store cannot list what it searches.
+
+    Args:
+        store: The store that was searched, with its filter.
+        options: How sources and positions are found.
+        as_chunk: Makes a chunk with a rank.
+        passes: What the search is restricted to beside its filter.
+        store_order: Whether the sequence in which the store received chunks is used.
+    """
+    # Nothing is read for this before it is iterated over.
+    if not has_own_adapter(store.store) or store.chunks(ID_FIELDS[0], ()) is None:
+        return None
+    return StoredNeighbors(store, options, as_chunk, passes, store_order=store_order)
+
+
+class StoredNeighbors:
+    """Reads the chunks around one from those of its source, which the store lists once; made anew for each question."""
+
+    def __init__(
+        self,
+        store: StoreAdapter,
+        options: ContextOptions,
+        as_chunk: Callable[[StoredChunk, int], Chunk],
+        passes: Callable[[StoredChunk], bool],
+        *,
+        store_order: bool,
+    ) -> None:
+        self._store = store
+        self._keys = options.source_key, options.position_key
+        self._as_chunk = as_chunk
+        self._passes = passes
+        self._store_order = store_order and store.in_insertion_order
+        self._sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = {}
+
+    def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
+        """This many chunks before and after one."""
+        name = source_field([chunk], self._keys[0]), chunk.source or ""
+        if not all(name):
+            return []
+        if name not in self._sources:
+            self._sources[name] = self._listed(*name)
+        by_key, read = self._sources[name]
+        alike = by_key.get(self._store.key(chunk) or "", [])
+        # As it was indexed: a postprocessor may have put its window in place of a sentence.
+        return list(read(alike[0], number)) if len(alike) == 1 else []
+
+    def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
+        """The chunks of a source by their keys, and what finds those around one."""
+        stored = [one for one in self._store.chunks(field, [source]) or () if self._passes(one)]
+        if len({one.id or one.key for one in stored}) < len(stored):
+            # One that was added twice is there once.
+            stored = list({one.id or one.key: one for one in stored}.values())
+        chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
+        if self._store_order and without_order(place(chunks, *self._keys), least=1):
+            order = read_insertion_order(
+                [StoredChunk(str(rank), one.text) for rank, one in enumerate(stored)], self._store.name
+            )
+            if not order.refuted:
+                chunks = [changed(chunk, store_place=order.places[str(chunk.rank), 0]) for chunk in chunks]
+        by_key: dict[str, list[Chunk]] = {}
+        for one, chunk in zip(stored, chunks, strict=True):
+            by_key.setdefault(one.key, []).append(chunk)
+        return by_key, neighbors_among(chunks, source_key=self._keys[0], position_key=self._keys[1])

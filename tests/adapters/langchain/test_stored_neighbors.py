@@ -1,0 +1,153 @@
+"""The chunks around each kept one, read from the store that was searched."""
+
+import asyncio
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
+
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, stamp_positions
+from oprag.stores import adapter, register_store
+from oprag.stores.in_memory import LangChainInMemory
+from oprag.stores.retrievers import ListedDocuments
+from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.test_read_source import TEXTS, told_of
+from tests.adapters.langchain.test_store_order import Listed, windows
+
+QUESTION = "Where does the river end?"
+
+
+class Same(BaseDocumentCompressor):
+    """A reranker that changes nothing."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return documents
+
+
+def around(found, chunks, number):
+    """The places of these documents and of this many around each, without those of another source."""
+    at = {chunk.page_content: index for index, chunk in enumerate(chunks)}
+    places = {at[document.page_content] for document in found}
+    near = {place + step for place in places for step in range(-number, number + 1)}
+    return sorted(place for place in near if 0 <= place < len(chunks))
+
+
+def places(documents, chunks):
+    at = {chunk.page_content: index for index, chunk in enumerate(chunks)}
+    return [at[document.page_content] for document in documents]
+
+
+def of_store(chunks):
+    """Without stamps, by the sequence of the store; by stamps; and by offsets."""
+    source = chunks[0].metadata["source"]
+    starts = [{"source": source, "start_index": 160 * number} for number in range(len(chunks))]
+    return {
+        "store": chunks,
+        "stamped": stamp_positions(chunks)[::-1],
+        "offsets": [chunk.model_copy(update={"metadata": about}) for chunk, about in zip(chunks, starts, strict=True)],
+    }
+
+
+@pytest.mark.parametrize("kind", ["store", "stamped", "offsets"])
+@pytest.mark.parametrize("wrapped", ["store", "retriever", "compressed"])
+def test_neighbors_come_from_the_store(kind, wrapped):
+    chunks = windows("voyage.txt", 1)
+    store = store_of(of_store(chunks)[kind])
+    given = {
+        "store": {"vectorstore": store, "k": 4},
+        "retriever": {"retriever": store.as_retriever(search_kwargs={"k": 4})},
+        "compressed": {
+            "retriever": ContextualCompressionRetriever(
+                base_retriever=store.as_retriever(search_kwargs={"k": 4}), base_compressor=Same()
+            )
+        },
+    }[wrapped]
+    found = store.similarity_search(QUESTION, k=4)
+    for number in (1, 2):
+        documents = OrderPreservingRetriever(neighbors=number, **given).invoke(QUESTION)
+        assert places(documents, chunks) == around(found, chunks, number)
+        asynchronous = asyncio.run(OrderPreservingRetriever(neighbors=number, **given).ainvoke(QUESTION))
+        assert asynchronous == documents
+
+
+def test_a_single_chunk_has_neighbors_too():
+    chunks = windows("voyage.txt", 1)
+    store = store_of(chunks)
+    (found,) = store.similarity_search(QUESTION, k=1)
+    documents, told = told_of(lambda: OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1).invoke(QUESTION))
+    assert places(documents, chunks) == around([found], chunks, 1)
+    assert told == []
+
+
+def test_each_source_is_listed_once_a_question(monkeypatch):
+    chunks = [*windows("voyage.txt", 1), *windows("letters.txt", 2)]
+    store = store_of(stamp_positions(chunks))
+    listed = []
+    inner = LangChainInMemory.chunks
+
+    def counted(self, field="", sources=()):
+        listed.append((field, tuple(sources)))
+        return inner(self, field, sources)
+
+    retriever = OrderPreservingRetriever(vectorstore=store, k=9, neighbors=1)
+    monkeypatch.setattr(LangChainInMemory, "chunks", counted)
+    retriever.invoke(QUESTION)
+    assert sorted(one for one in listed if one[1]) == [("source", ("letters.txt",)), ("source", ("voyage.txt",))]
+
+
+def test_neighbors_pass_the_filter_of_the_search():
+    reds = windows("voyage.txt", 1, tenant="red")
+    chunks = [chunk for pair in zip(reds, windows("voyage.txt", 2, tenant="blue"), strict=False) for chunk in pair]
+    store = store_of(stamp_positions(chunks))
+
+    def red(document):
+        return document.metadata["tenant"] == "red"
+
+    retriever = OrderPreservingRetriever(vectorstore=store, k=3, neighbors=2, search_kwargs={"filter": red})
+    documents = retriever.invoke(QUESTION)
+    assert len(documents) > 3
+    assert all(map(red, documents))
+    # A filter of the question goes before that of the retriever.
+    documents = retriever.invoke(QUESTION, filter=lambda document: not red(document))
+    assert len(documents) > 3
+    assert not any(map(red, documents))
+
+
+def test_retrievers_of_lists_have_neighbors(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Listed, ListedDocuments)
+    chunks = windows("voyage.txt", 1)
+    listed = Listed(docs=chunks[:5])
+    documents = OrderPreservingRetriever(retriever=listed, neighbors=1).invoke(QUESTION)
+    assert places(documents, chunks) == around(listed.invoke(QUESTION), chunks[:5], 1)
+
+
+def test_a_chain_hands_it_on():
+    chunks = windows("voyage.txt", 1)
+    store = store_of(chunks)
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, k=2, neighbors=1)
+    found = store.similarity_search(QUESTION, k=2)
+    assert places(chain.invoke({"input": QUESTION})["context"], chunks) == around(found, chunks, 1)
+
+
+def test_what_may_search_in_its_own_way_needs_a_reader():
+    class Own(VectorStoreRetriever):
+        pass
+
+    class OwnStore(InMemoryVectorStore):
+        pass
+
+    store = store_of(windows("voyage.txt", 1))
+    own = OwnStore(store.embedding)
+    for given in ({"retriever": Own(vectorstore=store)}, {"vectorstore": own}, {"retriever": own.as_retriever()}):
+        with pytest.raises(ValueError, match="neighbors needs read_neighbors="):
+            OrderPreservingRetriever(neighbors=1, **given)
+
+
+def test_chunks_of_which_nothing_is_known_have_none():
+    unnamed = [Document(text) for text in TEXTS["voyage.txt"].split(". ")[:9]]
+    documents, _ = told_of(
+        lambda: OrderPreservingRetriever(vectorstore=store_of(unnamed), k=3, neighbors=1).invoke(QUESTION)
+    )
+    assert len(documents) == 3
