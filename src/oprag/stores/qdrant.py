@@ -84,9 +84,10 @@ class LlamaIndexQdrant(StoreAdapter):
         if given is None:
             query = VectorStoreQuery(node_ids=self.search.get("node_ids"), filters=self.search.get("filters"))
             given = self.store._build_query_filter(query)  # noqa: SLF001
-        # Quoted, a key may contain a point.
-        named = models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))) if field else None
-        conditions = [condition for condition in (given, named) if condition is not None]
+        conditions = [] if given is None else [given]
+        if field and '"' not in field:
+            # Quoted, a key may contain a point.
+            conditions.append(models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))))
         offset: Any = None
         while True:
             points, offset = self.store.client.scroll(
