@@ -386,14 +386,23 @@ def test_a_source_is_listed_once_a_question(kind: str, fill: Fill, monkeypatch: 
         listings.clear()
 
 
-@pytest.mark.parametrize("kind", ["postgres"])
-def test_a_node_that_was_added_twice_is_one_neighbor(kind: str, fill: Fill):
+def test_a_node_that_was_added_twice_is_one_neighbor(fill: Fill):
     nodes = linked()
-    index = fill(kind, nodes)
+    index = fill("postgres", nodes)
+    # PostgreSQL has two rows of a node then.
     index.insert_nodes(nodes[2:5])
     retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
     found = retriever.retrieve(nodes[3].text)
     assert [one.node.node_id for one in found] == [node.node_id for node in nodes[1:6]]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_a_document_that_was_added_twice_gives_each_neighbor_once(kind: str, fill: Fill):
+    nodes, again = linked(), linked()
+    index = fill(kind, [*nodes, *again])
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
+    found = retriever.retrieve(nodes[3].text)
+    assert [one.node.get_content() for one in found] == [node.text for node in nodes[1:6]]
 
 
 @pytest.mark.parametrize("kind", KEEPS_TEXTS)
