@@ -152,6 +152,21 @@ class StoreAdapter(ABC):
         """Whether `write` is there."""
         return type(self).write is not StoreAdapter.write
 
+    def refuse_unknown(self, added: Iterable[str], known: Collection[str]) -> None:
+        """Stop a `write` that names chunks which the store does not have.
+
+        Args:
+            added: The ids that were given.
+            known: The ids that the store has.
+
+        Raises:
+            OptionError: One of them is not known.
+        """
+        unknown = [key for key in added if key not in known]
+        if unknown:
+            others = f" and {len(unknown) - 1} others" if len(unknown) > 1 else ""
+            raise OptionError(f"{self.name} has no chunk with the id {describe(unknown[0])}{others}", unknown)
+
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
         """LlamaIndex: the text of each node that is in the docstore.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
 
@@ -133,7 +133,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         with self._begun() as session:
             # A node that was added twice has two rows.
             found = session.execute(query).all()
-            refuse_unknown(added, {key for _, key, _ in found}, self.name)
+            self.refuse_unknown(added, {key for _, key, _ in found})
             nodes = docstore_rows(self.docstore, added)
             changed = [
                 {"row": row, "changed": {**flat, **content_with(flat, added[key], key)}} for row, key, flat in found

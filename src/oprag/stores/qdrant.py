@@ -10,7 +10,7 @@ from uuid import UUID
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
@@ -110,7 +110,7 @@ class LlamaIndexQdrant(StoreAdapter):
         for part in _parts([*added]):
             points = client.retrieve(name, part, ["_node_content"], shard_key_selector=self._shard)
             flat |= {nodes[str(point.id)]: point.payload or {} for point in points}
-        refuse_unknown(added, flat, self.name)
+        self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
         changes = [
             models.SetPayloadOperation(

@@ -288,7 +288,7 @@ def test_a_pipeline_with_the_docstore_of_the_index_embeds_nothing_again(strategy
 @pytest.mark.parametrize("unknown", [["other"], ["other", "another", "third"]])
 def test_an_unknown_node_is_refused_before_anything_is_written(index, unknown):
     added = added_to(index)
-    with pytest.raises(OptionError, match="the SimpleVectorStore has no node 'other'"):
+    with pytest.raises(OptionError, match="SimpleVectorStore has no chunk with the id 'other'"):
         adapter(index).write(added | {key: {"chunk_index": 1} for key in unknown})
     assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
 

@@ -305,7 +305,7 @@ def test_written_metadata_are_found_by_searches_and_not_seen_by_models(filled: F
 def test_an_unknown_node_is_refused_before_anything_is_written(filled: Filled):
     added = added_to(filled)
     other = "6b8f3d4e-0000-4000-8000-000000000000"
-    with pytest.raises(OptionError, match=f"has no node '{other}'"):
+    with pytest.raises(OptionError, match=f"has no chunk with the id '{other}'"):
         filled.adapter().write({**added, other: {"chunk_index": 1}})
     assert not any(complete(filled, added))
     filled.adapter().write({})
