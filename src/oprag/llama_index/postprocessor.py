@@ -39,8 +39,8 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
             `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
-            it. They are used whatever the filter of the search, which a postprocessor does not see.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number that returns the
+            nodes around it. They are used whatever the filter of the search, which a postprocessor does not see.
         store_order: With `index`: whether the sequence in which its store received the nodes of a source is used where
             nothing else tells their order.
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
