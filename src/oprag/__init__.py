@@ -96,6 +96,8 @@ __all__ = [
     "TokenizerError",
     "UntrustedExperimentError",
     "VectorCache",
+    "WrittenPositions",
+    "WrittenSource",
     "__version__",
     "approximate_tokens",
     "arrange",
@@ -116,6 +118,8 @@ _LOADED_LATER = {
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
+    "WrittenPositions": "oprag.positions.write",
+    "WrittenSource": "oprag.positions.write",
     "locate_positions": "oprag.positions.locate",
     "neighbors_among": "oprag.assembly.neighbors",
     "split_recursive": "oprag.index.splitting",
@@ -131,6 +135,7 @@ if TYPE_CHECKING:
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.locate import Located, locate_positions
+    from oprag.positions.write import WrittenPositions, WrittenSource
 
 
 for _name in __all__:

@@ -216,11 +216,17 @@ class _Among:
 
     def __init__(self, chunks: list[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> None:
         self._chunks = chunks
-        placed = place(chunks, source_key, position_key).chunks
-        sources = [sorted(group, key=key_of) for group in group_by_source(placed)]
-        self._where = {
-            chunk.rank: ([one.rank for one in group], at) for group in sources for at, chunk in enumerate(group)
-        }
+        self._where: dict[int, tuple[list[int], int]] = {}
+        for group in group_by_source(place(chunks, source_key, position_key).chunks):
+            # A source that was added twice has copies of its chunks, which are at the places of the first ones.
+            row: list[int] = []
+            places: dict[Any, int] = {}
+            for chunk in sorted(group, key=key_of):
+                name = (key_of(chunk), chunk.text) if _has_a_place(chunk) else chunk.rank
+                if name not in places:
+                    places[name] = len(row)
+                    row.append(chunk.rank)
+                self._where[chunk.rank] = row, places[name]
         self._rows: dict[Any, list[int]] = {}
         for chunk in chunks:
             self._rows.setdefault(_name(chunk), []).append(chunk.rank)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
+    from oprag.langchain.write import write_positions
 
 __all__ = [
     "DocumentIndexRetriever",
@@ -27,6 +28,7 @@ __all__ = [
     "as_embedder",
     "chunks_of",
     "stamp_positions",
+    "write_positions",
 ]
 
 # Loaded on first use: retrieving from a store needs none of them.
@@ -36,5 +38,6 @@ __getattr__ = loader(
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
         "OrderPreservingChain": "oprag.langchain.chain",
         "as_embedder": "oprag.langchain.embedder",
+        "write_positions": "oprag.langchain.write",
     },
 )

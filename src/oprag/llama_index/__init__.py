@@ -18,6 +18,7 @@ from oprag.llama_index.stamp_positions import StampPositions
 if TYPE_CHECKING:
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
+    from oprag.llama_index.write import write_positions
 
 __all__ = [
     "OrderPreservingPostprocessor",
@@ -26,6 +27,7 @@ __all__ = [
     "StampPositions",
     "as_embedder",
     "chunks_of",
+    "write_positions",
 ]
 
 # Who only retrieves needs none of the methods.
@@ -34,5 +36,6 @@ __getattr__ = loader(
     {
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
+        "write_positions": "oprag.llama_index.write",
     },
 )

@@ -32,7 +32,7 @@ from oprag.vector_fields import VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["FindPositions", "IndexFields", "NodeSources"]
+__all__ = ["FindPositions", "IndexFields", "NodeSources", "searched_in"]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Gives chunks whose metadata do not tell their order a place from elsewhere."""
@@ -99,7 +99,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     @classmethod
     def _check_index(cls, value: Any) -> Any:
         if value is not None:
-            _searched_in(value)
+            searched_in(value)
         return value
 
     @classmethod
@@ -190,7 +190,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         # A subclass may search in its own way.
         retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
         if given is not None:
-            searched = _searched_in(given, retriever)
+            searched = searched_in(given, retriever)
         if searched is None or (given is None and retriever is None):
             return None
         store = _adapter(searched, retriever, "filters", "node_ids")
@@ -219,7 +219,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
         retriever = self._searched
         if self.index is not None:
-            return _searched_in(self.index, retriever)
+            return searched_in(self.index, retriever)
         if not isinstance(retriever, VectorIndexRetriever):
             return None
         index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
@@ -286,7 +286,7 @@ class NodeSources:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def _searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
+def searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
     """What an index searches, with the keywords of a retriever of it."""
     try:
         return Searched(

@@ -124,7 +124,8 @@ class StoreAdapter(ABC):
         """List the chunks that the search can find, those that its filter leaves out excepted.
 
         Args:
-            field: The metadata key that names the source; all chunks are listed without one.
+            field: The metadata key that names the source (for LlamaIndex's documents, `ref_doc_id`); all chunks are
+                listed without one.
             sources: Its values.
 
         Returns:
@@ -264,6 +265,7 @@ _ADAPTERS = {
     "llama_index.core.vector_stores.simple.SimpleVectorStore": "in_memory.LlamaIndexSimple",
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma.LlamaIndexChroma",
     "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss.LlamaIndexFaiss",
+    "llama_index.vector_stores.faiss.map_store.FaissMapVectorStore": "faiss.LlamaIndexFaiss",
     "llama_index.vector_stores.postgres.base.PGVectorStore": "postgres.LlamaIndexPGVectorStore",
     "llama_index.vector_stores.qdrant.base.QdrantVectorStore": "qdrant.LlamaIndexQdrant",
 }

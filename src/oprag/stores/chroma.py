@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
@@ -90,7 +90,9 @@ class LlamaIndexChroma(StoreAdapter):
 
         filters = self.search.get("filters")
         given = self.search.get("where") if filters is None else _to_chroma_filter(filters)
-        conditions = [one for one in ({field: {"$in": list(sources)}} if field else None, given) if one]
+        # SQLite takes some thousand values; more sources are told apart here.
+        named = {field: {"$in": list(sources)}} if field and len(sources) <= _NODES_A_REQUEST else None
+        conditions = [condition for condition in (named, given) if condition]
         where = {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
         found = self.store._get(None, where, where_document=self.search.get("where_document"))  # noqa: SLF001
         yield from listed_nodes(found.nodes, field, sources)
@@ -99,16 +101,21 @@ class LlamaIndexChroma(StoreAdapter):
         """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
         collection = self.store.client
         flat: dict[str, Mapping[str, Any]] = {}
-        for part in _parts([*added]):
+        for part in self._parts([*added]):
             found = collection.get(ids=part, include=["metadatas"])
             flat.update(zip(found["ids"], found["metadatas"], strict=True))
-        refuse_unknown(added, flat, self.name)
+        self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
         changes = [(key, content_with(flat[key], more, key)) for key, more in added.items()]
-        for some in _parts(changes):
+        for some in self._parts(changes):
             # Metadata that an update does not name stay as they are.
             collection.update(ids=[key for key, _ in some], metadatas=[more for _, more in some])
         put_rows(self.docstore, rows)
+
+    def _parts(self, values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+        """The values in parts that the database takes at once."""
+        size = min(_NODES_A_REQUEST, self.store.client._client.get_max_batch_size())  # noqa: SLF001
+        return (values[start : start + size] for start in range(0, len(values), size))
 
 
 # Of these, only the first three choose nodes, and node ids do not.
@@ -116,13 +123,7 @@ _KEYWORDS = {
     *("filters", "where", "where_document"),
     *("node_ids", "include", "mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
 }
-# Chroma has a maximum, which depends on the machine.
 _NODES_A_REQUEST = 1_000
-
-
-def _parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """The values in parts that fit a request."""
-    return (values[start : start + _NODES_A_REQUEST] for start in range(0, len(values), _NODES_A_REQUEST))
 
 
 def _vectors(get: Callable[..., Any], ids: Sequence[str]) -> Mapping[str, StoredVector]:

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.nodes import docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -100,7 +100,7 @@ class LlamaIndexFaiss(StoreAdapter):
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes in the docstore; this store has no metadata."""
         rows = docstore_rows(self.docstore, added)
-        refuse_unknown(added, rows.keys() & {*self.nodes.values()}, self.name)
+        self.refuse_unknown(added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.nodes import docstore_rows, is_one_of, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import docstore_rows, is_one_of, listed_nodes, put_rows
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]
 
@@ -90,7 +90,7 @@ class LlamaIndexSimple(StoreAdapter):
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes, in the store and in the docstore."""
         rows, flat = docstore_rows(self.docstore, added), self.store.data.metadata_dict
-        refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys(), self.name)
+        self.refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys())
         put_rows(self.docstore, rows)
         for key in added.keys() & flat.keys():
             flat[key] = {**flat[key], **added[key]}

@@ -17,7 +17,6 @@ __all__ = [
     "is_one_of",
     "listed_nodes",
     "put_rows",
-    "refuse_unknown",
     "source_in",
     "united",
     "with_metadata",
@@ -63,14 +62,6 @@ def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> 
 def is_one_of(value: Any, sources: Collection[str]) -> bool:
     """Whether a value of metadata, which need not be hashable, is one of these sources."""
     return isinstance(value, str) and value in sources
-
-
-def refuse_unknown(added: Mapping[str, Any], known: Collection[str], store: str) -> None:
-    """Refuse metadata of nodes that a store does not have."""
-    unknown = [key for key in added if key not in known]
-    if unknown:
-        more = f", nor {len(unknown) - 1} others" if len(unknown) > 1 else ""
-        raise OptionError(f"the {store} has no node {describe(unknown[0])}{more}; nothing was written", unknown)
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:

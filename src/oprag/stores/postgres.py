@@ -13,7 +13,7 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
 
@@ -242,7 +242,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         with self._begun() as session:
             # A node that was added twice has two rows.
             found = session.execute(query).all()
-            refuse_unknown(added, {key for _, key, _ in found}, self.name)
+            self.refuse_unknown(added, {key for _, key, _ in found})
             nodes = docstore_rows(self.docstore, added)
             changed = [
                 {"row": row, "changed": {**flat, **content_with(flat, added[key], key)}} for row, key, flat in found

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows, refuse_unknown
+from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
@@ -141,9 +141,10 @@ class LlamaIndexQdrant(StoreAdapter):
         if given is None:
             query = VectorStoreQuery(node_ids=self.search.get("node_ids"), filters=self.search.get("filters"))
             given = self.store._build_query_filter(query)  # noqa: SLF001
-        # Quoted, a key may contain a point.
-        named = models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))) if field else None
-        conditions = [condition for condition in (given, named) if condition is not None]
+        conditions = [] if given is None else [given]
+        if field and '"' not in field:
+            # Quoted, a key may contain a point.
+            conditions.append(models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))))
         offset: Any = None
         while True:
             points, offset = self.store.client.scroll(
@@ -166,7 +167,7 @@ class LlamaIndexQdrant(StoreAdapter):
         for part in _parts([*added]):
             points = client.retrieve(name, part, ["_node_content"], shard_key_selector=self._shard)
             flat |= {nodes[str(point.id)]: point.payload or {} for point in points}
-        refuse_unknown(added, flat, self.name)
+        self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
         changes = [
             models.SetPayloadOperation(

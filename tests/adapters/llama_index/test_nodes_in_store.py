@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import (
+    BaseNode,
     Document,
     MetadataMode,
     NodeRelationship,
@@ -87,7 +89,13 @@ def index() -> VectorStoreIndex:
 
 
 def adapter(index: VectorStoreIndex, **search: Any) -> StoreAdapter:
-    found = adapter_of(index.vector_store, search, index.index_struct.nodes_dict, index.docstore)
+    return over(index.vector_store, index.docstore, search, index.index_struct.nodes_dict)
+
+
+def over(
+    store: Any, docstore: Any, search: Any = MappingProxyType({}), nodes: Any = MappingProxyType({})
+) -> StoreAdapter:
+    found = adapter_of(store, search, nodes, docstore)
     assert found is not None
     return found
 
@@ -271,8 +279,7 @@ def test_a_pipeline_with_the_docstore_of_the_index_embeds_nothing_again(strategy
         transformations=[model], docstore=docstore, docstore_strategy=strategy, disable_cache=True, vector_store=store
     )
     pipeline.run(nodes=nodes)
-    found = adapter_of(store, {}, {}, docstore)
-    found.write({f"n{number}": {"chunk_index": number} for number in range(5)})
+    over(store, docstore).write({f"n{number}": {"chunk_index": number} for number in range(5)})
     assert [node.metadata for node in docstore.get_nodes(["n3"])] == [{"chunk_index": 3}]
     assert pipeline.run(nodes=nodes) == []
     assert len(model._embedded) == 5
@@ -281,7 +288,7 @@ def test_a_pipeline_with_the_docstore_of_the_index_embeds_nothing_again(strategy
 @pytest.mark.parametrize("unknown", [["other"], ["other", "another", "third"]])
 def test_an_unknown_node_is_refused_before_anything_is_written(index, unknown):
     added = added_to(index)
-    with pytest.raises(OptionError, match="the SimpleVectorStore has no node 'other'"):
+    with pytest.raises(OptionError, match="SimpleVectorStore has no chunk with the id 'other'"):
         adapter(index).write(added | {key: {"chunk_index": 1} for key in unknown})
     assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
 
@@ -315,9 +322,8 @@ def test_a_docstore_of_another_kind_is_refused(index):
 
         get_nodes = index.docstore.get_nodes
 
-    found = adapter_of(index.vector_store, {}, {}, Shelf())
     with pytest.raises(OptionError, match="cannot write metadata into a Shelf"):
-        found.write(added_to(index))
+        over(index.vector_store, Shelf()).write(added_to(index))
     assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
 
 
@@ -333,7 +339,7 @@ def windows(source: str, seed: int = 1, *, overlap: int = 40, **metadata: Any) -
     ]
 
 
-def stored(nodes: list[TextNode]) -> VectorStoreIndex:
+def stored(nodes: Sequence[BaseNode]) -> VectorStoreIndex:
     return VectorStoreIndex(nodes, embed_model=CountingEmbedding(embed_dim=16))
 
 
@@ -344,7 +350,8 @@ def names(found: Iterable[Any]) -> list[str]:
 def anchored(index: VectorStoreIndex, number: int, *, source: str = "a", **options: Any) -> Any:
     """A retriever, and a question for which it finds this node."""
     retriever = VectorIndexRetriever(index, similarity_top_k=1, **options)
-    return retriever, index.docstore.get_document(f"{source}{number}").get_content(MetadataMode.EMBED)
+    (node,) = index.docstore.get_nodes([f"{source}{number}"])
+    return retriever, node.get_content(MetadataMode.EMBED)
 
 
 def test_neighbors_by_the_sequence_of_the_store():

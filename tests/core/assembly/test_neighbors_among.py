@@ -31,3 +31,14 @@ def test_other_keys_can_be_named():
 
 def test_no_chunks_have_no_neighbours():
     assert list(neighbors_among([])(hit("text", 0, chunk_index=0), 3)) == []
+
+
+def test_a_source_that_was_added_twice_has_each_neighbour_once():
+    chunks = [
+        Chunk(f"text {place}", 0, metadata={"source": "book", "chunk_index": place}, id=f"{place}{again}")
+        for again in "ab"
+        for place in range(6)
+    ]
+    read = neighbors_among(chunks)
+    assert texts(read(chunks[3], 2)) == ["text 1", "text 2", "text 3", "text 4", "text 5"]
+    assert texts(read(chunks[9], 1)) == ["text 2", "text 3", "text 4"]

@@ -1,0 +1,54 @@
+"""Writing positions into LlamaIndex's indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oprag.chunk import Chunk
+from oprag.files.source_reader import ReadSource
+from oprag.llama_index.nodes import chunk_of
+from oprag.llama_index.vectors import searched_in
+from oprag.positions.insertion import StoredChunk
+from oprag.positions.sources import SourceKey
+from oprag.positions.write import WrittenPositions
+from oprag.stores.adapter import adapter_of
+from oprag.stores.writing import write_into
+
+__all__ = ["write_positions"]
+
+
+def write_positions(
+    index: Any, *, read_source: ReadSource | None = None, source_key: SourceKey | None = None, dry_run: bool = False
+) -> WrittenPositions:
+    """Write positions into the metadata of the nodes of an index that have none, without embedding anything.
+
+    The order of a source is that of its text, if `read_source` has it, else that of the links of its nodes, else the
+    sequence in which the store received them. Nodes get `chunk_index` and `chunk_numbering`, as from `StampPositions`,
+    and those that were found in a text without pages also `start_index` and `end_index`, which neither models nor
+    embedders are shown. Sources whose nodes tell their order already are left alone; vectors, texts and all other
+    metadata stay as they are. PostgreSQL writes all or nothing; after an interruption in another store, the next call
+    writes the rest.
+
+    Args:
+        index: A `VectorStoreIndex`; its store and its docstore are written to. Persist one that is in memory
+            afterwards.
+        read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
+            texts, or a function of the name.
+        source_key: See `oprag.ContextOptions.source_key`.
+        dry_run: Whether to find the positions and write nothing.
+
+    Returns:
+        What was written for each source; printed, it is a table.
+
+    Raises:
+        OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
+    """
+    searched = searched_in(index)
+    adapter = adapter_of(searched.vector_store, {}, searched.nodes, searched.docstore)
+    return write_into(
+        adapter, searched.vector_store, _as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run
+    )
+
+
+def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:
+    return chunk_of(stored.node, rank)

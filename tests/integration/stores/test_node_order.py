@@ -1,0 +1,413 @@
+"""The sequence in which LlamaIndex's real stores received the nodes of a source, and the nodes around one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import Document, NodeRelationship, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from pydantic import ValidationError
+
+from oprag import PositionKind, PositionWarning
+from oprag.llama_index import (
+    OrderPreservingPostprocessor,
+    OrderPreservingQueryEngine,
+    OrderPreservingRetriever,
+    StampPositions,
+)
+from oprag.stores.adapter import adapter_of
+from oprag.warn import forget
+from tests.integration.stores.conftest import Places
+from tests.integration.stores.llama_index_stores import DIMENSION, KINDS
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+QUESTION = "Where does the river end?"
+BY_NAME = {kind.name: kind for kind in KINDS}
+IN_SEQUENCE = ["chroma_l2", "faiss_l2", "faiss_map", "postgres", "postgres_jsonb"]
+DELETING = ["chroma_l2", "postgres"]
+KEEPS_TEXTS = ["chroma_l2", "qdrant", "postgres"]
+Fill = Callable[..., VectorStoreIndex]
+
+
+class RandomEmbedding(BaseEmbedding):
+    """Vectors that say nothing, the same for the same text."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        chance = random.Random(text)
+        return [chance.gauss(0, 1) for _ in range(DIMENSION)]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+MODEL = RandomEmbedding()
+
+
+@pytest.fixture
+def fill(places: Places, request: pytest.FixtureRequest) -> Iterator[Fill]:
+    """Makes an index over a new store."""
+    with ExitStack() as stack:
+        numbers = iter(range(100))
+
+        def make(kind: str, nodes: list[TextNode]) -> VectorStoreIndex:
+            for node in nodes:
+                node.excluded_embed_metadata_keys = list(node.metadata)
+            # Names of tables must be short.
+            name = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
+            place = stack.enter_context(places(f"order_{name}_{next(numbers)}"))
+            return BY_NAME[kind].make(nodes, MODEL, place)
+
+        yield make
+
+
+def prose(seed: int, length: int) -> str:
+    chance = random.Random(seed)
+    return "".join(chance.choices("abdefgilmnoprstu      ", k=length))
+
+
+def windows(source: str, seed: int, tenant: str = "red", count: int = 60) -> list[TextNode]:
+    """Nodes that overlap, without a position and without links."""
+    text = prose(seed, count * 160)
+    return [
+        TextNode(text=text[start : start + 200], metadata={"file_name": source, "tenant": tenant})
+        for start in range(0, len(text) - 40, 160)
+    ]
+
+
+def in_turn(*sources: list[TextNode]) -> list[TextNode]:
+    return [node for nodes in zip(*sources, strict=True) for node in nodes]
+
+
+def insert(index: VectorStoreIndex, nodes: list[TextNode], batch: int = 25) -> None:
+    for start in range(0, len(nodes), batch):
+        index.insert_nodes(nodes[start : start + batch])
+
+
+def asked(retriever: OrderPreservingRetriever) -> tuple[list[Any], list[str]]:
+    """The nodes for a question, and the warnings about it."""
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = retriever.retrieve(QUESTION)
+    return found, [str(warning.message) for warning in caught if issubclass(warning.category, PositionWarning)]
+
+
+def numbers(found: Iterable[Any], nodes: list[TextNode]) -> list[int]:
+    at = {node.text: number for number, node in enumerate(nodes)}
+    return [at[one.node.text] for one in found if one.node.text in at]
+
+
+def in_order(found: Iterable[Any], nodes: list[TextNode], least: int = 8) -> bool:
+    there = numbers(found, nodes)
+    return len(there) >= least and there == sorted(there)
+
+
+# The sequence of the store.
+
+
+@pytest.mark.parametrize("kind", IN_SEQUENCE)
+def test_batches_and_sources_in_turn(kind: str, fill: Fill):
+    first, second = windows("a's.txt", 1), windows("b.txt", 2)
+    index = fill(kind, [])
+    insert(index, in_turn(first, second))
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50))
+    found, told = asked(retriever)
+    assert in_order(found, first)
+    assert in_order(found, second)
+    assert told == []
+    sources = retriever.get_context(QUESTION).sources
+    assert {source.kind for source in sources} == {PositionKind.STORE}
+    assert {source.field.partition(", ")[2] for source in sources} == {"59 of 59 neighbors overlap"}
+
+
+@pytest.mark.parametrize("kind", ["chroma_l2", "postgres"])
+def test_one_call_with_many_nodes_in_async_code(kind: str, fill: Fill):
+    nodes = windows("a.txt", 1, count=1_200)
+    index = fill(kind, [])
+    asyncio.run(index.vector_store.async_add(MODEL(nodes)))
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50))
+    found = asyncio.run(retriever.aretrieve(QUESTION))
+    assert in_order(found, nodes, least=50)
+    assert "1199 of 1199 neighbors overlap" in retriever.get_context(QUESTION).sources[0].field
+
+
+@pytest.mark.parametrize("kind", DELETING)
+def test_deletions(kind: str, fill: Fill):
+    first, second = windows("a.txt", 1), windows("b.txt", 2)
+    mixed = in_turn(first, second)
+    index = fill(kind, mixed)
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50))
+    assert asked(retriever)[1] == []
+    gone = random.Random(3).sample(mixed, 20)
+    index.delete_nodes([node.node_id for node in gone])
+    # What the deleted nodes confirmed is remembered; for others some neighbors do not overlap any more.
+    for one, warned in (
+        (retriever, []),
+        (OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50)), [True]),
+    ):
+        found, told = asked(one)
+        assert in_order(found, first)
+        assert in_order(found, second)
+        assert ["in the sequence in which the store received them" in message for message in told] == warned
+
+
+@pytest.mark.parametrize("kind", DELETING)
+def test_nodes_that_were_added_again_are_noticed(kind: str, fill: Fill):
+    nodes = windows("a.txt", 1)
+    index = fill(kind, nodes)
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, len(nodes)))
+    assert numbers(asked(retriever)[0], nodes) == list(range(len(nodes)))
+    index.delete_nodes([node.node_id for node in nodes[10:13]])
+    index.insert_nodes(nodes[10:13])
+    _, told = asked(retriever)
+    assert "apart from each other" in told[0]
+    assert {source.kind for source in retriever.get_context(QUESTION).sources} == {PositionKind.NONE}
+
+
+@pytest.mark.parametrize("kind", DELETING)
+def test_a_document_that_was_added_again_is_taken_once(kind: str, fill: Fill):
+    nodes = windows("a.txt", 1)
+    again = [TextNode(text=node.text, metadata=node.metadata) for node in nodes]
+    index = fill(kind, [*nodes, *again])
+    found, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 2 * len(nodes))))
+    assert numbers(found, nodes) == list(range(len(nodes)))
+    assert told == []
+
+
+@pytest.mark.parametrize("kind", DELETING)
+def test_two_versions_of_a_document_are_noticed(kind: str, fill: Fill):
+    nodes = windows("a.txt", 1)
+    changed = [TextNode(text=node.text, metadata=node.metadata) for node in nodes]
+    changed[30] = TextNode(text=prose(9, 200), metadata=nodes[0].metadata)
+    index = fill(kind, [*nodes, *changed])
+    _, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 2 * len(nodes))))
+    assert "more than once" in told[0]
+
+
+@pytest.mark.parametrize("kind", DELETING)
+def test_tenants_are_kept_apart(kind: str, fill: Fill):
+    mine, others = windows("report.txt", 1), windows("report.txt", 2, tenant="blue")
+    index = fill(kind, in_turn(others, mine))
+    filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value="red")])
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 40, filters=filters))
+    found, told = asked(retriever)
+    assert in_order(found, mine, least=40)
+    assert told == []
+    assert "59 of 59 neighbors overlap" in retriever.get_context(QUESTION).sources[0].field
+
+
+def test_programs_that_write_to_postgres_at_the_same_time(fill: Fill):
+    """Each of them has connections of its own; the numbers of their rows are mixed."""
+    from llama_index.vector_stores.postgres import PGVectorStore
+
+    index = fill("postgres", [])
+    store: Any = index.vector_store
+    store.add(MODEL(windows("z.txt", 9, count=2)))
+    sources = {f"{number}.txt": windows(f"{number}.txt", number, count=400) for number in range(3)}
+    embedded = {name: MODEL(nodes) for name, nodes in sources.items()}
+    together = threading.Barrier(len(sources))
+
+    def write(nodes: list[Any]) -> None:
+        own = PGVectorStore.from_params(
+            connection_string=store.connection_string,
+            async_connection_string=store.async_connection_string,
+            table_name=store.table_name,
+            embed_dim=DIMENSION,
+        )
+        together.wait()
+        for start in range(0, len(nodes), 40):
+            own.add(nodes[start : start + 40])
+        asyncio.run(own.close())
+
+    writers = [threading.Thread(target=write, args=(nodes,)) for nodes in embedded.values()]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    adapter = adapter_of(store, {}, {}, index.docstore)
+    assert adapter is not None
+    listed = [chunk.metadata["file_name"] for chunk in adapter.chunks() or ()]
+    assert sum(one != other for one, other in pairwise(listed)) > len(sources) + 1
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 300))
+    found, told = asked(retriever)
+    assert all(in_order(found, nodes, least=50) for nodes in sources.values())
+    assert told == []
+
+
+def test_programs_that_write_one_source_at_the_same_time_are_noticed(fill: Fill):
+    nodes = windows("a.txt", 1)
+    index = fill("postgres", in_turn(nodes[:30], nodes[30:]))
+    _, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 60)))
+    assert "apart from each other" in told[0]
+
+
+# The nodes around one.
+
+
+def linked(tenant: str = "red") -> list[TextNode]:
+    """The nodes of two documents, with links and offsets."""
+    splitter = SentenceSplitter(chunk_size=40, chunk_overlap=0)
+    documents = [
+        Document(id_=name, text=" ".join(f"{name}{n}." for n in range(200)), metadata={"tenant": tenant})
+        for name in ("ant", "bee")
+    ]
+    nodes: list[Any] = splitter.get_nodes_from_documents(documents)
+    return nodes
+
+
+def around(retriever: Any, nodes: list[TextNode], number: int, **options: Any) -> list[int]:
+    """The numbers of the nodes that are returned where this one is found."""
+    ours = OrderPreservingRetriever(retriever=retriever, **{"neighbors": 1, **options})
+    found = ours.retrieve(nodes[number].text)
+    at = {node.node_id: place for place, node in enumerate(nodes)}
+    assert asyncio.run(ours.aretrieve(nodes[number].text)) == found
+    return [at[one.node.node_id] for one in found]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_neighbors_by_links_and_offsets(kind: str, fill: Fill):
+    nodes = linked()
+    index = fill(kind, random.Random(1).sample(nodes, len(nodes)))
+    assert index.docstore.docs == {}
+    retriever = VectorIndexRetriever(index, 1)
+    last = max(number for number, node in enumerate(nodes) if node.ref_doc_id == "ant")
+    for way in (retriever, index.as_retriever(similarity_top_k=1)):
+        assert around(way, nodes, 3) == [2, 3, 4]
+        assert around(way, nodes, 3, neighbors=2) == [1, 2, 3, 4, 5]
+        assert around(way, nodes, last) == [last - 1, last]
+        assert around(way, nodes, last + 1, index=index) == [last + 1, last + 2]
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, neighbors=1)
+    found = engine.query(nodes[3].text).source_nodes
+    assert [one.node.node_id for one in found] == [node.node_id for node in nodes[2:5]]
+    for node in nodes:
+        node.start_char_idx = node.end_char_idx = None
+    by_links = fill(kind, random.Random(1).sample(nodes, len(nodes)))
+    assert around(VectorIndexRetriever(by_links, 1), nodes, 3) == [2, 3, 4]
+    assert around(VectorIndexRetriever(by_links, 1), nodes, last, store_order=False) == [last - 1, last]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_neighbors_by_stamps_across_the_documents_of_a_file(kind: str, fill: Fill):
+    splitter = SentenceSplitter(chunk_size=40, chunk_overlap=0)
+    pages = [
+        Document(text=" ".join(f"page{page}word{n}." for n in range(40)), metadata={"file_name": "a.pdf"})
+        for page in range(3)
+    ]
+    nodes: list[Any] = StampPositions()(splitter.get_nodes_from_documents(pages))
+    for node in nodes:
+        node.start_char_idx = node.end_char_idx = None
+    index = fill(kind, random.Random(1).sample(nodes, len(nodes)))
+    last = max(number for number, node in enumerate(nodes) if node.ref_doc_id == pages[0].id_)
+    assert around(VectorIndexRetriever(index, 1), nodes, last, neighbors=2) == list(range(last - 2, last + 3))
+
+
+@pytest.mark.parametrize("kind", [*KEEPS_TEXTS, "faiss_l2"])
+def test_neighbors_by_the_sequence_of_the_store(kind: str, fill: Fill):
+    nodes = windows("a.txt", 1, count=20)
+    index = fill(kind, in_turn(windows("b.txt", 2, count=20), nodes))
+    # Qdrant keeps no sequence.
+    assert around(VectorIndexRetriever(index, 1), nodes, 7) == ([7] if kind == "qdrant" else [6, 7, 8])
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_neighbors_pass_the_filter_of_the_search(kind: str, fill: Fill):
+    nodes = linked()
+    for number in (2, 5):
+        nodes[number].metadata["tenant"] = "blue"
+    index = fill(kind, nodes)
+    red = MetadataFilters(filters=[MetadataFilter(key="tenant", value="red")])
+    restricted = [VectorIndexRetriever(index, 1, filters=red)]
+    if kind == "chroma_l2":
+        by_keyword = {"where": {"tenant": "red"}}
+        restricted.append(VectorIndexRetriever(index, 1, vector_store_kwargs=by_keyword))
+    if kind == "qdrant":
+        from qdrant_client import models
+
+        condition = models.FieldCondition(key="tenant", match=models.MatchValue(value="red"))
+        by_keyword = {"qdrant_filters": models.Filter(must=[condition])}
+        restricted.append(VectorIndexRetriever(index, 1, vector_store_kwargs=by_keyword))
+    for retriever in restricted:
+        for options in ({}, {"index": index}, {"read_neighbors": index}):
+            assert around(retriever, nodes, 3, neighbors=2, **options) == [0, 1, 3, 4, 6]
+    assert around(VectorIndexRetriever(index, 1, doc_ids=["ant"]), nodes, 3) == [2, 3, 4]
+    unknown = VectorIndexRetriever(index, 1, vector_store_kwargs={"rows_of": "red"})
+    fusion = QueryFusionRetriever([VectorIndexRetriever(index, 1)], llm=MockLLM(), num_queries=1, use_async=False)
+    for inner in (unknown, fusion):
+        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            OrderPreservingRetriever(retriever=inner, index=index, neighbors=1)
+    hits = VectorIndexRetriever(index, 1).retrieve(nodes[3].text)
+    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        OrderPreservingPostprocessor(index=index, neighbors=1)
+    shown = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
+    assert [one.node.node_id for one in shown] == [node.node_id for node in nodes[2:5]]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_a_source_is_listed_once_a_question(kind: str, fill: Fill, monkeypatch: pytest.MonkeyPatch):
+    nodes = linked()
+    index = fill(kind, nodes)
+    adapter: Any = type(adapter_of(index.vector_store))
+    listings: list[Any] = []
+    chunks = adapter.chunks
+
+    def counted(self: Any, field: str = "", sources: Any = ()) -> Any:
+        listings.extend(sources)
+        return chunks(self, field, sources)
+
+    monkeypatch.setattr(adapter, "chunks", counted)
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 12), neighbors=1)
+    for _ in range(2):
+        found = retriever.retrieve(QUESTION)
+        assert len(found) > 12
+        assert sorted(listings) == ["ant", "bee"]
+        listings.clear()
+
+
+def test_a_node_that_was_added_twice_is_one_neighbor(fill: Fill):
+    nodes = linked()
+    index = fill("postgres", nodes)
+    # PostgreSQL has two rows of a node then.
+    index.insert_nodes(nodes[2:5])
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
+    found = retriever.retrieve(nodes[3].text)
+    assert [one.node.node_id for one in found] == [node.node_id for node in nodes[1:6]]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_a_document_that_was_added_twice_gives_each_neighbor_once(kind: str, fill: Fill):
+    nodes, again = linked(), linked()
+    index = fill(kind, [*nodes, *again])
+    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
+    found = retriever.retrieve(nodes[3].text)
+    assert [one.node.get_content() for one in found] == [node.text for node in nodes[1:6]]
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS)
+def test_nodes_without_a_source_have_no_neighbors(kind: str, fill: Fill):
+    nodes = [TextNode(text=node.text) for node in windows("a.txt", 1, count=10)]
+    index = fill(kind, nodes)
+    assert NodeRelationship.SOURCE not in nodes[0].relationships
+    assert around(VectorIndexRetriever(index, 1), nodes, 3) == [3]

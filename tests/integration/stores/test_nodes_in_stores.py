@@ -1,0 +1,427 @@
+"""The nodes of LlamaIndex's real stores: listed by their source, and given more metadata."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import Document, ImageNode, MetadataMode, TextNode
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from oprag import OptionError
+from oprag.llama_index import StampPositions
+from oprag.stores import StoreAdapter, StoredChunk
+from oprag.stores.adapter import adapter_of
+from tests.integration.stores.conftest import Places
+from tests.integration.stores.corpus import Corpus
+from tests.integration.stores.known import KnownEmbeddings, KnownModel
+from tests.integration.stores.llama_index_stores import KINDS, Kind
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+EACH = [kind for kind in KINDS if kind.alone or kind.name in ("faiss_map", "postgres_jsonb", "postgres_halfvec")]
+KEEPS_TEXTS = [kind for kind in EACH if kind.name.startswith(("chroma", "qdrant", "postgres"))]
+QUESTION = "What happens when an exception is raised?"
+
+
+@dataclass
+class Filled:
+    """An index over a store, and its nodes in the sequence in which they were added."""
+
+    kind: Kind
+    index: VectorStoreIndex
+    nodes: list[TextNode]
+    embeddings: KnownEmbeddings
+
+    def adapter(self, **search: Any) -> StoreAdapter:
+        index = self.index
+        found = adapter_of(index.vector_store, search, index.index_struct.nodes_dict, index.docstore)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def fill(corpus: Corpus, places: Places, request: pytest.FixtureRequest) -> Iterator[Callable[..., Filled]]:
+    """Makes an index over a new store."""
+    with ExitStack() as stack:
+        numbers = iter(range(100))
+
+        def make(kind: Kind, nodes: list[TextNode]) -> Filled:
+            # A name of a table, which is short.
+            name = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
+            place = stack.enter_context(places(f"nodes_{name}_{next(numbers)}"))
+            embeddings = KnownEmbeddings(corpus)
+            return Filled(kind, kind.make(nodes, KnownModel(embeddings), place), nodes, embeddings)
+
+        yield make
+
+
+def documents(corpus: Corpus) -> list[Document]:
+    """Three documents with metadata of every kind that all stores take."""
+    return [
+        Document(
+            id_=name,
+            text=" ".join(corpus.texts[start : start + 12]),
+            metadata={
+                "file_name": f"{name}.txt",
+                "the tenant.name": tenant,
+                "tenant": tenant,
+                "weight": 0.1 + start / 7,
+                "year": 1984,
+                "checked": start == 0,
+                "title": 'It\'s "it"\n – é, 漢',
+            },
+            excluded_embed_metadata_keys=["weight"],
+            excluded_llm_metadata_keys=["year"],
+        )
+        for name, tenant, start in (("ant", "red", 0), ("bee", "blue", 12), ("cat", "red", 24))
+    ]
+
+
+def split(given: Sequence[Document]) -> list[TextNode]:
+    """Nodes that are linked, with offsets."""
+    splitter = SentenceSplitter(chunk_size=180, chunk_overlap=20)
+    nodes: list[Any] = [node for document in given for node in splitter.get_nodes_from_documents([document])]
+    return nodes
+
+
+@pytest.fixture
+def filled(request: pytest.FixtureRequest, fill: Callable[..., Filled], corpus: Corpus) -> Filled:
+    return fill(request.param, split(documents(corpus)))
+
+
+def each(kinds: list[Kind]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("filled", kinds, ids=str, indirect=True)
+
+
+def listed(store: StoreAdapter, field: str = "", sources: Iterable[str] = ()) -> list[StoredChunk]:
+    chunks = store.chunks(field, {*sources})
+    assert chunks is not None
+    return list(chunks)
+
+
+def where(*conditions: Any, condition: FilterCondition = FilterCondition.AND) -> MetadataFilters:
+    return MetadataFilters(filters=list(conditions), condition=condition)
+
+
+RED = MetadataFilter(key="tenant", value="red")
+LATER = MetadataFilter(key="year", value=1900, operator=FilterOperator.GT)
+
+
+# Listing.
+
+
+@each(EACH)
+def test_all_nodes_are_listed_as_a_search_returns_them(filled: Filled):
+    chunks = listed(filled.adapter())
+    assert [chunk.key for chunk in chunks] == [node.node_id for node in filled.nodes] or not (
+        filled.adapter().in_insertion_order
+    )
+    assert {chunk.key for chunk in chunks} == {node.node_id for node in filled.nodes}
+    found = filled.index.as_retriever(similarity_top_k=len(chunks)).retrieve(QUESTION)
+    assert {one.node.node_id: one.node for one in found} == {chunk.key: chunk.node for chunk in chunks}
+    given = {node.node_id: node for node in filled.nodes}
+    for chunk in chunks:
+        node = given[chunk.key]
+        assert (chunk.text, chunk.metadata) == (node.text, node.metadata)
+        assert chunk.node.relationships == node.relationships
+        for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+            assert chunk.node.get_content(mode) == node.get_content(mode)
+
+
+@each(EACH)
+def test_the_nodes_of_some_sources(filled: Filled):
+    store = filled.adapter()
+    for field, sources, wanted in (
+        ("file_name", ["ant.txt"], {"ant"}),
+        ("file_name", ["ant.txt", "cat.txt", "it's"], {"ant", "cat"}),
+        ("tenant", ["red"], {"ant", "cat"}),
+        ("the tenant.name", ["blue"], {"bee"}),
+        ("ref_doc_id", ["bee"], {"bee"}),
+        ("document_id", ["bee", "ant"], {"ant", "bee"}),
+        ("title", ['It\'s "it"\n – é, 漢'], {"ant", "bee", "cat"}),
+        ("year", ["1984"], set()),
+        ("author", ["Ada"], set()),
+    ):
+        found = listed(store, field, sources)
+        ids = [node.node_id for node in filled.nodes if node.ref_doc_id in wanted]
+        assert sorted(chunk.key for chunk in found) == sorted(ids), (field, sources)
+        if store.in_insertion_order:
+            assert [chunk.key for chunk in found] == ids
+
+
+@each([kind for kind in EACH if kind.filters])
+def test_the_filter_of_the_search_counts(filled: Filled):
+    filters = [
+        where(RED),
+        where(RED, LATER),
+        where(RED, MetadataFilter(key="file_name", value="bee.txt"), condition=FilterCondition.OR),
+        where(MetadataFilter(key="file_name", value=["bee.txt"], operator=FilterOperator.IN)),
+        where(),
+    ]
+    if filled.kind.name != "simple":
+        filters.append(where(where(RED, LATER, condition=FilterCondition.OR), LATER))
+    for one in filters:
+        store = filled.adapter(filters=one)
+        retriever = filled.index.as_retriever(similarity_top_k=len(filled.nodes), filters=one)
+        found = {hit.node.node_id for hit in retriever.retrieve(QUESTION)}
+        assert {chunk.key for chunk in listed(store)} == found
+        of_cat = {node.node_id for node in filled.nodes if node.ref_doc_id == "cat"}
+        assert {chunk.key for chunk in listed(store, "ref_doc_id", ["cat"])} == found & of_cat
+
+
+@each([kind for kind in EACH if kind.filters])
+def test_the_keywords_of_a_store_count_or_nothing_is_listed(filled: Filled):
+    name = filled.kind.name.partition("_")[0]
+    red = {node.node_id for node in filled.nodes if node.metadata["tenant"] == "red"}
+    if name == "chroma":
+        by_keywords = filled.adapter(where={"tenant": "red"}, where_document={"$contains": " "})
+        assert {chunk.key for chunk in listed(by_keywords)} == red
+        assert listed(filled.adapter(where_document={"$contains": "no such text"})) == []
+    if name == "qdrant":
+        from qdrant_client import models
+
+        condition = models.FieldCondition(key="tenant", match=models.MatchValue(value="red"))
+        by_keywords = filled.adapter(qdrant_filters=models.Filter(must=[condition]))
+        assert {chunk.key for chunk in listed(by_keywords)} == red
+        some = [filled.nodes[3].node_id, filled.nodes[0].node_id]
+        assert {chunk.key for chunk in listed(filled.adapter(node_ids=some))} == {*some}
+        assert {chunk.key for chunk in listed(filled.adapter(node_ids=[], shard_identifier="a"))} >= red
+    if name == "postgres":
+        assert len(listed(filled.adapter(hnsw_ef_search=100))) == len(filled.nodes)
+        filled.index.vector_store._customize_query_fn = lambda query, table, **given: query  # type: ignore[attr-defined]
+        assert filled.adapter().chunks() is None
+    assert filled.adapter(rows_of="red").chunks() is None
+
+
+@each([kind for kind in EACH if not kind.filters])
+def test_a_store_without_filters_lists_nothing_under_one(filled: Filled):
+    assert filled.adapter(filters=where(RED)).chunks() is None
+
+
+@each(KEEPS_TEXTS)
+def test_more_nodes_than_a_request_takes(filled: Filled, monkeypatch: pytest.MonkeyPatch):
+    import oprag.stores.chroma
+    import oprag.stores.qdrant
+
+    monkeypatch.setattr(oprag.stores.chroma, "_NODES_A_REQUEST", 5)
+    monkeypatch.setattr(oprag.stores.qdrant, "_POINTS_A_REQUEST", 5)
+    assert {chunk.key for chunk in listed(filled.adapter())} == {node.node_id for node in filled.nodes}
+    added = added_to(filled)
+    filled.adapter().write(added)
+    assert all(added[chunk.key].items() <= chunk.metadata.items() for chunk in listed(filled.adapter()))
+
+
+# Writing.
+
+
+def added_to(filled: Filled) -> dict[str, dict[str, Any]]:
+    """What a numbering of all nodes writes."""
+    stamped = StampPositions()(filled.nodes)
+    return {
+        node.node_id: {
+            "chunk_index": stamp.metadata["chunk_index"],
+            "chunk_numbering": stamp.metadata["chunk_numbering"],
+            "start_index": node.start_char_idx,
+            "end_index": node.end_char_idx,
+        }
+        for node, stamp in zip(filled.nodes, stamped, strict=True)
+    }
+
+
+def as_it_was(filled: Filled, added: dict[str, dict[str, Any]]) -> Any:
+    """Hashes of everything about the nodes but what is added to them, and their sequence."""
+    store = filled.adapter()
+    chunks = listed(store)
+    keys = [chunk.key for chunk in chunks]
+    vectors = store.vectors(keys)
+    assert len(vectors) == len(chunks)
+    about = {}
+    for chunk in chunks:
+        others = {name: value for name, value in chunk.metadata.items() if name not in added[chunk.key]}
+        parts = (
+            repr(np.asarray(vectors[chunk.key].vector).tolist()),
+            repr((chunk.text, vectors[chunk.key].text, others)),
+            chunk.node.get_content(MetadataMode.EMBED),
+            chunk.node.get_content(MetadataMode.LLM),
+            repr((chunk.node.relationships, chunk.node.start_char_idx, chunk.node.end_char_idx)),
+        )
+        about[chunk.key] = [hashlib.sha256(part.encode()).hexdigest() for part in parts]
+    return about, keys, store.in_sequence(keys)
+
+
+def answers(filled: Filled) -> Any:
+    """What a question finds."""
+    found = filled.index.as_retriever(similarity_top_k=10).retrieve(QUESTION)
+    # Qdrant in memory normalizes all vectors once more in each search, which changes their last digit.
+    digits = 6 if filled.kind.name == "qdrant" else 17
+    return [(one.node.node_id, round(one.get_score(), digits)) for one in found]
+
+
+def complete(filled: Filled, added: dict[str, dict[str, Any]]) -> list[bool]:
+    """Whether each node has all that was added to it; fails where one has a part of it."""
+    done = []
+    for chunk in listed(filled.adapter()):
+        there = {name for name in added[chunk.key] if name in chunk.metadata}
+        assert there in (set(), set(added[chunk.key]))
+        done.append(bool(there) and added[chunk.key].items() <= chunk.metadata.items())
+    return done
+
+
+@each(EACH)
+def test_written_metadata_are_found_by_searches_and_not_seen_by_models(filled: Filled):
+    added = added_to(filled)
+    found = answers(filled)
+    before = as_it_was(filled, added)
+    filled.embeddings.forget()
+    filled.adapter().write(added)
+    assert as_it_was(filled, added) == before
+    filled.adapter().write(added)
+    assert as_it_was(filled, added) == before
+    assert answers(filled) == found
+    assert all(complete(filled, added))
+    assert filled.embeddings.documents == []
+    if filled.kind.filters:
+        second = where(RED, MetadataFilter(key="chunk_index", value=1))
+        found = filled.index.as_retriever(filters=second).retrieve(QUESTION)
+        assert {(one.node.ref_doc_id, one.node.metadata["chunk_index"]) for one in found} == {("ant", 1), ("cat", 1)}
+        for one in found:
+            assert "chunk_" not in one.node.get_content(MetadataMode.LLM)
+
+
+@each(EACH)
+def test_an_unknown_node_is_refused_before_anything_is_written(filled: Filled):
+    added = added_to(filled)
+    other = "6b8f3d4e-0000-4000-8000-000000000000"
+    with pytest.raises(OptionError, match=f"has no chunk with the id '{other}'"):
+        filled.adapter().write({**added, other: {"chunk_index": 1}})
+    assert not any(complete(filled, added))
+    filled.adapter().write({})
+
+
+@each(KEEPS_TEXTS)
+def test_an_interrupted_write_is_finished_by_the_next(filled: Filled, monkeypatch: pytest.MonkeyPatch):
+    import oprag.stores.chroma
+    import oprag.stores.postgres
+    import oprag.stores.qdrant
+
+    monkeypatch.setattr(oprag.stores.chroma, "_NODES_A_REQUEST", 5)
+    monkeypatch.setattr(oprag.stores.qdrant, "_POINTS_A_REQUEST", 5)
+    added = added_to(filled)
+    before = as_it_was(filled, added)
+    store: Any = filled.index.vector_store
+    calls = []
+
+    def second_fails(write: Callable[..., Any]) -> Callable[..., Any]:
+        def fail(*args: Any, **options: Any) -> Any:
+            calls.append(args)
+            if len(calls) > 1:
+                raise ConnectionError
+            return write(*args, **options)
+
+        return fail
+
+    name = filled.kind.name.partition("_")[0]
+    owner, method = {
+        "chroma": (store.client, "update"),
+        "qdrant": (store.client, "batch_update_points"),
+        "postgres": (oprag.stores.postgres, "content_with"),
+    }[name]
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, method, second_fails(getattr(owner, method)))
+        with pytest.raises(ConnectionError):
+            filled.adapter().write(added)
+    assert sum(complete(filled, added)) == (0 if name == "postgres" else 5)
+    filled.adapter().write(added)
+    assert all(complete(filled, added))
+    assert as_it_was(filled, added) == before
+
+
+@each([kind for kind in KEEPS_TEXTS if kind.name == "chroma_l2"])
+def test_a_docstore_beside_the_store_is_written_too(filled: Filled):
+    index = VectorStoreIndex(
+        filled.nodes,
+        storage_context=StorageContext.from_defaults(vector_store=filled.index.vector_store),
+        embed_model=KnownModel(filled.embeddings),
+        store_nodes_override=True,
+    )
+    both = Filled(filled.kind, index, filled.nodes, filled.embeddings)
+    hashes, documents = index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()
+    added = added_to(both)
+    both.adapter().write(added)
+    assert all(complete(both, added))
+    for node in filled.nodes:
+        written: Any = index.docstore.get_document(node.node_id)
+        assert written.metadata == {**node.metadata, **added[node.node_id]}
+        assert written.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.LLM)
+        assert written.get_content(MetadataMode.EMBED) == node.get_content(MetadataMode.EMBED)
+    assert (index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()) == (hashes, documents)
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
+def test_documents_that_did_not_change_are_not_embedded_again(
+    kind: Kind, fill: Callable[..., Filled], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+):
+    filled = fill(kind, [])
+    index = VectorStoreIndex.from_documents(
+        documents(corpus),
+        transformations=[SentenceSplitter(chunk_size=180, chunk_overlap=20)],
+        storage_context=StorageContext.from_defaults(vector_store=filled.index.vector_store),
+        embed_model=KnownModel(filled.embeddings),
+    )
+    filled.index = index
+    filled.nodes = [chunk.node for chunk in listed(filled.adapter())]
+    filled.adapter().write(added_to(filled))
+    filled.embeddings.forget()
+    assert index.refresh_ref_docs(documents(corpus)) == [False] * 3
+    assert filled.embeddings.documents == []
+    index.delete_ref_doc("bee")
+    assert {chunk.node.ref_doc_id for chunk in listed(filled.adapter())} == {"ant", "cat"}
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
+def test_nodes_that_are_pictures(kind: Kind, fill: Callable[..., Filled], corpus: Corpus):
+    texts = split(documents(corpus))[:3]
+    picture = ImageNode(image_url="http://localhost/a.png", text="A cat.", metadata={"file_name": "ant.txt"})
+    filled = fill(kind, [*texts, picture])
+    (found,) = [chunk for chunk in listed(filled.adapter()) if chunk.key == picture.node_id]
+    assert (found.text, found.node.image_url) == ("A cat.", "http://localhost/a.png")
+    filled.adapter().write({picture.node_id: {"chunk_index": 3}})
+    # LlamaIndex returns pictures as the docstore has them.
+    found_by_search = VectorIndexRetriever(filled.index, 10).retrieve(QUESTION)
+    hits: dict[str, Any] = {one.node.node_id: one.node for one in found_by_search}
+    assert hits[picture.node_id].metadata == {"file_name": "ant.txt", "chunk_index": 3}
+    assert hits[picture.node_id].image_url == "http://localhost/a.png"
+
+
+@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
+def test_nodes_of_very_old_versions_are_listed_and_not_written(kind: Kind, fill: Callable[..., Filled], corpus: Corpus):
+    filled = fill(kind, split(documents(corpus))[:3])
+    store: Any = filled.index.vector_store
+    key = filled.nodes[1].node_id
+    if kind.name.startswith("chroma"):
+        store.client.update(ids=[key], metadatas=[{"_node_content": None}])
+    elif kind.name == "qdrant":
+        store.client.delete_payload(store.collection_name, ["_node_content"], [key])
+        store.client.set_payload(store.collection_name, {"text": filled.nodes[1].text}, [key])
+    else:
+        with store._session.begin() as session:
+            (row,) = session.query(store._table_class).filter_by(node_id=key)
+            row.metadata_ = {name: value for name, value in row.metadata_.items() if name != "_node_content"}
+    (old,) = [chunk for chunk in listed(filled.adapter()) if chunk.text == filled.nodes[1].text]
+    assert (old.key, old.node.metadata["file_name"]) == (key, "ant.txt")
+    with pytest.raises(OptionError, match=r"written without _node_content.*nothing was written"):
+        filled.adapter().write({node.node_id: {"chunk_index": 1} for node in filled.nodes})
+    assert not any("chunk_index" in chunk.metadata for chunk in listed(filled.adapter()))
