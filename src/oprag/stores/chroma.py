@@ -33,6 +33,8 @@ class LangChainChroma(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """The chunks in the sequence of insertion."""
+        if field and not sources:
+            return ()
         conditions: list[dict[str, Any]] = []
         # SQLite takes some thousand values; more sources are told apart here.
         if field and len(sources) <= _SOURCES:

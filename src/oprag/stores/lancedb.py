@@ -51,8 +51,12 @@ class LangChainLanceDB(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The chunks in the sequence of the table, which deletions keep."""
+        if "`" in field or not isinstance(self.search.get("filter"), str | dict | None):
+            return None
+        if field and not sources:
+            return ()
         about = self._about
-        if about is None or "`" in field or not isinstance(self.search.get("filter"), str | dict | None):
+        if about is None:
             return None
         if field and str(about.field(field).type if about.get_field_index(field) >= 0 else "") not in _STRINGS:
             return []

@@ -39,6 +39,8 @@ class LangChainPGVector(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """The chunks of the collection, with the client that the store has."""
+        if field and not sources:
+            return ()
         rows, given = self._made.EmbeddingStore, self.search.get("filter")
         query = self._select(rows.id, rows.document, rows.cmetadata)
         if given:
@@ -134,6 +136,8 @@ class LangChainPGVectorStore(StoreAdapter):
         store, given = self._inner, self.search.get("filter")
         if not isinstance(given, dict | None):
             return None
+        if field and not sources:
+            return ()
         about = column(store.metadata_json_column) if store.metadata_json_column else literal(None, JSON)
         columns = [column(name) for name in store.metadata_columns]
         query = select(column(store.id_column), column(store.content_column), about, *columns)
