@@ -124,7 +124,7 @@ def _follow(
             raise OptionError(
                 f"the docstore has no node {related.node_id!r}, which the node {node.node_id!r} names as its "
                 f"{relation.name.lower()} one; an index over a store that keeps texts fills its docstore only with "
-                "store_nodes_override=True",
+                "store_nodes_override=True: give read_neighbors=index instead",
                 related.node_id,
             )
         # Some splitters link the last node of a document with the first of another.

@@ -39,8 +39,8 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
             `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
-            it. They are used whatever the filter of the search, which a postprocessor does not see.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number that returns the
+            nodes around it. They are used whatever the filter of the search, which a postprocessor does not see.
         read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
             source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
             for in the text of their source, which is read once.

@@ -84,7 +84,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             a registered one.
         annotate: See `OrderPreservingPostprocessor`.
         index: For thresholds and neighbours: the index that the nodes come from, as in `OrderPreservingRetriever`.
-        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number, as there.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number, as there.
         store_order: As in `OrderPreservingRetriever`.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 

@@ -43,10 +43,10 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         embed_model: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; by
             default that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a docstore, or a function of a node and a number that returns the nodes around
-            it; by default the docstore of the index, if `retriever` is a `VectorIndexRetriever` without
-            `vector_store_kwargs`. Nodes of a docstore pass the filters of such a retriever; those of a function are
-            used whatever the filters.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number that returns the
+            nodes around it; by default the docstore and the store of the index, if `retriever` is a
+            `VectorIndexRetriever`. Nodes of an index or a docstore pass the filters of such a retriever; those of a
+            function are used whatever the filters.
         read_source: See `OrderPreservingPostprocessor`.
         store_order: Around a `VectorIndexRetriever`, or with `index`: whether the sequence in which the store received
             the nodes of a source is used where nothing else tells their order.

@@ -219,7 +219,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The nodes in the sequence of their rows; None where a function of the user changes the queries."""
-        by_function = self.store._customize_query_fn is not None  # noqa: SLF001
+        by_function = getattr(self.store, "_customize_query_fn", None) is not None
         return None if by_function or not self.search.keys() <= _KEYWORDS else self._listed(field, sources)
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:

@@ -211,6 +211,16 @@ def test_a_store_without_filters_lists_nothing_under_one(filled: Filled):
     assert filled.adapter(filters=where(RED)).chunks() is None
 
 
+@pytest.mark.parametrize("kind", [kind for kind in EACH if kind.name == "faiss_map"], ids=str)
+def test_nodes_that_got_one_number_are_not_listed(kind: Kind, fill: Callable[..., Filled], corpus: Corpus):
+    nodes = split(documents(corpus))
+    filled = fill(kind, nodes[:-1])
+    filled.index.delete_nodes([nodes[3].node_id], delete_from_docstore=True)
+    assert [chunk.key for chunk in listed(filled.adapter())] == [node.node_id for node in [*nodes[:3], *nodes[4:-1]]]
+    filled.index.insert_nodes([nodes[-1]])
+    assert filled.adapter().chunks() is None
+
+
 @each(KEEPS_TEXTS)
 def test_more_nodes_than_a_request_takes(filled: Filled, monkeypatch: pytest.MonkeyPatch):
     import oprag.stores.chroma
