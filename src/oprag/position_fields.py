@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PrivateAttr, SkipValidation, field_validator
 
@@ -11,11 +11,13 @@ from oprag.context import ContextInputs
 from oprag.files.source_reader import ReadSource, SourceReader, as_reader
 from oprag.option_fields import OptionFields
 from oprag.options import ContextOptions, check_bool
-from oprag.positions.source_texts import SourceTexts
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.insertion import InsertionOrders
 from oprag.stores.listing import all_texts
+
+if TYPE_CHECKING:
+    from oprag.positions.source_texts import SourceTexts
 
 __all__ = ["ReadSourceFields", "StoreOrderFields"]
 
@@ -31,7 +33,7 @@ class ReadSourceFields(OptionFields):
         exclude=True,
         repr=False,
     )
-    _texts: SourceTexts | None = PrivateAttr(default=None)
+    _texts: Any = PrivateAttr(default=None)
     _texts_of: Any = PrivateAttr(default=None)
 
     @field_validator("read_source", mode="before")
@@ -44,10 +46,13 @@ class ReadSourceFields(OptionFields):
     def _source_texts(self) -> SourceTexts | None:
         # Made when it is needed, and anew where another value was assigned.
         if self._texts_of is not self.read_source:
+            # Loaded by those who give it.
+            from oprag.positions.source_texts import SourceTexts
+
             reader = as_reader(self.read_source)
             self._texts = None if reader is None else SourceTexts(reader)
             self._texts_of = self.read_source
-        return self._texts
+        return self._texts  # type: ignore[no-any-return]
 
     @property
     def _reader(self) -> SourceReader | None:
@@ -63,8 +68,7 @@ class ReadSourceFields(OptionFields):
     ) -> Steps[ContextInputs]:
         """The inputs with the places of chunks in the texts of their sources, where nothing else tells their order."""
         texts = self._source_texts
-        if texts is None:
-            return inputs
+        assert texts is not None  # noqa: S101 - called with read_source
         listed = lambda chunks: all_texts(chunks, stores(), options.source_key)  # noqa: E731
         return (yield from texts.complete(inputs, options, filter, listed))
 

@@ -94,7 +94,8 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
 
             check_question(query)
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
-        inputs = yield from self._located(inputs, options)
+        if self.read_source is not None:
+            inputs = yield from self._located(inputs, options)
         return documents_of((yield from assemble_in_steps(inputs, options)), annotate=self.annotate)
 
     def _neighbors(self) -> NeighborReader | None:

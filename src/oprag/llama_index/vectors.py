@@ -179,7 +179,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         self, inputs: ContextInputs, options: ContextOptions, *, in_store: bool
     ) -> Steps[ContextInputs]:
         """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
-        inputs = yield from self._located(inputs, options, stores=self._stores)
+        if self.read_source is not None:
+            inputs = yield from self._located(inputs, options, stores=self._stores)
         return (yield from self._insertion.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
