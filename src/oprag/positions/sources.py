@@ -15,7 +15,16 @@ from oprag.masking import describe, listed
 from oprag.positions.values import ordinal, whole
 from oprag.warn import warn
 
-__all__ = ["SourceKey", "SourceParts", "keys_seen", "names_of_parts", "source_of", "source_parts", "warn_about_key"]
+__all__ = [
+    "SourceKey",
+    "SourceParts",
+    "field_of",
+    "keys_seen",
+    "names_of_parts",
+    "source_of",
+    "source_parts",
+    "warn_about_key",
+]
 
 SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
@@ -76,6 +85,16 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
         name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, _IDS) or source_name(chunk.document_id)
+
+
+def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
+    """The metadata key whose value is the source of all of these chunks; empty where there is none."""
+    named = () if source_key is None or callable(source_key) else source_key
+    fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
+    for field in fields:
+        if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
+            return field
+    return ""
 
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:

@@ -16,7 +16,7 @@ from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
 from oprag.positions.placing import place, without_order
-from oprag.positions.sources import SOURCE_FIELDS, SourceKey
+from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.warn import warn
@@ -166,17 +166,7 @@ class InsertionOrders:
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
     """What is asked about the chunks of a source; None where one of them has no key in the store."""
     keys = occurrences(map(store.key, chunks))
-    return _Wanted(chunks, keys, _field_of(chunks, source_key)) if len(keys) == len(chunks) else None
-
-
-def _field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
-    """The metadata key whose value is the source of all of these chunks."""
-    named = () if source_key is None or callable(source_key) else source_key
-    fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
-    for field in fields:
-        if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
-            return field
-    return ""
+    return _Wanted(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
 def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
