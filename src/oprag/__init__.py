@@ -78,6 +78,7 @@ __all__ = [
     "OptionError",
     "Passage",
     "Position",
+    "PositionCheck",
     "PositionKind",
     "PositionWarning",
     "PromptError",
@@ -85,6 +86,7 @@ __all__ = [
     "ResultsFileError",
     "RetrievalWarning",
     "SerializationWarning",
+    "SourceCheck",
     "SourceReadError",
     "SourceReport",
     "SourceTooLongError",
@@ -112,6 +114,8 @@ _LOADED_LATER = {
     "Embedder": "oprag.embedding.embedder",
     "LocalEmbedder": "oprag.embedding.static",
     "Located": "oprag.positions.locate",
+    "PositionCheck": "oprag.positions.position_check",
+    "SourceCheck": "oprag.positions.position_check",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
     "locate_positions": "oprag.positions.locate",
@@ -128,6 +132,7 @@ if TYPE_CHECKING:
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.locate import Located, locate_positions
+    from oprag.positions.position_check import PositionCheck, SourceCheck
 
 
 for _name in __all__:

@@ -9,7 +9,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import without_keys
 from oprag.positions.ladder import PAGE_FIELDS, TIES_BY_STORE, page_of
-from oprag.positions.placing import SourceReport, kind_text
+from oprag.positions.placing import SourceReport
 from oprag.text_table import escaped, shortened, table
 
 __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html", "report"]
@@ -19,13 +19,24 @@ _ROWS_IN_HTML = 20
 _TEXT_IN_HTML = 300
 _NAME_IN_HTML = 80
 
+_KINDS = {
+    PositionKind.KEY: "position_key",
+    PositionKind.STAMPED: "stamped ordinal",
+    PositionKind.PAGE_OFFSET: "page and offset",
+    PositionKind.OFFSET: "offset",
+    PositionKind.LINKS: "previous/next links",
+    PositionKind.PAGE: "page or other number (ties keep rank)",
+    PositionKind.STORE: "sequence of insertion into the store",
+    PositionKind.NONE: "none",
+}
+
 
 def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
     """What `Context.explain` tells, under a line of summary."""
     lines = [summary, "", "sources"]
     lines += table(
         ["source", "chunks", "without position", "kind"],
-        [[one.source or "(unknown)", str(one.chunks), str(one.missing), kind_text(one)] for one in sources],
+        [[one.source or "(unknown)", str(one.chunks), str(one.missing), _kind_text(one)] for one in sources],
     )
     kept = [chunk for passage in passages for chunk in passage.chunks]
     chunks = [*kept, *(drop.chunk for drop in dropped)]
@@ -77,6 +88,17 @@ def _place_of(passage: Passage) -> tuple[str, str, str]:
 
 def _cell(text: str) -> str:
     return f'<td style="text-align: left; white-space: pre-wrap">{escaped(text)}</td>'
+
+
+def _kind_text(source: SourceReport) -> str:
+    kind = _KINDS[source.kind]
+    if source.kind is PositionKind.PAGE and source.field.endswith(TIES_BY_STORE):
+        kind = kind.replace("keep rank", "in the sequence of the store")
+    text = f"{source.kind.value} {kind}" + (f": {source.field.removesuffix(TIES_BY_STORE)}" if source.field else "")
+    if source.runs > 1:
+        known = "only the store knows" if source.kind is PositionKind.STORE else "is unknown"
+        text += f"; {source.runs} runs whose order {known}"
+    return text
 
 
 def _position_text(chunk: Chunk) -> str:

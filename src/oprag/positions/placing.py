@@ -36,7 +36,6 @@ __all__ = [
     "SourceReport",
     "doubts",
     "group_by_source",
-    "kind_text",
     "place",
     "report_sources",
     "warn_about",
@@ -97,30 +96,6 @@ class SourceReport(NamedTuple):
     chunks: int
     missing: int
     runs: int = 1
-
-
-_KINDS = {
-    PositionKind.KEY: "position_key",
-    PositionKind.STAMPED: "stamped ordinal",
-    PositionKind.PAGE_OFFSET: "page and offset",
-    PositionKind.OFFSET: "offset",
-    PositionKind.LINKS: "previous/next links",
-    PositionKind.PAGE: "page or other number (ties keep rank)",
-    PositionKind.STORE: "sequence of insertion into the store",
-    PositionKind.NONE: "none",
-}
-
-
-def kind_text(source: SourceReport) -> str:
-    """How the positions of a source are known, in words."""
-    kind = _KINDS[source.kind]
-    if source.kind is PositionKind.PAGE and source.field.endswith(TIES_BY_STORE):
-        kind = kind.replace("keep rank", "in the sequence of the store")
-    text = f"{source.kind.value} {kind}" + (f": {source.field.removesuffix(TIES_BY_STORE)}" if source.field else "")
-    if source.runs > 1:
-        known = "only the store knows" if source.kind is PositionKind.STORE else "is unknown"
-        text += f"; {source.runs} runs whose order {known}"
-    return text
 
 
 class Placed(NamedTuple):

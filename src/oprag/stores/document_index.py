@@ -1,8 +1,9 @@
 """Our own `DocumentIndex`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 __all__ = ["OwnIndex"]
 
@@ -21,3 +22,8 @@ class OwnIndex(StoreAdapter):
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """As `vectors`: reading memory is not worth a thread."""
         return self.vectors(keys)
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The chunks in their sequence."""
+        rows = (StoredChunk(chunk.id or "", chunk.text, chunk.metadata) for chunk in self.store.chunks)
+        return chunks_with(rows, field, sources)
