@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -27,7 +27,7 @@ from oprag.positions.remedies import Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of
 
-__all__ = ["check_positions", "remedies_for"]
+__all__ = ["check_positions", "chunks_in", "remedies_for"]
 
 
 def check_positions(
@@ -75,14 +75,16 @@ def check_positions(
     options = ContextOptions(source_key=source_key, position_key=position_key)
     adapters = list(_adapters(searched))
     listings = [
-        Listing(adapter.name, _chunks(rows), store_order and adapter.in_insertion_order)
+        Listing(adapter.name, chunks_in(rows), store_order and adapter.in_insertion_order)
         for adapter in adapters
         if (rows := adapter.chunks()) is not None
     ]
+    stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
+    writable = any(adapter.writable for adapter in stores)
     return check_listings(
         listings or [_documents(searched, max_chunks)],
         options,
-        lambda keys: remedies_for(keys, next(iter(adapters), None)),
+        lambda chunks: remedies_for(chunks, in_store=bool(stores), writable=writable),
         max_chunks=max_chunks,
         read_source=as_reader(read_source),
     )
@@ -104,7 +106,8 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
             yield adapter
 
 
-def _chunks(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+    """The chunks of a store."""
     for rank, row in enumerate(rows):
         yield Chunk(row.text, rank, metadata=row.metadata, id=row.id or row.key)
 
@@ -139,11 +142,11 @@ _STORE = replace(
 )
 
 
-def remedies_for(keys: Collection[Any], adapter: StoreAdapter | None = None) -> Remedies:
-    """The lines of code for chunks with these metadata keys, in a store or in a list."""
-    remedies = _DOCUMENTS
-    if adapter is not None and isinstance(adapter.store, VectorStore):
-        remedies = replace(_STORE, write="write_positions(store{options})" if adapter.writable else "")
+def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
+    """The lines of code for these chunks, in a store or in a list."""
+    remedies = _STORE if in_store else _DOCUMENTS
+    if writable:
+        remedies = replace(remedies, write="write_positions(store{options})")
     # MarkdownHeaderTextSplitter and its like cannot write offsets.
-    headers = any(isinstance(key, str) and key.startswith("Header ") for key in keys)
+    headers = any(str(key).startswith("Header ") for chunk in chunks for key in chunk.metadata)
     return replace(remedies, offsets="") if headers else remedies

@@ -31,7 +31,7 @@ from oprag.vector_fields import StoreOrderFields, VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["InStoreOrder", "IndexFields", "NodeSources"]
+__all__ = ["InStoreOrder", "IndexFields", "NodeSources", "searched_by", "searched_in", "store_of"]
 
 InStoreOrder = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 
@@ -91,7 +91,7 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     @classmethod
     def _check_index(cls, value: Any) -> Any:
         if value is not None:
-            _searched_in(value)
+            searched_in(value)
         return value
 
     @classmethod
@@ -170,11 +170,7 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""
         searched = self._where()
-        if searched is None:
-            return []
-        filters = getattr(self._searched, "_filters", None)
-        search = {**searched.keywords, **({} if filters is None else {"filters": filters})}
-        adapter = adapter_of(searched.vector_store, search, searched.nodes, searched.docstore)
+        adapter = None if searched is None else store_of(searched, self._searched)
         return [] if adapter is None else [adapter]
 
     def _model(self) -> Any:
@@ -191,18 +187,8 @@ class IndexFields(VectorFields, StoreOrderFields, ContextFields):
     def _where(self) -> Searched | None:
         """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
         if self.index is not None:
-            return _searched_in(self.index)
-        retriever = self._searched
-        if not isinstance(retriever, VectorIndexRetriever):
-            return None
-        index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
-        return Searched(
-            retriever._vector_store,  # noqa: SLF001
-            index.index_struct.nodes_dict,
-            retriever._docstore,  # noqa: SLF001
-            retriever._embed_model,  # noqa: SLF001
-            retriever._kwargs,  # noqa: SLF001
-        )
+            return searched_in(self.index)
+        return searched_by(self._searched)
 
 
 @dataclass(frozen=True)
@@ -259,7 +245,7 @@ class NodeSources:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def _searched_in(index: Any) -> Searched:
+def searched_in(index: Any) -> Searched:
     """What an index searches."""
     try:
         return Searched(
@@ -271,6 +257,27 @@ def _searched_in(index: Any) -> Searched:
         )
     except AttributeError as error:
         raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
+
+
+def searched_by(retriever: BaseRetriever | None) -> Searched | None:
+    """What a retriever searches; None where that is not certain."""
+    if not isinstance(retriever, VectorIndexRetriever):
+        return None
+    index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
+    return Searched(
+        retriever._vector_store,  # noqa: SLF001
+        index.index_struct.nodes_dict,
+        retriever._docstore,  # noqa: SLF001
+        retriever._embed_model,  # noqa: SLF001
+        retriever._kwargs,  # noqa: SLF001
+    )
+
+
+def store_of(searched: Searched, retriever: BaseRetriever | None = None) -> StoreAdapter | None:
+    """The adapter of what is searched, with the filters of the retriever."""
+    filters = getattr(retriever, "_filters", None)
+    search = {**searched.keywords, **({} if filters is None else {"filters": filters})}
+    return adapter_of(searched.vector_store, search, searched.nodes, searched.docstore)
 
 
 def _embedded_text(chunk: Chunk) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from statistics import median_low
@@ -39,6 +39,8 @@ _FEW = 5
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
 # Retrieval finds a part of the chunks, and links reach over one that is missing, but not over two.
 _EVERY = 3
+# Parents may be in a circle.
+_MOST_LEVELS = 10
 _STAMPS = (STAMP_FIELD, NUMBERING_FIELD)
 _REFUTED = "the sequence in which the store received the chunks of a source is not used: "
 
@@ -62,7 +64,7 @@ class Listing(NamedTuple):
 def check_listings(
     listings: Sequence[Listing],
     options: ContextOptions,
-    remedies: Callable[[Collection[str]], Remedies],
+    remedies: Callable[[Sequence[Chunk]], Remedies],
     *,
     max_chunks: int,
     read_source: Callable[[str], str] | None = None,
@@ -72,7 +74,7 @@ def check_listings(
     Args:
         listings: The chunks.
         options: `source_key` and `position_key` are used.
-        remedies: Gives the lines of code for chunks with these metadata keys.
+        remedies: Gives the lines of code for the chunks of a source, or for no special ones.
         max_chunks: Maximum number of chunks to read.
         read_source: Reads the text of a source, where chunks without an order are looked for.
     """
@@ -241,7 +243,7 @@ def _key_of(chunk: Chunk) -> Any:
     return known is NOWHERE, known.key, chunk.rank
 
 
-def _checks(judged: _Judged, remedies: Callable[[Collection[str]], Remedies]) -> list[SourceCheck]:
+def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) -> list[SourceCheck]:
     """What was found about each source; chunks without a source are one."""
     groups: dict[str | None, list[Chunk]] = {}
     for group in judged.placed.groups.values():
@@ -261,8 +263,7 @@ def _checks(judged: _Judged, remedies: Callable[[Collection[str]], Remedies]) ->
             cause = ADDED_AGAIN
         remedy = ""
         if problem is not None:
-            lines = remedies({key for chunk in group for key in chunk.metadata})
-            remedy = lines.against(cause, name, as_read, contradictory=contradictory > 0)
+            remedy = remedies(as_read).against(cause, name, as_read, contradictory=contradictory > 0)
         texts = [chunk.text for chunk in distinct]
         checks.append(
             SourceCheck(
@@ -356,18 +357,27 @@ def _near_duplicates(chunks: Sequence[Chunk], in_order: Mapping[str | None, Sequ
     # Repetitions are counted elsewhere.
     distinct = [chunk for chunk in chunks if chunk.rank in numbers]
 
+    parents = {chunk.id: chunk.parent_id for chunk in distinct}
+    parents.update((child, chunk.id) for chunk in distinct for child in chunk.child_ids)
+
     def related(one: int, other: int) -> bool:
         # Neighbors overlap, and parents contain their children.
         first, second = distinct[one], distinct[other]
         beside = first.source == second.source and abs(numbers[first.rank] - numbers[second.rank]) == 1
-        return beside or _is_inside(first, second) or _is_inside(second, first)
+        return beside or _is_inside(first, second, parents) or _is_inside(second, first, parents)
 
     found = near_duplicates([chunk.text for chunk in distinct], related)
     return {distinct[index].rank: distinct[other] for index, other in found.items()}
 
 
-def _is_inside(child: Chunk, parent: Chunk) -> bool:
-    return child.id in parent.child_ids or (child.parent_id is not None and child.parent_id == parent.id)
+def _is_inside(inner: Chunk, outer: Chunk, parents: Mapping[str | None, str | None]) -> bool:
+    """Whether a chunk was split, in one or several steps, from another one."""
+    above = parents.get(inner.id)
+    for _ in range(_MOST_LEVELS):
+        if above is None or above == outer.id:
+            break
+        above = parents.get(above)
+    return above is not None and above == outer.id
 
 
 def _worst_first(check: SourceCheck) -> tuple[Any, ...]:

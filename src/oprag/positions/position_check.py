@@ -105,7 +105,7 @@ class PositionCheck:
         return f"PositionCheck({self._summary()})"
 
     def __str__(self) -> str:
-        lines = [self._summary(), "", *table(*self._table(), indent="")]
+        lines = [self._summary(), *(["", *table(*self._table(), indent="")] if self.sources else [])]
         if len(self.sources) > _ROWS:
             lines.append(f"and {counted(len(self.sources) - _ROWS, 'more source')}")
         for title, what, remedy in self._findings():
