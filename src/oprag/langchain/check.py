@@ -18,14 +18,14 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, searched_in
 from oprag.methods.sources import ReadSource, as_reader
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, check_count
 from oprag.positions.check import Listing, check_listings
 from oprag.positions.insertion import StoredChunk
 from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import Remedies
 from oprag.positions.sources import SourceKey
-from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
@@ -66,6 +66,7 @@ def check_positions(
         >>> check.ok, check.sources[0].orderable_pairs, check.sources[0].remedy
         (False, 0.0, 'RecursiveCharacterTextSplitter(..., add_start_index=True)')
     """
+    check_count("max_chunks", max_chunks, optional=False)
     store_order = True
     if isinstance(searched, OrderPreservingChain):
         searched = searched._retriever  # noqa: SLF001
@@ -75,7 +76,12 @@ def check_positions(
     options = ContextOptions(source_key=source_key, position_key=position_key)
     adapters = list(_adapters(searched))
     listings = [
-        Listing(adapter.name, chunks_in(rows), store_order and adapter.in_insertion_order)
+        Listing(
+            adapter.name,
+            chunks_in(rows),
+            store_order and adapter.in_insertion_order,
+            read_whole=has_own_adapter(adapter.store),
+        )
         for adapter in adapters
         if (rows := adapter.chunks()) is not None
     ]
@@ -115,7 +121,7 @@ def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
 def _documents(documents: Any, most: int) -> Listing:
     if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
         raise OptionError(
-            f"oprag cannot list the chunks of a {type(documents).__name__}; give the documents that were added to it: "
+            f"the chunks of {type(documents).__name__} cannot be listed; give the documents that were added: "
             "check_positions(documents)",
             documents,
         )

@@ -29,7 +29,7 @@ from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import Remedies
 from oprag.positions.sources import SourceKey
-from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
@@ -86,7 +86,8 @@ def check_positions(
         rows = None if adapter is None else adapter.chunks()
         if adapter is not None and rows is not None:
             writable = writable or adapter.writable
-            listings.append(Listing(adapter.name, chunks_in(rows), store_order and adapter.in_insertion_order))
+            in_order, own = store_order and adapter.in_insertion_order, has_own_adapter(adapter.store)
+            listings.append(Listing(adapter.name, chunks_in(rows), in_order, read_whole=own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = _without_documents(docstore.docs.values())
             listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes)))
@@ -153,7 +154,7 @@ def _given(nodes: Any) -> Listing:
     # Pydantic's objects list their fields.
     if isinstance(nodes, str | Mapping | BaseModel) or not isinstance(nodes, Iterable):
         raise OptionError(
-            f"oprag cannot list the nodes of a {type(nodes).__name__}; give its index, or the nodes: "
+            f"the nodes of {type(nodes).__name__} cannot be listed; give its index, or the nodes: "
             "check_positions(nodes)",
             nodes,
         )

@@ -53,12 +53,14 @@ class Listing(NamedTuple):
         chunks: The chunks.
         in_insertion_order: Whether a store received them in this sequence.
         total: Their number, if it is known.
+        read_whole: Whether retrieval reads all chunks of a source to judge that sequence, and not only those it found.
     """
 
     name: str
     chunks: Iterable[Chunk]
     in_insertion_order: bool = False
     total: int | None = None
+    read_whole: bool = True
 
 
 def check_listings(
@@ -175,18 +177,18 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     ]
     refuted: dict[str | None, _Problem] = {}
     for group in (*unsure, *linked):
-        listing = sample.listings[group[0].source]
-        if not listing.in_insertion_order:
+        listing = sample.listings.get(group[0].source)
+        if listing is None or not listing.in_insertion_order:
             continue
         order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text) for chunk in group], listing.name)
         if order.refuted:
             refuted[group[0].source] = _Problem(f"{_REFUTED}{order.refuted}", order.refuted)
             continue
-        # Without a key that names the source, retrieval reads the sequence of the chunks alone that it finds.
-        runs_are_known = field_of(group, options.source_key) != ""
+        # By its metadata key a store finds the other chunks of a source.
+        read_whole = listing.read_whole and field_of(group, options.source_key) != ""
         for chunk in group:
             found = order.places[str(chunk.rank), 0]
-            found = found if runs_are_known else found._replace(run=found.number)
+            found = found if read_whole else found._replace(run=found.number)
             chunks[chunk.rank] = changed(chunks[chunk.rank], store_place=found)
     placed = place(chunks, *keys)
     problems = {group[0].source: refuted[group[0].source] for group in unsure if group[0].source in refuted}
@@ -356,7 +358,6 @@ def _near_duplicates(chunks: Sequence[Chunk], in_order: Mapping[str | None, Sequ
     numbers = {chunk.rank: number for number, chunk in enumerate(chain.from_iterable(in_order.values()))}
     # Repetitions are counted elsewhere.
     distinct = [chunk for chunk in chunks if chunk.rank in numbers]
-
     parents = {chunk.id: chunk.parent_id for chunk in distinct}
     parents.update((child, chunk.id) for chunk in distinct for child in chunk.child_ids)
 

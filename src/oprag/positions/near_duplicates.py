@@ -11,10 +11,13 @@ __all__ = ["near_duplicates"]
 
 _WORDS = re.compile(r"\w+")
 _SHINGLE = 5  # words
-_ONE_IN = 8  # shingles are compared
-# With fewer of them, a few common phrases would make a duplicate.
-_FEWEST = 4
+# A shorter text may be a phrase that comes often.
+_FEWEST = 8  # shingles
 _SHARE = 0.8
+# A sample of the shingles says which texts are worth a comparison.
+_ONE_IN = 8
+_SAMPLED_SHARE = 0.6
+_MOST_COMPARED = 3
 # A phrase of more texts is boilerplate, by which texts are not found.
 _MOST_TEXTS = 16
 
@@ -26,18 +29,26 @@ def near_duplicates(texts: Sequence[str], related: Callable[[int, int], bool]) -
         texts: The texts.
         related: Whether two of them, by their numbers, share text by design.
     """
-    numbers: dict[str, int] = {}
+    words: dict[str, int] = {}
     earlier: dict[int, list[int]] = {}
     found: dict[int, int] = {}
     for index, text in enumerate(texts):
-        shingles = _shingles(text, numbers)
+        shingles = _shingles(text, words)
+        sample = [shingle for shingle in shingles if shingle % _ONE_IN == 0]
         if len(shingles) >= _FEWEST:
-            shared = Counter(other for shingle in shingles for other in earlier.get(shingle, ()))
-            enough = _SHARE * len(shingles)
-            others = (other for other, number in shared.items() if number >= enough and not related(index, other))
-            if (first := min(others, default=None)) is not None:
-                found[index] = first
-        for shingle in shingles:
+            holders = [earlier.get(shingle, ()) for shingle in sample]
+            shared = Counter(other for texts_with_it in holders for other in texts_with_it)
+            telling = sum(len(texts_with_it) < _MOST_TEXTS for texts_with_it in holders)
+            likely = [
+                (-count, other)
+                for other, count in shared.items()
+                if count >= _SAMPLED_SHARE * telling and not related(index, other)
+            ]
+            for _, other in sorted(likely)[:_MOST_COMPARED]:
+                if len(shingles & _shingles(texts[other], words)) >= _SHARE * len(shingles):
+                    found[index] = other
+                    break
+        for shingle in sample:
             there = earlier.setdefault(shingle, [])
             if len(there) < _MOST_TEXTS:
                 there.append(index)
@@ -45,13 +56,12 @@ def near_duplicates(texts: Sequence[str], related: Callable[[int, int], bool]) -
 
 
 def _shingles(text: str, numbers: dict[str, int]) -> set[int]:
-    """A sample of the runs of five words, the same in every text and process."""
+    """The runs of five words as numbers, the same in every text and process."""
     words: list[int] = []
     for word in _WORDS.findall(text.lower()):
         number = numbers.get(word)
         if number is None:
             number = numbers[word] = crc32(word.encode("utf-8", "surrogatepass"))
         words.append(number)
-    runs = zip(*(words[start:] for start in range(_SHINGLE)), strict=False)
     # Of whole numbers a tuple's hash does not change from process to process.
-    return {shingle for shingle in map(hash, runs) if shingle % _ONE_IN == 0}
+    return set(map(hash, zip(*(words[start:] for start in range(_SHINGLE)), strict=False)))

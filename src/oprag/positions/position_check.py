@@ -1,10 +1,8 @@
 """What a check of the positions in a store found: a table in a terminal and a notebook, and JSON."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
@@ -17,7 +15,7 @@ _ROWS = 20  # sources that are shown
 _NAME = 40  # characters of a name that are shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SourceCheck:
     """What was found about the chunks of one source.
 
@@ -51,7 +49,11 @@ class SourceCheck:
     near_duplicates: int
     problem: str = ""
     remedy: str = ""
-    ids: tuple[str, ...] = dataclass_field(default=(), repr=False)
+    ids: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        verdict = "a problem" if self.problem else "no problem"
+        return f"SourceCheck({describe(self.source)}, {counted(self.chunks, 'chunk')}, {self.kind.name}, {verdict})"
 
 
 class Note(NamedTuple):
@@ -66,7 +68,7 @@ class Note(NamedTuple):
     remedy: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PositionCheck:
     """What was found about the order of the sources in a store or list; a table when it is printed or shown.
 
@@ -118,7 +120,7 @@ class PositionCheck:
             f"<p><b>{title}</b>: {escaped(what)}</p>" + (f"<pre>{escaped(remedy)}</pre>" if remedy else "")
             for title, what, remedy in self._findings()
         )
-        return without_keys(f"<div>{html_table(self._summary(), *self._table())}{more}{findings}</div>")
+        return clean(f"<div>{html_table(self._summary(), *self._table())}{more}{findings}</div>")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the ids, as values that JSON can hold, with keys and passwords masked."""
@@ -138,10 +140,10 @@ class PositionCheck:
         if self.sampled:
             read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
         if self.left_out:
-            read += f", without {shortened(printable(self.left_out), _NAME)}, which goes on after them"
+            read += f", without {_shown(self.left_out)}, which goes on after them"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"{wrong:,} with a problem" if wrong else "no problem"
-        return without_keys(f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}")
+        return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows; columns that say nothing about any source are left out."""
@@ -158,17 +160,16 @@ class PositionCheck:
                 remedy = source.remedy.replace(describe(source.source), "")
                 alike.setdefault((source.problem, remedy), []).append(source)
         for (problem, _), sources in alike.items():
-            name = sources[0].source
-            where = "" if name is None else f" ({shortened(printable(name), _NAME)}"
-            if where:
-                where += f" and {counted(len(sources) - 1, 'more source')})" if len(sources) > 1 else ")"
+            others = f" and {counted(len(sources) - 1, 'more source')}" if len(sources) > 1 else ""
+            where = "" if sources[0].source is None else f" ({_shown(sources[0].source)}{others})"
             yield "Problem", f"{problem}{where}", sources[0].remedy
         for note in self.notes:
             yield "Note", note.what, note.remedy
 
 
-def _name_of(source: SourceCheck) -> str:
-    return "(unknown)" if source.source is None else source.source
+def _shown(name: str | None) -> str:
+    """The name of a source on one line, masked before it is cut: a part of a key would not be recognized."""
+    return "(unknown)" if name is None else shortened(printable(without_keys(name)), _NAME)
 
 
 def _order_text(source: SourceCheck) -> str:
@@ -181,12 +182,12 @@ def _order_text(source: SourceCheck) -> str:
 
 def _share(share: float) -> str:
     # Rounded down: what is not certain is not 100 %.
-    return f"{int(100 * share)} %"
+    return f"{math.floor(100 * share + 1e-9)} %"
 
 
 _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("", lambda source: "!" if source.problem else ""),
-    ("source", lambda source: shortened(without_keys(_name_of(source)), _NAME)),
+    ("source", lambda source: _shown(source.source)),
     ("chunks", lambda source: f"{source.chunks:,}"),
     ("order by", _order_text),
     ("pairs in order", lambda source: _share(source.orderable_pairs)),
