@@ -404,7 +404,7 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, li
     repeating = [
         check
         for check in checks
-        if check.repeated_text >= _REPEATED and check.source not in with_offsets and check.remedy != lines.offsets
+        if check.repeated_text >= _REPEATED and check.source not in with_offsets and not check.problem
     ]
     if repeating and lines.offsets:
         yield Note(
