@@ -78,6 +78,7 @@ __all__ = [
     "OptionError",
     "Passage",
     "Position",
+    "PositionCheck",
     "PositionKind",
     "PositionWarning",
     "PromptError",
@@ -85,6 +86,7 @@ __all__ = [
     "ResultsFileError",
     "RetrievalWarning",
     "SerializationWarning",
+    "SourceCheck",
     "SourceFolder",
     "SourceReadError",
     "SourceReport",
@@ -115,6 +117,8 @@ _LOADED_LATER = {
     "Embedder": "oprag.embedding.embedder",
     "LocalEmbedder": "oprag.embedding.static",
     "Located": "oprag.positions.locate",
+    "PositionCheck": "oprag.positions.position_check",
+    "SourceCheck": "oprag.positions.position_check",
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
@@ -135,6 +139,7 @@ if TYPE_CHECKING:
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.locate import Located, locate_positions
+    from oprag.positions.position_check import PositionCheck, SourceCheck
     from oprag.positions.write import WrittenPositions, WrittenSource
 
 

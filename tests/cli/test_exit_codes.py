@@ -15,11 +15,11 @@ from tests.compare.folders import model, write_experiment
 from tests.compare.ledgers import write_ledgers
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "command_line.md"
-DONE, UNFINISHED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+DONE, UNFINISHED, REFUSED, AMISS, INTERRUPTED = 0, 1, 2, 3, 130
 
 GRID = 'method = "stuff"\nk = 2'
 EMBEDDED = ("context", "map", "ask", "demo")
-COMMANDS = (*EMBEDDED, "compare", "report", "sweep")
+COMMANDS = (*EMBEDDED, "check", "compare", "report", "sweep")
 
 NO_OPTION = dict.fromkeys(COMMANDS, ("book.txt", "--colour", "red"))
 EMPTY = {"context": ("book.txt", ""), "map": ("book.txt", ""), "ask": ("book.txt", ""), "demo": ("",)}
@@ -28,12 +28,15 @@ NO_FILE = {
     "compare": ("none.toml",),
     "report": ("none.db", "--experiment", "none.toml"),
     "sweep": ("none.txt", "--questions", "asked.jsonl"),
+    "check": ("none.jsonl",),
 }
 NO_NUMBER = {
     **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--k", "0")),
     "compare": ("wrong.toml",),
     "sweep": ("book.txt", "--questions", "asked.jsonl", "--budgets", "0"),
+    "check": ("chunks.jsonl", "--max-chunks", "0"),
 }
+NO_ORDER = {"check": ("chunks.jsonl",)}
 NO_CHUNK_FITS = dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--token-budget", "1"))
 NO_TRUST = {
     "compare": ("untrusted.toml",),
@@ -56,6 +59,7 @@ MODEL_FAILS = {
 READS = {
     **{command: f"oprag.cli.{command}.read_sources" for command in ("context", "map", "ask")},
     "demo": "oprag.cli.demo.index_sources",
+    "check": "oprag.cli.saved_chunks.opened",
     "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read.read_data",
@@ -63,6 +67,7 @@ READS = {
 ASKS = {
     **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?")),
     "demo": ("What?",),
+    "check": ("chunks.jsonl",),
     "compare": ("harbour.toml",),
     "report": ("harbour.db",),
     "sweep": ("book.txt",),
@@ -82,6 +87,7 @@ def folder(tmp_path, monkeypatch):
         write_experiment(tmp_path, grid, table).rename(tmp_path / f"{name}.toml")
     write_experiment(tmp_path, GRID, model())
     (tmp_path / "harbour.db").touch()
+    (tmp_path / "chunks.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n', encoding="utf-8")
     (tmp_path / "damaged.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
     return tmp_path
 
@@ -102,6 +108,7 @@ CASES: dict[str, tuple[Mapping[str, tuple[str, ...]], int]] = {
     "no trust": (NO_TRUST, REFUSED),
     "a damaged results file": (NO_RESULTS, UNFINISHED),
     "a model that fails": (MODEL_FAILS, UNFINISHED),
+    "an order that cannot be known": (NO_ORDER, AMISS),
 }
 
 
@@ -134,7 +141,7 @@ def test_every_error_has_a_code():
 
 def test_the_table_of_the_documents_has_these_codes():
     rows = re.findall(r"^\| (\d+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [int(code) for code in rows] == [DONE, UNFINISHED, REFUSED, INTERRUPTED]
+    assert [int(code) for code in rows] == [DONE, UNFINISHED, REFUSED, AMISS, INTERRUPTED]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

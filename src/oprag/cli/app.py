@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from oprag._version import __version__
 from oprag.cli.ask import ask
+from oprag.cli.check import check
 from oprag.cli.compare import compare
 from oprag.cli.console import plain_errors
 from oprag.cli.context import context
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command(rich_help_panel=_DOCUMENTS)(context)
 app.command("map", rich_help_panel=_DOCUMENTS)(map_)
 app.command(rich_help_panel=_DOCUMENTS)(ask)
+app.command(rich_help_panel=_DOCUMENTS)(check)
 app.command(rich_help_panel=_DOCUMENTS)(demo)
 app.command(rich_help_panel=_EXPERIMENTS)(compare)
 app.command(rich_help_panel=_EXPERIMENTS)(report)

@@ -19,6 +19,7 @@ from oprag.errors import OpragError, OpragWarning
 from oprag.masking import OBEYED, clean
 
 __all__ = [
+    "AMISS",
     "INTERRUPTED",
     "UNFINISHED",
     "console",
@@ -29,7 +30,7 @@ __all__ = [
     "tell",
 ]
 
-UNFINISHED, REFUSED = 1, 2
+UNFINISHED, REFUSED, AMISS = 1, 2, 3
 INTERRUPTED = 130  # 128 plus the number of the signal, as in shells
 
 _REFUSALS = (

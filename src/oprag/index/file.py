@@ -18,7 +18,7 @@ from oprag.errors import EmbeddingError, IndexFileError
 from oprag.files.writing import replacing
 from oprag.masking import describe
 
-__all__ = ["Contents", "read_index", "write_index"]
+__all__ = ["Contents", "read_contents", "read_index", "write_index"]
 
 _FORMAT = 1
 _MEMBERS = {"header.npy", "vectors.npy"}
@@ -55,7 +55,19 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
 
 
 def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
-    """Read a file; the memory that it takes is bounded by the size of the file, since nothing in it is compressed."""
+    """Read a file that was made with this embedder."""
+    made_with, contents = read_contents(file, path)
+    given = None if embedder is None else embedder.name
+    if made_with != given:
+        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
+    return contents
+
+
+def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
+    """Read a file, and the name of the embedder that it was made with.
+
+    The memory that it takes is bounded by the size of the file, since nothing in it is compressed.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
             members = _members(archive, file.seek(0, os.SEEK_END))
@@ -72,10 +84,7 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
         raise IndexFileError(f"{path} is damaged: it has no list of texts and metadata", path)
     if not len(lists[0]) == len(lists[1]) == len(vectors):
         raise IndexFileError(f"{path} is damaged: its texts, metadata and vectors differ in number", path)
-    given = None if embedder is None else embedder.name
-    if made_with != given:
-        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
-    return Contents(*lists, vectors)
+    return made_with, Contents(*lists, vectors)
 
 
 def _is_list_of(kind: type, part: Any) -> bool:

@@ -16,6 +16,7 @@ from oprag.lazy import loader
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
+    from oprag.langchain.check import check_positions
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
     from oprag.langchain.write import write_positions
@@ -26,6 +27,7 @@ __all__ = [
     "OrderPreservingCompressor",
     "OrderPreservingRetriever",
     "as_embedder",
+    "check_positions",
     "chunks_of",
     "stamp_positions",
     "write_positions",
@@ -38,6 +40,7 @@ __getattr__ = loader(
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
         "OrderPreservingChain": "oprag.langchain.chain",
         "as_embedder": "oprag.langchain.embedder",
+        "check_positions": "oprag.langchain.check",
         "write_positions": "oprag.langchain.write",
     },
 )

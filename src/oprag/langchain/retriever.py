@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["OrderPreservingRetriever", "filter_of", "unwrapped", "with_store_defaults"]
+__all__ = ["OrderPreservingRetriever", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
 
 # Where LangChain's retrievers have the one that they wrap.
 _INNER = ("base_retriever", "retriever")
@@ -385,7 +385,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             found = [adapter_of(self.vectorstore, self._store_keywords(filter))]
         else:
             given = {} if filter is None else {"filter": filter}
-            found = [adapter_of(one, {**search, **given}) for one, search in _inside(self.retriever)]
+            found = [adapter_of(one, {**search, **given}) for one, search in searched_in(self.retriever)]
         return [adapter for adapter in found if adapter is not None]
 
     def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
@@ -481,7 +481,7 @@ def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
     return None, {}
 
 
-def _inside(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """The stores and the listed documents that a retriever searches, with the keywords of their search.
 
     Rerankers, ensembles and other retrievers around retrievers are looked through.
@@ -492,7 +492,7 @@ def _inside(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield retriever, {}
         inner = vars(retriever)
         for one in (*(inner.get(name) for name in _INNER), *(inner.get("retrievers") or ())):
-            yield from _inside(one)
+            yield from searched_in(one)
 
 
 def _uncompressed(retriever: Any) -> Any:

@@ -16,6 +16,7 @@ from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.stamp_positions import StampPositions
 
 if TYPE_CHECKING:
+    from oprag.llama_index.check import check_positions
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
     from oprag.llama_index.write import write_positions
@@ -26,6 +27,7 @@ __all__ = [
     "OrderPreservingRetriever",
     "StampPositions",
     "as_embedder",
+    "check_positions",
     "chunks_of",
     "write_positions",
 ]
@@ -36,6 +38,7 @@ __getattr__ = loader(
     {
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
+        "check_positions": "oprag.llama_index.check",
         "write_positions": "oprag.llama_index.write",
     },
 )

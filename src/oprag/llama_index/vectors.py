@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -32,7 +32,7 @@ from oprag.vector_fields import VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["FindPositions", "IndexFields", "NodeSources", "searched_in"]
+__all__ = ["FindPositions", "IndexFields", "NodeSources", "searched_by", "searched_in", "store_of"]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Gives chunks whose metadata do not tell their order a place from elsewhere."""
@@ -194,7 +194,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             searched = searched_in(given, retriever)
         if searched is None or (given is None and retriever is None):
             return None
-        store = _adapter(searched, retriever, "filters", "node_ids")
+        store = store_of(searched, retriever, ("filters", "node_ids"))
         documents = getattr(retriever, "_doc_ids", None)
         listed = None if store is None else store_reader(store, documents, options, store_order=self.store_order)
         return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
@@ -202,7 +202,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""
         searched = self._where()
-        adapter = None if searched is None else _adapter(searched, self._searched, "filters")
+        adapter = None if searched is None else store_of(searched, self._searched)
         return [] if adapter is None else [adapter]
 
     def _model(self) -> Any:
@@ -218,19 +218,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _where(self) -> Searched | None:
         """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
-        retriever = self._searched
         if self.index is not None:
-            return searched_in(self.index, retriever)
-        if not isinstance(retriever, VectorIndexRetriever):
-            return None
-        index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
-        return Searched(
-            retriever._vector_store,  # noqa: SLF001
-            index.index_struct.nodes_dict,
-            retriever._docstore,  # noqa: SLF001
-            retriever._embed_model,  # noqa: SLF001
-            retriever._kwargs,  # noqa: SLF001
-        )
+            return searched_in(self.index, self._searched)
+        return searched_by(self._searched)
 
 
 @dataclass(frozen=True)
@@ -301,9 +291,25 @@ def searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
         raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
 
 
-def _adapter(searched: Searched, retriever: BaseRetriever | None, *names: str) -> StoreAdapter | None:
-    """The adapter of what is searched, with these of the restrictions of a retriever."""
-    given = {name: value for name in names if (value := getattr(retriever, f"_{name}", None)) is not None}
+def searched_by(retriever: BaseRetriever | None) -> Searched | None:
+    """What a retriever searches; None where that is not certain."""
+    if not isinstance(retriever, VectorIndexRetriever):
+        return None
+    index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
+    return Searched(
+        retriever._vector_store,  # noqa: SLF001
+        index.index_struct.nodes_dict,
+        retriever._docstore,  # noqa: SLF001
+        retriever._embed_model,  # noqa: SLF001
+        retriever._kwargs,  # noqa: SLF001
+    )
+
+
+def store_of(
+    searched: Searched, retriever: BaseRetriever | None = None, restrictions: Sequence[str] = ("filters",)
+) -> StoreAdapter | None:
+    """The adapter of what is searched, with these restrictions of the retriever."""
+    given = {name: value for name in restrictions if (value := getattr(retriever, f"_{name}", None)) is not None}
     return adapter_of(searched.vector_store, {**searched.keywords, **given}, searched.nodes, searched.docstore)
 
 

@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import StorePlace
 
-__all__ = ["InsertionOrder", "StoredChunk", "occurrences", "read_insertion_order"]
+__all__ = [
+    "ADDED_AGAIN",
+    "TORN_APART",
+    "InsertionOrder",
+    "StoredChunk",
+    "occurrences",
+    "overlaps_of",
+    "read_insertion_order",
+]
+
+# Why a sequence is not the order of the source.
+ADDED_AGAIN = "the source seems to have been added to the store more than once"
+TORN_APART = "chunks that overlap were added to the store apart from each other"
 
 # Shorter agreements of an end and a start are words that come often.
 _OVERLAP = 20
@@ -71,12 +83,12 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     texts = [chunk.text for chunk in stored]
     count = _once(texts)
     texts = texts[:count]
-    overlaps = _overlaps(texts)
+    overlaps = overlaps_of(texts)
     refuted = ""
     if _added_again(texts):
-        refuted = "the source seems to have been added to the store more than once"
+        refuted = ADDED_AGAIN
     elif _torn_apart(texts, overlaps):
-        refuted = "chunks that overlap were added to the store apart from each other"
+        refuted = TORN_APART
     evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
     runs = accumulate((not overlap for overlap in overlaps), initial=0)
     places = [StorePlace(run, number, evidence) for number, run in enumerate(runs)]
@@ -116,7 +128,7 @@ def _added_again(texts: Sequence[str]) -> bool:
     return False
 
 
-def _overlaps(texts: Sequence[str]) -> list[int]:
+def overlaps_of(texts: Sequence[str]) -> list[int]:
     """The characters that the end of each text and the start of the next one have in common.
 
     0 where that is no evidence: the end or the start is that of other chunks too, as that of a form or a letterhead,

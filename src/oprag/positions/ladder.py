@@ -22,6 +22,7 @@ __all__ = [
     "NUMBERING_FIELD",
     "PAGE_NUMBER_FIELDS",
     "READ_FIELDS",
+    "STAMPED_FIELDS",
     "STAMP_FIELD",
     "TIES_BY_STORE",
     "Placement",

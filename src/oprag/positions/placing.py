@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oprag.chunk import NOWHERE, Chunk, PositionKind, changed
-from oprag.errors import OpragWarning, PositionWarning, SourceWarning
+from oprag.errors import PositionWarning, SourceWarning
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
     FRAME_FIELDS,
@@ -22,23 +22,45 @@ from oprag.positions.ladder import (
 from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.warn import warn
 
-__all__ = ["Placed", "SourceReport", "group_by_source", "place", "report_sources", "warn_about", "without_order"]
+__all__ = [
+    "BY_STORE",
+    "MISSING",
+    "PARTS",
+    "RESTARTED",
+    "SHARED_BY_STORE",
+    "TIED",
+    "TORN",
+    "UNNAMED",
+    "VOID",
+    "Doubt",
+    "Placed",
+    "SourceReport",
+    "doubts",
+    "group_by_source",
+    "place",
+    "report_sources",
+    "warn_about",
+    "without_order",
+]
 
-_RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
-_TORN = (
+# The causes of doubt; those about positions say it in words.
+UNNAMED = "no source"
+PARTS = "sources that are parts"
+RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
+TORN = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
-_BY_STORE = (
+BY_STORE = (
     "the chunks of a source have no position, so they are in the sequence in which the store received them, which is "
     "wrong if some of them were added later"
 )
-_TIES_BY_STORE = (
+SHARED_BY_STORE = (
     "chunks of a source share a page or another number, so they are in the sequence in which the store received them, "
     "which is wrong if some of them were added later"
 )
-_MISSING = "chunks of a source have no position, so their place in it is unknown"
-_TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
-_VOID = (
+MISSING = "chunks of a source have no position, so their place in it is unknown"
+TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
+VOID = (
     "the character offsets of a source contradict each other, as those that restart in every section or file do, so "
     "they are ignored and the order is uncertain"
 )
@@ -187,13 +209,35 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -
         warn_about_key("source_key", options.source_key, placed.chunks)
     if options.position_key is not None:
         explained = warn_about_key("position_key", options.position_key, placed.chunks)
-    if options.order == "source":
-        _warn_about_sources(placed, options)
-        _warn_about_positions(placed, kept, options, explained=explained)
+    for doubt in doubts(placed, kept, options):
+        # A misspelt key was told already.
+        if not (explained and doubt.cause is MISSING):
+            _warn(doubt, placed)
 
 
-def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
-    """Warn of chunks without a source, and of sources that seem to be parts of one."""
+class Doubt(NamedTuple):
+    """Why the order of some chunks is not certain.
+
+    Attributes:
+        what: The reason, in words.
+        cause: The same without numbers and names; one of the constants of this module.
+        chunks: The chunks, of one or several sources.
+    """
+
+    what: str
+    cause: str
+    chunks: Sequence[Chunk]
+
+
+def doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
+    """Each reason for which the order of the kept chunks is not certain."""
+    if options.order != "source" or len(placed.chunks) < 2:
+        return []
+    return [*_doubts_about_sources(placed, options), *_doubts_about_positions(placed, kept, options)]
+
+
+def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
+    """Chunks without a source, and sources that seem to be parts of one."""
     unnamed = 0
     alone: list[str] = []
     for report in placed.sources:
@@ -202,28 +246,24 @@ def _warn_about_sources(placed: Placed, options: ContextOptions) -> None:
         elif report.chunks == 1:
             alone.append(report.source)
     if unnamed:
-        _warn(
+        yield Doubt(
             f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
             "source of its own and keeps its rank",
-            placed.chunks,
-            "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion",
-            SourceWarning,
-            "no source",
+            UNNAMED,
+            [chunk for chunk in placed.chunks if chunk.source is None],
         )
     # A function names what it wants to name.
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
-        _warn(
+        yield Doubt(
             f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
             f"parts of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
-            placed.chunks,
-            "name what they share with source_key=..., a metadata key or a function of the chunk",
-            SourceWarning,
-            "sources that are parts",
+            PARTS,
+            [chunk for part in parts for chunk in placed.groups[part]],
         )
 
 
-def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions, *, explained: bool) -> None:
-    """Warn of each reason for which the order of a source with several kept chunks is not certain."""
+def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
+    """Each reason for which the order of a source with several kept chunks is not certain."""
     causes: dict[str, list[Chunk]] = {}
     for group in group_by_source(kept):
         if len(group) < 2:
@@ -232,24 +272,33 @@ def _warn_about_positions(placed: Placed, kept: Sequence[Chunk], options: Contex
         if options.position_key is None:
             cause = _cause_of_doubt(group, report, placed.groups.get(report.source or "", group))
         else:
-            cause = _MISSING if report.missing and not explained else None
+            cause = MISSING if report.missing else None
         if cause is not None:
             causes.setdefault(cause, []).extend(group)
-    for cause, chunks in causes.items():
-        cure = _STAMP_TOGETHER if cause is _RESTARTED else _WAYS_OUT
-        if cause is _VOID:
-            cure = _NAME_FILES + cure
-        elif cause in (_MISSING, _TIED, _BY_STORE, _TIES_BY_STORE) and not any(
-            "start_index" in chunk.metadata for chunk in chunks
-        ):
-            cure = _ADD_OFFSETS + cure
-        _warn(cause, chunks, cure, PositionWarning, cause)
+    return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()]
 
 
-def _warn(what: str, chunks: Sequence[Chunk], ways_out: str, category: type[OpragWarning], cause: str) -> None:
+def _warn(doubt: Doubt, placed: Placed) -> None:
     """Warn once for each cause, and again where chunks of another loader have it."""
+    about_sources = doubt.cause in (UNNAMED, PARTS)
+    chunks = placed.chunks if about_sources else doubt.chunks
     keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
-    warn(f"{what} (metadata keys seen: {keys_seen(chunks)}); {ways_out}", category, cause, keys)
+    category = SourceWarning if about_sources else PositionWarning
+    warn(f"{doubt.what} (metadata keys seen: {keys_seen(chunks)}); {_cure(doubt)}", category, doubt.cause, keys)
+
+
+def _cure(doubt: Doubt) -> str:
+    if doubt.cause is UNNAMED:
+        return "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion"
+    if doubt.cause is PARTS:
+        return "name what they share with source_key=..., a metadata key or a function of the chunk"
+    if doubt.cause is RESTARTED:
+        return _STAMP_TOGETHER
+    if doubt.cause is VOID:
+        return _NAME_FILES + _WAYS_OUT
+    if doubt.cause is not TORN and not any("start_index" in chunk.metadata for chunk in doubt.chunks):
+        return _ADD_OFFSETS + _WAYS_OUT
+    return _WAYS_OUT
 
 
 def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
@@ -261,20 +310,20 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
     by_metadata = not in_store and report.field != LOCATED
     # Whatever other metadata are taken, they can be the wrong ones: offsets restart where stamps do.
     if report.kind > PositionKind.STAMPED and by_metadata and len(numberings(retrieved)) > 1:
-        return _RESTARTED
+        return RESTARTED
     if report.runs > 1:
-        return _BY_STORE if in_store else _TORN
+        return BY_STORE if in_store else TORN
     by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
     if (report.missing or by_page) and _ignored_offsets(retrieved):
-        return _VOID
+        return VOID
     if report.missing:
-        return _MISSING
+        return MISSING
     if report.field.endswith(TIES_BY_STORE):
         pages = {
             (chunk.position.key[0], chunk.store_place.run) for chunk in group if chunk.position and chunk.store_place
         }
-        return _TIES_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
-    return _TIED if _has_ties(group, report) else None
+        return SHARED_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
+    return TIED if _has_ties(group, report) else None
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "ID_FIELDS",
     "SourceKey",
     "SourceParts",
+    "field_of",
     "keys_seen",
     "names_of_parts",
     "source_of",
@@ -85,6 +86,16 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
         name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
+
+
+def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
+    """The key by which a store lists the source of all of these chunks; empty where no key has its name."""
+    named = () if source_key is None or callable(source_key) else source_key
+    fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
+    for field in fields:
+        if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
+            return field
+    return ID_FIELDS[0] if all(chunk.document_id == chunk.source for chunk in chunks) else ""
 
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -59,7 +59,7 @@ class WrittenPositions:
     chunks: int
     known: int
     dry_run: bool
-    added: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    added: dict[str, dict[str, object]] = field(repr=False)
 
     @property
     def written(self) -> int:
@@ -128,7 +128,7 @@ def plan_positions(
     placed = place(chunks, source_key, None)
     uncertain = {group[0].source for group in without_order(placed)}
     sources: list[WrittenSource] = []
-    added: dict[str, Mapping[str, Any]] = {}
+    added: dict[str, dict[str, object]] = {}
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed:
         note = "these chunks do not say which source they came from"
@@ -179,7 +179,7 @@ def _in_store(group: Sequence[Chunk], store: str, notes: list[str]) -> list[Chun
     return [changed(chunk, store_place=order.places[str(chunk.rank), 0]) for chunk in group]
 
 
-def _metadata(placed: Placed, source_key: SourceKey | None, notes: list[str]) -> dict[str, dict[str, Any]]:
+def _metadata(placed: Placed, source_key: SourceKey | None, notes: list[str]) -> dict[str, dict[str, object]]:
     """What to add to the chunks of a source, by their ids."""
     (report,) = placed.sources
     if report.kind is PositionKind.LINKS and report.runs > 1:
@@ -204,9 +204,9 @@ def _metadata(placed: Placed, source_key: SourceKey | None, notes: list[str]) ->
         numbered.setdefault((key, chunk.text), chunk)
     stamped = dict(zip(numbered, stamps(list(numbered.values()), None, source_key), strict=True))
     with_pages = any(field in chunk.metadata for chunk in placed.chunks for field in PAGE_FIELDS)
-    added: dict[str, dict[str, Any]] = {}
+    added: dict[str, dict[str, object]] = {}
     for key, chunk in known:
-        metadata = {name: stamped[key, chunk.text][name] for name in (STAMP_FIELD, NUMBERING_FIELD)}
+        metadata: dict[str, object] = {name: stamped[key, chunk.text][name] for name in (STAMP_FIELD, NUMBERING_FIELD)}
         # Beside a page, an offset counts from the start of the page.
         if chunk.located is not None and not with_pages:
             metadata |= {"start_index": chunk.located.start, "end_index": chunk.located.end}

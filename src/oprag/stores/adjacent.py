@@ -9,9 +9,8 @@ from oprag.chunk import Chunk, changed
 from oprag.options import ContextOptions
 from oprag.positions.insertion import StoredChunk, read_insertion_order
 from oprag.positions.placing import place, without_order
-from oprag.positions.sources import ID_FIELDS
+from oprag.positions.sources import ID_FIELDS, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.listing import source_field
 
 __all__ = ["StoredNeighbors", "stored_neighbors"]
 
@@ -60,7 +59,7 @@ class StoredNeighbors:
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         """This many chunks before and after one."""
-        name = source_field([chunk], self._keys[0]), chunk.source or ""
+        name = field_of([chunk], self._keys[0]), chunk.source or ""
         if not all(name):
             return []
         if name not in self._sources:

@@ -15,10 +15,10 @@ from oprag.errors import OpragWarning, PositionWarning
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
-from oprag.positions.sources import SourceKey
+from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter
-from oprag.stores.listing import chunks_of_sources, source_field
+from oprag.stores.listing import chunks_of_sources
 from oprag.warn import warn
 
 __all__ = ["InsertionOrders"]
@@ -162,7 +162,7 @@ class InsertionOrders:
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
     """What is asked about the chunks of a source; None where one of them has no key in the store."""
     keys = occurrences(map(store.key, chunks))
-    return _Wanted(chunks, keys, source_field(chunks, source_key)) if len(keys) == len(chunks) else None
+    return _Wanted(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
 def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:

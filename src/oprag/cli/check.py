@@ -1,0 +1,87 @@
+"""The command `oprag check`: whether the order of the sources in files and saved indexes can be known."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from oprag.cli.console import AMISS, console, echo_json
+from oprag.cli.options import AsJson, TypedOptions, typed_options
+from oprag.errors import InputFileError
+from oprag.masking import safe
+from oprag.options import ContextOptions
+from oprag.positions.position_check import PositionCheck
+
+__all__ = ["check"]
+
+_KEYS = ("source_key", "position_key")
+_OTHERS = [field.name for field in fields(ContextOptions) if field.name not in _KEYS]
+
+
+@typed_options("keys", ContextOptions, without=_OTHERS)
+def check(
+    keys: TypedOptions,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            help="JSON or JSON lines of documents, a saved DocumentIndex, or a folder of Chroma, LanceDB or LlamaIndex."
+        ),
+    ],
+    collection: Annotated[
+        str | None, typer.Option(help="The collection of a Chroma folder, or the table of a LanceDB folder.")
+    ] = None,
+    read_source: Annotated[
+        str | None,
+        typer.Option(help="A folder with the texts of the sources, where chunks without an order are looked for."),
+    ] = None,
+    max_chunks: Annotated[int, typer.Option(min=1, help="Maximum number of chunks to read.")] = 20_000,
+    as_json: AsJson = False,
+) -> None:
+    """Check whether the order of the chunks in PATHS can be known, and say what to do where it cannot.
+
+    Nothing is changed, and nothing is embedded. Exits with 3 when a source has a problem.
+    """
+    options = ContextOptions(**keys.keywords())
+    checks = {path: _checked(Path(path), collection, options, read_source, max_chunks) for path in dict.fromkeys(paths)}
+    if as_json:
+        echo_json({"checks": [{"path": path, **found.to_dict()} for path, found in checks.items()]})
+    for path, found in {} if as_json else checks.items():
+        if len(checks) > 1:
+            console().print(f"── {safe(path)}", style="bold")
+        console().print(Text(str(found)))
+    if not all(found.ok for found in checks.values()):
+        raise typer.Exit(AMISS)
+
+
+def _checked(
+    path: Path, collection: str | None, options: ContextOptions, read_source: str | None, max_chunks: int
+) -> PositionCheck:
+    # These load more than other commands need.
+    from oprag.cli.saved_chunks import NODE, opened
+    from oprag.files.source_reader import as_reader
+    from oprag.positions.check import Listing, check_listings
+
+    with opened(path, collection, max_chunks) as saved:
+        rows = iter(saved.rows)
+        first = next(rows, None)
+        if first is None:
+            raise InputFileError(f"{path} has no chunks in it", str(path))
+        if first.node is not None or NODE in first.metadata:
+            from oprag.llama_index.check import chunks_in, remedies_for
+        else:
+            from oprag.langchain.check import chunks_in, remedies_for
+        listing = Listing(saved.name, chunks_in(chain([first], rows)), saved.in_insertion_order, saved.total)
+        writable = saved.adapter is not None and saved.adapter(None).writable
+        return check_listings(
+            [listing],
+            options,
+            partial(remedies_for, in_store=saved.adapter is not None, writable=writable),
+            max_chunks=max_chunks,
+            read_source=as_reader(read_source),
+        )

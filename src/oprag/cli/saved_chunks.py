@@ -1,0 +1,255 @@
+"""Reading chunks that were saved: JSON, our own index, and the folders of Chroma, LanceDB and LlamaIndex.
+
+Nothing that is opened is changed, and nothing in it is run.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from oprag.compare.data.builder import DataSetBuilder, RecordError
+from oprag.compare.data.records import json_records
+from oprag.errors import DataError, InputFileError, MissingExtraError, OpragError, OptionError
+from oprag.files.opening import open_regular
+from oprag.index.file import read_contents
+from oprag.masking import describe, listed, masked_error
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.chroma import LangChainChroma
+from oprag.stores.in_memory import LangChainInMemory, LlamaIndexSimple
+from oprag.stores.lancedb import LangChainLanceDB
+
+__all__ = ["NODE", "SavedChunks", "opened"]
+
+_CHROMA, _LLAMA_INDEX, _FAISS = "chroma.sqlite3", "docstore.json", "index.pkl"
+_LLAMA_INDEX_VECTORS = "default__vector_store.json"
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+NODE = "_node_content"
+"""The metadata key under which LlamaIndex writes a whole node into other stores."""
+
+
+class SavedChunks(NamedTuple):
+    """The chunks of a file or a folder.
+
+    Attributes:
+        name: What has them, such as "Chroma".
+        rows: The chunks.
+        adapter: What is done with such a store; None for a list that need not be in any.
+        in_insertion_order: Whether a store received them in this sequence.
+        total: Their number, if it is known.
+    """
+
+    name: str
+    rows: Iterable[StoredChunk]
+    adapter: type[StoreAdapter] | None = None
+    in_insertion_order: bool = False
+    total: int | None = None
+
+
+@contextmanager
+def opened(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
+    """Open what a path leads to, for as long as its chunks are read.
+
+    Args:
+        path: A file or a folder.
+        collection: The collection or table of a folder that has several.
+        most: How many chunks will be read at most.
+    """
+    if path.name in (_CHROMA, _LLAMA_INDEX):
+        path = path.parent
+    with _readable(path):
+        if path.is_dir():
+            with _opened_folder(path, collection, most) as found:
+                yield found
+        elif collection is not None:
+            raise OptionError("--collection goes with a folder of Chroma or LanceDB", collection)
+        else:
+            yield _read_file(path)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Make one kind of error of all that readers of damaged files raise."""
+    try:
+        yield
+    except (InputFileError, OptionError, DataError, MissingExtraError, KeyboardInterrupt, SystemExit):
+        raise
+    except OpragError as error:
+        raise InputFileError(str(error), str(path)) from error
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror or error}", str(path)) from error
+    # What panics in Rust, as LanceDB does, is no Exception.
+    except BaseException as error:
+        raise InputFileError(f"cannot read {path}, which may be damaged: {masked_error(error)}", str(path)) from error
+
+
+def _read_file(path: Path) -> SavedChunks:
+    with open_regular(path) as file:
+        start = file.peek(len(_ZIP))
+        if start.startswith(_ZIP):
+            _, contents = read_contents(file, path)
+            both = zip(contents.texts, contents.metadata, strict=True)
+            rows = [StoredChunk(str(row), *one) for row, one in enumerate(both)]
+            return SavedChunks("DocumentIndex", rows, total=len(rows))
+    if start.startswith(_PICKLE):
+        raise InputFileError(f"{path} is a pickle, which can run code when it is loaded, so it is not", str(path))
+    return _read_json(path)
+
+
+def _read_json(path: Path) -> SavedChunks:
+    """Documents, or LangChain's `InMemoryVectorStore` as it dumps itself: an object with a document under each id."""
+    builder = DataSetBuilder(path)
+    rows: list[StoredChunk] = []
+    dumped = False
+    for record in json_records(builder, path):
+        documents = [record.fields]
+        if record.fields and all(isinstance(one, dict) and "text" in one for one in record.fields.values()):
+            dumped, documents = True, list(record.fields.values())
+        with builder.at(record.place):
+            rows += map(_row, documents)
+    builder.check()
+    if dumped:
+        return SavedChunks("InMemoryVectorStore", rows, LangChainInMemory, in_insertion_order=True, total=len(rows))
+    return SavedChunks("documents", rows, total=len(rows))
+
+
+def _row(fields: Mapping[str, Any]) -> StoredChunk:
+    text, metadata = fields.get("text", fields.get("page_content")), fields.get("metadata")
+    if not isinstance(text, str):
+        raise RecordError(f"text or page_content must be a string, got {describe(text)}")
+    if not isinstance(metadata, dict | None):
+        raise RecordError(f"metadata must be an object, got {describe(metadata)}")
+    return StoredChunk(str(fields.get("id") or ""), text, metadata or {})
+
+
+@contextmanager
+def _opened_folder(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
+    if (path / _CHROMA).is_file():
+        with closing(_connected(path / _CHROMA)) as connection:
+            yield _read_chroma(connection, path, collection)
+    elif any(path.glob("*.lance")):
+        yield _read_lancedb(path, collection, most)
+    elif (path / _LLAMA_INDEX).is_file():
+        if collection is not None:
+            raise OptionError("--collection goes with a folder of Chroma or LanceDB", collection)
+        yield _read_llama_index(path)
+    elif (path / _FAISS).is_file():
+        raise InputFileError(
+            f"{path} has a pickle in it, as FAISS folders of LangChain do, which can run code when it is loaded; if "
+            "you trust it, check it in Python: check_positions(FAISS.load_local(folder, embeddings, "
+            "allow_dangerous_deserialization=True))",
+            str(path),
+        )
+    else:
+        raise InputFileError(f"{path} is not a folder of Chroma, LanceDB or LlamaIndex", str(path))
+
+
+# Chroma's own client writes into the folder, and a damaged one can end the process.
+_CHROMA_TABLES = ("collections", "embedding_metadata", "embeddings", "segments")
+_CHROMA_ROWS = """
+    SELECT embeddings.id AS row, embeddings.embedding_id AS name, embedding_metadata.*
+    FROM embeddings LEFT JOIN embedding_metadata ON embedding_metadata.id = embeddings.id
+    WHERE embeddings.segment_id IN (
+        SELECT segments.id FROM segments JOIN collections ON segments.collection = collections.id
+        WHERE collections.name = ? AND segments.scope = 'METADATA'
+    )
+    ORDER BY embeddings.id
+"""
+_CHROMA_TEXT = "chroma:document"
+_CHROMA_VALUES = ("string_value", "int_value", "float_value", "bool_value")
+_LONGEST = 100_000_000  # bytes of a value; SQLite's own limit is a thousand million
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    for companion in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
+        # SQLite would wait for the other end of a pipe.
+        if companion.exists() and not companion.is_file():
+            raise InputFileError(f"{companion} is not a regular file", str(companion))
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def _read_chroma(connection: sqlite3.Connection, path: Path, collection: str | None) -> SavedChunks:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables.issuperset(_CHROMA_TABLES):
+        raise InputFileError(f"{path / _CHROMA} is not a database of Chroma 0.4 or later", str(path))
+    names = [name for (name,) in connection.execute("SELECT DISTINCT name FROM collections ORDER BY name")]
+    found = connection.execute(_CHROMA_ROWS, [_only(names, collection, "collection", path)])
+    rows = map(_chroma_row, groupby(found, lambda row: row["row"]))
+    return SavedChunks("Chroma", rows, LangChainChroma, in_insertion_order=True)
+
+
+def _chroma_row(grouped: tuple[Any, Iterator[sqlite3.Row]]) -> StoredChunk:
+    name, text = "", ""
+    metadata: dict[str, Any] = {}
+    for row in grouped[1]:
+        name = str(row["name"])
+        # Old versions have no column for true and false, and later ones may have more.
+        values = (row[kind] for kind in row.keys() if kind in _CHROMA_VALUES)  # noqa: SIM118 - a row has values
+        value = next((value for value in values if value is not None), None)
+        if row["key"] == _CHROMA_TEXT and isinstance(value, str):
+            text = value
+        elif isinstance(row["key"], str):
+            metadata[row["key"]] = value
+    return StoredChunk(name, text, metadata)
+
+
+def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
+    with _needing("lancedb", path):
+        import lancedb
+    connection = lancedb.connect(path)
+    name = _only(list(connection.table_names()), collection, "table", path)
+    table = connection.open_table(name)
+    missing = {"id", "text", "metadata"}.difference(table.schema.names)
+    if missing:
+        raise InputFileError(f"the table {describe(name)} of {path} has no column {listed(sorted(missing))}", str(path))
+    total = table.count_rows()
+    # One more tells whether these are all.
+    found = table.search().select(["id", "text", "metadata"]).limit(min(total, most + 1)).to_arrow().to_pylist()
+    rows = [StoredChunk(str(row["id"]), row["text"] or "", row["metadata"] or {}) for row in found]
+    # LlamaIndex is not known to search it in this sequence.
+    known = not any(NODE in row.metadata for row in rows)
+    return SavedChunks("LanceDB", rows, LangChainLanceDB, known, total)
+
+
+def _read_llama_index(path: Path) -> SavedChunks:
+    with _needing("llama-index-core", path):
+        from llama_index.core.storage.docstore import SimpleDocumentStore
+        from llama_index.core.vector_stores import SimpleVectorStore
+    docstore = SimpleDocumentStore.from_persist_dir(str(path))
+    if (path / _LLAMA_INDEX_VECTORS).is_file():
+        vectors = SimpleVectorStore.from_persist_dir(str(path))
+        rows = LlamaIndexSimple(vectors, docstore=docstore).chunks() or ()
+        return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)
+    nodes = docstore.docs.values()
+    rows = [StoredChunk(node.node_id, node.get_content(), node.metadata, node=node) for node in nodes]
+    return SavedChunks("SimpleDocumentStore", rows, LlamaIndexSimple, total=len(rows))
+
+
+@contextmanager
+def _needing(packages: str, path: Path) -> Iterator[None]:
+    """Say what has to be installed to check a path."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(f"Checking {path}", packages, f"pip install {packages}") from error
+
+
+def _only(names: Sequence[str], given: str | None, kind: str, path: Path) -> str:
+    """The collection or table that was given, else the only one."""
+    if given is None and len(names) == 1:
+        return names[0]
+    if given is None:
+        raise OptionError(f"name a {kind} of {path} with --collection; it has {listed(names)}", given)
+    if given not in names:
+        raise OptionError(f"{path} has no {kind} {describe(given)}; it has {listed(names)}", given)
+    return given

@@ -1,0 +1,158 @@
+"""Checking what LangChain's stores, retrievers and documents tell about the order of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
+from langchain_core.vectorstores import VectorStore
+
+from oprag.chunk import Chunk
+from oprag.errors import OptionError
+from oprag.files.source_reader import ReadSource, as_reader
+from oprag.langchain.chain import OrderPreservingChain
+from oprag.langchain.documents import chunks_of
+from oprag.langchain.index_retriever import DocumentIndexRetriever
+from oprag.langchain.retriever import OrderPreservingRetriever, searched_in
+from oprag.options import ContextOptions, check_count
+from oprag.positions.check import Listing, check_listings
+from oprag.positions.insertion import StoredChunk
+from oprag.positions.ladder import PositionKey
+from oprag.positions.position_check import PositionCheck
+from oprag.positions.remedies import Remedies
+from oprag.positions.sources import SourceKey
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+
+__all__ = ["check_positions", "chunks_in", "remedies_for"]
+
+
+def check_positions(
+    searched: Any,
+    *,
+    read_source: ReadSource | None = None,
+    source_key: SourceKey | None = None,
+    position_key: PositionKey | None = None,
+    max_chunks: int = 20_000,
+) -> PositionCheck:
+    """Check what the order of each source rests on, before a question is asked.
+
+    A source has a problem where an `OrderPreservingRetriever` could not be certain of its order. Nothing is embedded or
+    changed.
+
+    Args:
+        searched: A vector store, a retriever or an `OrderPreservingChain`, with the filter and the options that it has;
+            or the documents. Of several stores, a source is taken from the first that has it.
+        read_source: Where the chunks of sources with a problem are looked for: a folder, a mapping of source names to
+            texts, or a function of the name.
+        source_key: See `oprag.ContextOptions.source_key`.
+        position_key: See `oprag.ContextOptions.position_key`.
+        max_chunks: Maximum number of chunks to read; of larger stores the first ones.
+
+    Returns:
+        What was found. Printed, it is a table, worst sources first, with a line of code against each problem.
+
+    Raises:
+        OptionError: The chunks of the store cannot be listed, or an option is invalid.
+        ChunkError: Something in a list is not a `Document`.
+
+    Example:
+        >>> from langchain_core.documents import Document
+        >>> pages = [Document(text, metadata={"source": "book.pdf", "page": 1}) for text in ("one", "two")]
+        >>> check = check_positions(pages)
+        >>> check.ok, check.sources[0].orderable_pairs, check.sources[0].remedy
+        (False, 0.0, 'RecursiveCharacterTextSplitter(..., add_start_index=True)')
+    """
+    check_count("max_chunks", max_chunks, optional=False)
+    store_order = True
+    if isinstance(searched, OrderPreservingChain):
+        searched = searched._retriever  # noqa: SLF001
+    if isinstance(searched, OrderPreservingRetriever):
+        source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
+        store_order = searched.store_order
+    options = ContextOptions(source_key=source_key, position_key=position_key)
+    adapters = list(_adapters(searched))
+    listings = [
+        Listing(
+            adapter.name,
+            chunks_in(rows),
+            store_order and adapter.in_insertion_order,
+            read_whole=has_own_adapter(adapter.store),
+        )
+        for adapter in adapters
+        if (rows := adapter.chunks()) is not None
+    ]
+    stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
+    writable = any(adapter.writable for adapter in stores)
+    return check_listings(
+        listings or [_documents(searched, max_chunks)],
+        options,
+        lambda chunks: remedies_for(chunks, in_store=bool(stores), writable=writable),
+        max_chunks=max_chunks,
+        read_source=as_reader(read_source),
+    )
+
+
+def _adapters(searched: Any) -> Iterator[StoreAdapter]:
+    """The stores that are searched."""
+    found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
+    if isinstance(searched, OrderPreservingRetriever):
+        if searched.vectorstore is None:
+            yield from _adapters(searched.retriever)
+            return
+        found = [(searched.vectorstore, searched.search_kwargs)]
+    elif isinstance(searched, BaseRetriever):
+        found = searched_in(searched)
+    for one, search in found:
+        adapter = adapter_of(one.index if isinstance(one, DocumentIndexRetriever) else one, search)
+        if adapter is not None:
+            yield adapter
+
+
+def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+    """The chunks of a store."""
+    for rank, row in enumerate(rows):
+        yield Chunk(row.text, rank, metadata=row.metadata, id=row.id or row.key)
+
+
+def _documents(documents: Any, most: int) -> Listing:
+    if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
+        raise OptionError(
+            f"the chunks of {type(documents).__name__} cannot be listed; give the documents that were added: "
+            "check_positions(documents)",
+            documents,
+        )
+    total = len(documents) if isinstance(documents, Sized) else None
+    # One more tells whether these are all.
+    return Listing("documents", chunks_of(islice(documents, most + 1)), total=total)
+
+
+_DOCUMENTS = Remedies(
+    stamp="documents = stamp_positions(documents)",
+    name='documents = stamp_positions(documents, source="...")',
+    offsets="RecursiveCharacterTextSplitter(..., add_start_index=True)",
+    write="",
+    retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
+    delete="documents = list({{document.page_content: document for document in documents}}.values())",
+)
+_AGAIN = "  # and fill the store anew"
+_STORE = replace(
+    _DOCUMENTS,
+    stamp=_DOCUMENTS.stamp + _AGAIN,
+    name=_DOCUMENTS.name + _AGAIN,
+    offsets=_DOCUMENTS.offsets + _AGAIN,
+    delete="store.delete(check_positions(store).ids({source}))  # and add it once",
+)
+
+
+def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
+    """The lines of code for these chunks, in a store or in a list."""
+    remedies = _STORE if in_store else _DOCUMENTS
+    if writable:
+        remedies = replace(remedies, write="write_positions(store{options})")
+    # MarkdownHeaderTextSplitter and its like cannot write offsets.
+    headers = any(str(key).startswith("Header ") for chunk in chunks for key in chunk.metadata)
+    return replace(remedies, offsets="") if headers else remedies

@@ -1,0 +1,191 @@
+"""Checking what LlamaIndex's indexes, retrievers, stores and nodes tell about the order of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any
+
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.chat_engine.types import BaseChatEngine
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.schema import BaseNode, Document, NodeWithScore
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.utils import metadata_dict_to_node
+from pydantic import BaseModel
+
+from oprag.chunk import Chunk
+from oprag.errors import ChunkError, OptionError
+from oprag.files.source_reader import ReadSource, as_reader
+from oprag.llama_index.nodes import chunk_of
+from oprag.llama_index.vectors import IndexFields, searched_by, searched_in, store_of
+from oprag.options import ContextOptions
+from oprag.positions.check import Listing, check_listings
+from oprag.positions.insertion import StoredChunk
+from oprag.positions.ladder import PositionKey
+from oprag.positions.position_check import PositionCheck
+from oprag.positions.remedies import Remedies
+from oprag.positions.sources import SourceKey
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+
+__all__ = ["check_positions", "chunks_in", "remedies_for"]
+
+# The metadata key under which LlamaIndex writes a whole node into other stores.
+_NODE = "_node_content"
+# Where retrievers and engines have the ones that they wrap.
+_INNER = ("retriever", "_retriever", "_vector_retriever")
+
+
+def check_positions(
+    searched: Any,
+    *,
+    read_source: ReadSource | None = None,
+    source_key: SourceKey | None = None,
+    position_key: PositionKey | None = None,
+    max_chunks: int = 20_000,
+) -> PositionCheck:
+    """Check what the order of each source rests on, before a question is asked.
+
+    A source has a problem where an `OrderPreservingRetriever` could not be certain of its order. Nothing is embedded or
+    changed.
+
+    Args:
+        searched: An index, a retriever or query engine, with the filters and the options that it has; a vector store
+            that keeps texts, a docstore, or the nodes.
+        read_source: Where the nodes of sources with a problem are looked for: a folder, a mapping of source names to
+            texts, or a function of the name.
+        source_key: See `oprag.ContextOptions.source_key`.
+        position_key: See `oprag.ContextOptions.position_key`.
+        max_chunks: Maximum number of nodes to read; of larger stores the first ones.
+
+    Returns:
+        What was found. Printed, it is a table, worst sources first, with a line of code against each problem.
+
+    Raises:
+        OptionError: The nodes cannot be listed, or an option is invalid.
+        ChunkError: Something in a list is not a node.
+
+    Example:
+        >>> from llama_index.core.schema import TextNode
+        >>> pages = [TextNode(text=text, metadata={"file_name": "book.pdf", "page_label": "1"}) for text in ("a", "b")]
+        >>> check = check_positions(pages)
+        >>> check.ok, check.sources[0].orderable_pairs
+        (False, 0.0)
+    """
+    store_order = True
+    if isinstance(searched, IndexFields):
+        source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
+        store_order = searched.store_order
+    options = ContextOptions(source_key=source_key, position_key=position_key)
+    listings: list[Listing] = []
+    writable = False
+    for adapter, docstore in _stores(searched):
+        rows = None if adapter is None else adapter.chunks()
+        if adapter is not None and rows is not None:
+            writable = writable or adapter.writable
+            in_order, own = store_order and adapter.in_insertion_order, has_own_adapter(adapter.store)
+            listings.append(Listing(adapter.name, chunks_in(rows), in_order, read_whole=own))
+        elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
+            nodes = _without_documents(docstore.docs.values())
+            listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes)))
+    in_store = bool(listings)
+    return check_listings(
+        listings or [_given(searched)],
+        options,
+        lambda chunks: remedies_for(chunks, in_store=in_store, writable=writable),
+        max_chunks=max_chunks,
+        read_source=as_reader(read_source),
+    )
+
+
+def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
+    """What is searched: stores, and the docstores of those that do not list their nodes."""
+    if isinstance(searched, IndexFields) and searched.index is not None:
+        searched = searched.index
+    if isinstance(searched, BasePydanticVectorStore):
+        # The others need the nodes of an index.
+        yield (adapter_of(searched) if searched.stores_text else None), None
+    elif isinstance(searched, BaseDocumentStore):
+        yield None, searched
+    elif isinstance(searched, VectorStoreIndex):
+        yield store_of(searched_in(searched)), searched.docstore
+    elif isinstance(searched, BaseIndex):
+        yield None, searched.docstore
+    elif isinstance(searched, VectorIndexRetriever):
+        where = searched_by(searched)
+        if where is not None:
+            yield store_of(where, searched), where.docstore
+    elif isinstance(searched, BaseRetriever | BaseQueryEngine | BaseChatEngine):
+        inner = next((one for name in _INNER if (one := getattr(searched, name, None)) is not None), None)
+        for one in (inner, *(getattr(searched, "_retrievers", None) or ())):
+            yield from _stores(one)
+
+
+def _without_documents(nodes: Iterable[BaseNode]) -> list[BaseNode]:
+    """The nodes, without the documents that an ingestion pipeline keeps beside them."""
+    listed = list(nodes)
+    return [node for node in listed if not isinstance(node, Document)] or listed
+
+
+def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+    """The chunks of a store; where it has no nodes as such, they are in the metadata."""
+    for rank, row in enumerate(rows):
+        if row.node is not None:
+            yield chunk_of(row.node, rank)
+        elif _NODE in row.metadata:
+            yield chunk_of(metadata_dict_to_node(dict(row.metadata), row.text), rank)
+        else:
+            yield Chunk(row.text, rank, metadata=row.metadata, id=row.id or row.key)
+
+
+def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
+    for rank, given in enumerate(nodes):
+        node = given.node if isinstance(given, NodeWithScore) else given
+        if not isinstance(node, BaseNode):
+            raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at place {rank}", node)
+        yield chunk_of(node, rank)
+
+
+def _given(nodes: Any) -> Listing:
+    """The nodes that a caller gave."""
+    # Pydantic's objects list their fields.
+    if isinstance(nodes, str | Mapping | BaseModel) or not isinstance(nodes, Iterable):
+        raise OptionError(
+            f"the nodes of {type(nodes).__name__} cannot be listed; give its index, or the nodes: "
+            "check_positions(nodes)",
+            nodes,
+        )
+    return Listing("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
+
+
+# By the metadata key that only this parser writes.
+_PARSERS = {"window": "SentenceWindowNodeParser()", "header_path": "MarkdownNodeParser()"}
+
+
+def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
+    """The lines of code for these nodes, in a store or in a list."""
+    keys = {key for chunk in chunks for key in chunk.metadata}
+    parser = next((parser for key, parser in _PARSERS.items() if key in keys), "SentenceSplitter()")
+    if any(chunk.parent_id or chunk.child_ids for chunk in chunks):
+        parser = "HierarchicalNodeParser.from_defaults()"
+    again = "  # and fill the store anew" if in_store else ""
+
+    def stamp(step: str) -> str:
+        return f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, {step}]){again}"
+
+    return Remedies(
+        stamp=stamp("StampPositions()"),
+        name=stamp('StampPositions(source="...")'),
+        # LlamaIndex writes them by itself.
+        offsets="",
+        write="write_positions(index{options})" if writable else "",
+        retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
+        delete=(
+            "index.delete_nodes(check_positions(index).ids({source}), delete_from_docstore=True)  # and add it once"
+            if in_store
+            else "nodes = list({{node.get_content(): node for node in nodes}}.values())"
+        ),
+    )

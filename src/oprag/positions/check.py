@@ -1,0 +1,420 @@
+"""Checking all chunks of a store or a list: how the order of each source is known, judged as retrieval judges it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import attrgetter
+from statistics import median_low
+from typing import Any, NamedTuple
+
+from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
+from oprag.masking import describe, masked_error, without_keys
+from oprag.options import ContextOptions, check_count
+from oprag.positions.insertion import ADDED_AGAIN, StoredChunk, overlaps_of, read_insertion_order
+from oprag.positions.ladder import (
+    STAMPED_FIELDS,
+    TIES_BY_STORE,
+    find_positions,
+    stated_span,
+)
+from oprag.positions.locate import SourceText
+from oprag.positions.near_duplicates import near_duplicates
+from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order
+from oprag.positions.position_check import Note, PositionCheck, SourceCheck
+from oprag.positions.remedies import Remedies
+from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
+from oprag.positions.values import ordinal
+
+__all__ = ["Listing", "check_listings"]
+
+# A share of repeated text that is worth a note.
+_REPEATED = 0.05
+# Fewer texts that come again can be those of a source that repeats itself.
+_FEW = 5
+# The kinds whose position is that of one place in the source.
+_EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
+# Retrieval finds a part of the chunks, and links reach over one that is missing, but not over two.
+_EVERY = 3
+# Parents may be in a circle.
+_MOST_LEVELS = 10
+_REFUTED = "the sequence in which the store received the chunks of a source is not used: "
+
+
+class Listing(NamedTuple):
+    """Chunks as a store or a caller lists them.
+
+    Attributes:
+        name: The name of the store, or what was given.
+        chunks: The chunks.
+        in_insertion_order: Whether a store received them in this sequence.
+        total: Their number, if it is known.
+        read_whole: Whether retrieval reads all chunks of a source to judge that sequence, and not only those it found.
+    """
+
+    name: str
+    chunks: Iterable[Chunk]
+    in_insertion_order: bool = False
+    total: int | None = None
+    read_whole: bool = True
+
+
+def check_listings(
+    listings: Sequence[Listing],
+    options: ContextOptions,
+    remedies: Callable[[Sequence[Chunk]], Remedies],
+    *,
+    max_chunks: int,
+    read_source: Callable[[str], str] | None = None,
+) -> PositionCheck:
+    """Check chunks; of several listings, a source is taken from the first that has it.
+
+    Args:
+        listings: The chunks.
+        options: `source_key` and `position_key` are used.
+        remedies: Gives the lines of code for the chunks of a source, or for no special ones.
+        max_chunks: Maximum number of chunks to read.
+        read_source: Reads the text of a source, where chunks without an order are looked for.
+    """
+    check_count("max_chunks", max_chunks, optional=False)
+    sample = _read(listings, options.source_key, max_chunks)
+    warn_about_key("source_key", options.source_key, sample.chunks)
+    warn_about_key("position_key", options.position_key, sample.chunks)
+    judged = _judged(sample, options)
+    located = _Located(sample.chunks, set(), {})
+    if read_source is not None and options.position_key is None:
+        located = _locate(judged, sample.chunks, read_source)
+        judged = _judged(sample._replace(chunks=located.chunks), options)
+    checks = _checks(judged, remedies)
+    return PositionCheck(
+        searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
+        sources=tuple(sorted(checks, key=_worst_first)),
+        chunks=len(sample.chunks),
+        total=listings[0].total if len(listings) == 1 else None,
+        sampled=sample.sampled,
+        left_out=sample.left_out,
+        notes=tuple(_notes(checks, judged, located, remedies(()))),
+    )
+
+
+class _Sample(NamedTuple):
+    """The chunks that were read.
+
+    Attributes:
+        chunks: The chunks, ranked by their place in the list.
+        listings: Where the chunks of each source are listed.
+        sampled: Whether there are more.
+        left_out: The source in the middle of which the sample ends.
+    """
+
+    chunks: list[Chunk]
+    listings: Mapping[str | None, Listing]
+    sampled: bool = False
+    left_out: str = ""
+
+
+def _read(listings: Sequence[Listing], source_key: SourceKey | None, most: int) -> _Sample:
+    """Read chunks, up to a number."""
+    chunks: list[Chunk] = []
+    listed: dict[str | None, Listing] = {}
+    for listing in listings:
+        rows = iter(listing.chunks)
+        named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, most - len(chunks))]
+        new = [(chunk, name) for chunk, name in named if name not in listed]
+        following = next(rows, None) if len(chunks) + len(named) >= most else None
+        left_out = None if following is None or not new else source_of(following, source_key)
+        if left_out is not None and left_out == new[-1][1] and any(name != left_out for _, name in new):
+            new = [(chunk, name) for chunk, name in new if name != left_out]
+        else:
+            left_out = None
+        chunks += [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(new, len(chunks))]
+        listed.update((name, listing) for _, name in new)
+        if following is not None:
+            return _Sample(chunks, listed, sampled=True, left_out=left_out or "")
+    return _Sample(chunks, listed)
+
+
+class _Problem(NamedTuple):
+    """Why the order of a source is not certain.
+
+    Attributes:
+        what: In words.
+        cause: A constant of `placing` or `insertion`.
+    """
+
+    what: str
+    cause: str
+
+
+class _Judged(NamedTuple):
+    """The chunks with all that is known of their order.
+
+    Attributes:
+        chunks: As retrieval has them, by rank.
+        placed: With their positions.
+        problems: The problem of each source that has one.
+    """
+
+    chunks: Sequence[Chunk]
+    placed: Placed
+    problems: Mapping[str | None, _Problem]
+
+
+def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
+    """Place the chunks by their metadata, else by the sequence of the store, and collect what is uncertain."""
+    keys = options.source_key, options.position_key
+    chunks = list(sample.chunks)
+    placed = place(chunks, *keys)
+    unsure = without_order(placed) if options.position_key is None else []
+    linked = [
+        group
+        for group, report in zip(placed.groups.values(), placed.sources, strict=True)
+        if report.kind is PositionKind.LINKS and not report.missing
+    ]
+    refuted: dict[str | None, _Problem] = {}
+    for group in (*unsure, *linked):
+        listing = sample.listings.get(group[0].source)
+        if listing is None or not listing.in_insertion_order:
+            continue
+        order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text) for chunk in group], listing.name)
+        if order.refuted:
+            refuted[group[0].source] = _Problem(f"{_REFUTED}{order.refuted}", order.refuted)
+            continue
+        # By its metadata key a store finds the other chunks of a source.
+        read_whole = listing.read_whole and field_of(group, options.source_key) != ""
+        for chunk in group:
+            found = order.places[str(chunk.rank), 0]
+            found = found if read_whole else found._replace(run=found.number)
+            chunks[chunk.rank] = changed(chunks[chunk.rank], store_place=found)
+    placed = place(chunks, *keys)
+    problems = {group[0].source: refuted[group[0].source] for group in unsure if group[0].source in refuted}
+    found_doubts = doubts(placed, placed.chunks, options)
+    for group in linked:
+        # Retrieval finds a part of them.
+        part = [changed(chunks[chunk.rank], source=chunk.source) for chunk in sorted(group, key=_key_of)[::_EVERY]]
+        of_part = place(part, None, None)
+        found_doubts += doubts(of_part, of_part.chunks, options)
+    for doubt in found_doubts:
+        for source in {chunk.source for chunk in doubt.chunks}:
+            problems.setdefault(source, refuted.get(source) or _Problem(doubt.what, doubt.cause))
+    return _Judged(chunks, placed, problems)
+
+
+class _Located(NamedTuple):
+    """What was found in the texts of sources.
+
+    Attributes:
+        chunks: All chunks, with the places that were found.
+        sources: The sources of which chunks were found.
+        unread: Why the text of others cannot be read.
+    """
+
+    chunks: list[Chunk]
+    sources: set[str]
+    unread: dict[str, str]
+
+
+def _locate(judged: _Judged, chunks: Sequence[Chunk], read_source: Callable[[str], str]) -> _Located:
+    """Look for the chunks whose order is not certain in the text of their source."""
+    result = _Located(list(chunks), set(), {})
+    for group in judged.placed.groups.values():
+        name = group[0].source
+        if name is None or len(group) < 2 or name not in judged.problems:
+            continue
+        try:
+            text = SourceText(read_source(name))
+        except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
+            result.unread[name] = masked_error(error)
+            continue
+        text.learn(chunk.text for chunk in group)
+        for chunk, one in zip(group, text.locate(group), strict=True):
+            if one is not None:
+                result.chunks[chunk.rank] = changed(chunks[chunk.rank], located=Span(*one))
+                result.sources.add(name)
+    return result
+
+
+def _key_of(chunk: Chunk) -> Any:
+    """A key to sort the chunks of a source by; those without a position are last."""
+    known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
+    return known is NOWHERE, known.key, chunk.rank
+
+
+def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) -> list[SourceCheck]:
+    """What was found about each source; chunks without a source are one."""
+    groups: dict[str | None, list[Chunk]] = {}
+    for group in judged.placed.groups.values():
+        groups.setdefault(group[0].source, []).extend(group)
+    reports: dict[str | None, SourceReport] = {report.source: report for report in judged.placed.sources}
+    unnamed = len(groups.get(None, ()))
+    reports[None] = SourceReport(None, PositionKind.NONE, "", unnamed, unnamed)
+    in_order = {name: _in_order(group) for name, group in groups.items()}
+    near = _near_duplicates(judged.placed.chunks, in_order)
+    checks: list[SourceCheck] = []
+    for name, group in groups.items():
+        report, distinct, problem = reports[name], in_order[name], judged.problems.get(name)
+        as_read = [judged.chunks[chunk.rank] for chunk in group]
+        contradictory = _contradictory(group, as_read, report)
+        cause = "" if problem is None else problem.cause
+        if problem is not None and _has_another_version(group, distinct, near):
+            cause = ADDED_AGAIN
+        remedy = ""
+        if problem is not None:
+            remedy = remedies(as_read).against(cause, name, as_read, contradictory=contradictory > 0)
+        texts = [chunk.text for chunk in distinct]
+        checks.append(
+            SourceCheck(
+                source=name,
+                chunks=len(group),
+                kind=report.kind,
+                field=report.field,
+                missing=report.missing,
+                duplicates=len(group) - len(distinct),
+                contradictory=contradictory,
+                ingestions=max(_ingestions(group), 2 if cause == ADDED_AGAIN else 1),
+                orderable_pairs=_orderable_pairs(distinct, report),
+                repeated_text=sum(overlaps_of(texts)) / (sum(map(len, texts)) or 1),
+                near_duplicates=sum(chunk.rank in near for chunk in group),
+                problem="" if problem is None else without_keys(problem.what),
+                remedy=remedy,
+                ids=tuple(chunk.id for chunk in group if chunk.id is not None),
+            )
+        )
+    return checks
+
+
+def _identity(chunk: Chunk) -> tuple[Any, ...]:
+    """What a chunk has in common with its repetition: its text, and its place where that is another one for each."""
+    position = chunk.position
+    if position is None or position.kind not in (*_EXACT, PositionKind.PAGE):
+        return chunk.source, chunk.text
+    # Of a page, not of its place in the store.
+    return chunk.source, chunk.text, position.key[0] if position.field.endswith(TIES_BY_STORE) else position.key
+
+
+def _in_order(group: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks of one source in order, without repetitions; those without a position last."""
+    distinct: dict[tuple[Any, ...], Chunk] = {}
+    for chunk in group:
+        distinct.setdefault(_identity(chunk), chunk)
+    return list(distinct.values()) if group[0].source is None else sorted(distinct.values(), key=_key_of)
+
+
+def _orderable_pairs(chunks: Sequence[Chunk], report: SourceReport) -> float:
+    """The share of pairs of chunks whose order is known."""
+    if len(chunks) < 2:
+        return 1.0
+    keys = [chunk.position.key for chunk in chunks if chunk.position is not None and chunk.position.known]
+    # Of two runs of links, nothing tells which one is first.
+    runs = Counter(key[0] if report.kind is PositionKind.LINKS else None for key in keys)
+    known = 0 if report.source is None else _pairs(runs.values()) - _pairs(Counter(keys).values())
+    return known / _pairs([len(chunks)])
+
+
+def _pairs(numbers: Iterable[int]) -> int:
+    return sum(number * (number - 1) // 2 for number in numbers)
+
+
+def _contradictory(group: Sequence[Chunk], as_read: Sequence[Chunk], report: SourceReport) -> int:
+    """How many chunks of a source state a number or an offset that is ignored since it contradicts those of others."""
+    if report.source is None or report.kind <= PositionKind.STAMPED:
+        return 0
+    stamped = [
+        chunk for chunk in as_read if any(ordinal(chunk.metadata.get(name)) is not None for name in STAMPED_FIELDS)
+    ]
+    if stamped and find_positions(stamped).positions[0].kind is PositionKind.STAMPED:
+        stamped = []
+    with_offset = [chunk for chunk in as_read if stated_span(chunk) is not None]
+    if any(chunk.span is not None for chunk in group):
+        with_offset = []
+    return len({chunk.rank for chunk in (*stamped, *with_offset)})
+
+
+def _ingestions(group: Sequence[Chunk]) -> int:
+    """How often a source was added: how often most of its chunks are there."""
+    texts = Counter(chunk.text for chunk in group)
+    times = median_low(Counter(map(_identity, group)).values()) if len(group) > 1 else 1
+    return max(times, median_low(texts.values())) if len(texts) >= _FEW else times
+
+
+def _has_another_version(group: Sequence[Chunk], distinct: Sequence[Chunk], near: Mapping[int, Chunk]) -> bool:
+    """Whether most chunks of the second half of a source repeat the first one, which itself has few repetitions."""
+    first = {chunk.rank for chunk in distinct}
+    repeats = [
+        chunk.rank not in first or (chunk.rank in near and near[chunk.rank].source == chunk.source)
+        for chunk in sorted(group, key=attrgetter("rank"))
+    ]
+    half = len(repeats) // 2
+    return half >= _FEW and 3 * sum(repeats[half:]) >= 2 * half and 10 * sum(repeats[:half]) <= half
+
+
+def _near_duplicates(chunks: Sequence[Chunk], in_order: Mapping[str | None, Sequence[Chunk]]) -> dict[int, Chunk]:
+    """The ranks of chunks that have nearly all of their text from one earlier chunk, and that one."""
+    numbers = {chunk.rank: number for number, chunk in enumerate(chain.from_iterable(in_order.values()))}
+    # Repetitions are counted elsewhere.
+    distinct = [chunk for chunk in chunks if chunk.rank in numbers]
+    parents = {chunk.id: chunk.parent_id for chunk in distinct}
+    parents.update((child, chunk.id) for chunk in distinct for child in chunk.child_ids)
+
+    def related(one: int, other: int) -> bool:
+        # Neighbors overlap, and parents contain their children.
+        first, second = distinct[one], distinct[other]
+        beside = first.source == second.source and abs(numbers[first.rank] - numbers[second.rank]) == 1
+        return beside or _is_inside(first, second, parents) or _is_inside(second, first, parents)
+
+    found = near_duplicates([chunk.text for chunk in distinct], related)
+    return {distinct[index].rank: distinct[other] for index, other in found.items()}
+
+
+def _is_inside(inner: Chunk, outer: Chunk, parents: Mapping[str | None, str | None]) -> bool:
+    """Whether a chunk was split, in one or several steps, from another one."""
+    above = parents.get(inner.id)
+    for _ in range(_MOST_LEVELS):
+        if above is None or above == outer.id:
+            break
+        above = parents.get(above)
+    return above is not None and above == outer.id
+
+
+def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
+    return (not check.problem, check.orderable_pairs, -check.chunks, check.source or "")
+
+
+def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, lines: Remedies) -> Iterator[Note]:
+    """What is worth knowing, and is no problem of the order."""
+    twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
+    if twice:
+        was = "was" if len(twice) == 1 else "were"
+        yield Note(
+            f"{counted(len(twice), 'source')} {was} added more than once, so a search finds fewer different chunks",
+            lines.deletion(twice[0].source),
+        )
+    if near := sum(check.near_duplicates for check in checks):
+        has = "has" if near == 1 else "have"
+        yield Note(
+            f"{counted(near, 'chunk')} {has} at least 80 % of the text of another chunk",
+            lines.retrieval("redundancy_threshold=0.95"),
+        )
+    with_offsets = {chunk.source for chunk in judged.placed.chunks if chunk.span is not None}
+    repeating = [
+        check
+        for check in checks
+        if check.repeated_text >= _REPEATED and check.source not in with_offsets and not check.problem
+    ]
+    if repeating and lines.offsets:
+        yield Note(
+            f"the chunks of {counted(len(repeating), 'source')} repeat the end of the chunk before, and without "
+            "offsets a context cannot join them",
+            lines.offsets,
+        )
+    if found := [name for name in located.sources if name not in judged.problems]:
+        yield Note(
+            f"the order of {counted(len(found), 'source')} is known from the text that was read, and not without it",
+            lines.writing("read_source=read_source"),
+        )
+    if located.unread:
+        name, why = next(iter(located.unread.items()))
+        yield Note(
+            f"the text of {counted(len(located.unread), 'source')} cannot be read, such as {describe(name)}: {why}"
+        )

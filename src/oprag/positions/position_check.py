@@ -1,0 +1,207 @@
+"""What a check of the positions in a store found: a table in a terminal and a notebook, and JSON."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from oprag.chunk import PositionKind, counted
+from oprag.masking import clean, describe, without_keys
+from oprag.text_table import escaped, html_table, printable, shortened, table
+
+__all__ = ["Note", "PositionCheck", "SourceCheck"]
+
+_ROWS = 20  # sources that are shown
+_NAME = 40  # characters of a name that are shown
+
+
+@dataclass(frozen=True, repr=False)
+class SourceCheck:
+    """What was found about the chunks of one source.
+
+    Attributes:
+        source: The name of the source; None for all chunks that do not say one.
+        chunks: Number of chunks.
+        kind: How their positions are known.
+        field: The metadata keys that they were read from.
+        missing: How many have no position.
+        duplicates: How many repeat another one: the same text at the same position.
+        contradictory: How many state a position that is ignored, since it contradicts those of others.
+        ingestions: How often the source was added.
+        orderable_pairs: The share of pairs of chunks whose order is known, from 0 to 1.
+        repeated_text: The share of characters that repeat the end of the chunk before, from 0 to 1.
+        near_duplicates: How many have at least 80 % of their text from one other chunk, of any source.
+        problem: Why retrieval cannot be certain of the order; empty where it can.
+        remedy: A line of code against it.
+        ids: The ids by which the store deletes the chunks.
+    """
+
+    source: str | None
+    chunks: int
+    kind: PositionKind
+    field: str
+    missing: int
+    duplicates: int
+    contradictory: int
+    ingestions: int
+    orderable_pairs: float
+    repeated_text: float
+    near_duplicates: int
+    problem: str = ""
+    remedy: str = ""
+    ids: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        verdict = "a problem" if self.problem else "no problem"
+        return f"SourceCheck({describe(self.source)}, {counted(self.chunks, 'chunk')}, {self.kind.name}, {verdict})"
+
+
+class Note(NamedTuple):
+    """What is worth knowing, although the order is not at stake.
+
+    Attributes:
+        what: A sentence.
+        remedy: A line of code; empty where there is none.
+    """
+
+    what: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class PositionCheck:
+    """What was found about the order of the sources in a store or list; a table when it is printed or shown.
+
+    Attributes:
+        searched: What was checked, such as the name of the store.
+        sources: The sources, those with a problem first.
+        chunks: Number of chunks that were read.
+        total: Number of all chunks, where that is known.
+        sampled: Whether chunks were left out, since there are more than `max_chunks`.
+        left_out: The name of the source in the middle of which the sample ends; empty where there is none.
+        notes: What does not concern the order: repeats, and text that is in several chunks.
+    """
+
+    searched: str
+    sources: tuple[SourceCheck, ...]
+    chunks: int
+    total: int | None = None
+    sampled: bool = False
+    left_out: str = ""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether no source has a problem: retrieval puts all of them in order, and warns of none."""
+        return not any(source.problem for source in self.sources)
+
+    def ids(self, source: str | None) -> list[str]:
+        """The ids of the chunks of a source, for the store's `delete`.
+
+        Args:
+            source: The name of the source.
+        """
+        return [key for one in self.sources if one.source == source for key in one.ids]
+
+    def __repr__(self) -> str:
+        return f"PositionCheck({self._summary()})"
+
+    def __str__(self) -> str:
+        lines = [self._summary(), *(["", *table(*self._table(), indent="")] if self.sources else [])]
+        if len(self.sources) > _ROWS:
+            lines.append(f"and {counted(len(self.sources) - _ROWS, 'more source')}")
+        for title, what, remedy in self._findings():
+            lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
+        return clean("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        more = f"<p>and {counted(len(self.sources) - _ROWS, 'more source')}</p>" if len(self.sources) > _ROWS else ""
+        findings = "".join(
+            f"<p><b>{title}</b>: {escaped(what)}</p>" + (f"<pre>{escaped(remedy)}</pre>" if remedy else "")
+            for title, what, remedy in self._findings()
+        )
+        return clean(f"<div>{html_table(self._summary(), *self._table())}{more}{findings}</div>")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the ids, as values that JSON can hold, with keys and passwords masked."""
+        return {
+            "ok": self.ok,
+            "searched": self.searched,
+            "chunks": self.chunks,
+            "total": self.total,
+            "sampled": self.sampled,
+            "left_out": clean(self.left_out),
+            "sources": [_as_json(source) for source in self.sources],
+            "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
+        }
+
+    def _summary(self) -> str:
+        read = counted(self.chunks, "chunk")
+        if self.sampled:
+            read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
+        if self.left_out:
+            read += f", without {_shown(self.left_out)}, which goes on after them"
+        wrong = sum(bool(source.problem) for source in self.sources)
+        verdict = f"{wrong:,} with a problem" if wrong else "no problem"
+        return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """The head and the rows; columns that say nothing about any source are left out."""
+        shown = self.sources[:_ROWS]
+        columns = [(head, [cell(source) for source in shown]) for head, cell in _COLUMNS]
+        columns = [(head, cells) for head, cells in columns if head in _ALWAYS or any(cells)]
+        return [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+
+    def _findings(self) -> Iterator[tuple[str, str, str]]:
+        """Each problem once, with its sources and its remedy, then the notes."""
+        alike: dict[tuple[str, str], list[SourceCheck]] = {}
+        for source in self.sources:
+            if source.problem:
+                remedy = source.remedy.replace(describe(source.source), "")
+                alike.setdefault((source.problem, remedy), []).append(source)
+        for (problem, _), sources in alike.items():
+            others = f" and {counted(len(sources) - 1, 'more source')}" if len(sources) > 1 else ""
+            where = "" if sources[0].source is None else f" ({_shown(sources[0].source)}{others})"
+            yield "Problem", f"{problem}{where}", sources[0].remedy
+        for note in self.notes:
+            yield "Note", note.what, note.remedy
+
+
+def _shown(name: str | None) -> str:
+    """The name of a source on one line, masked before it is cut: a part of a key would not be recognized."""
+    return "(unknown)" if name is None else shortened(printable(without_keys(name)), _NAME)
+
+
+def _order_text(source: SourceCheck) -> str:
+    """What the order rests on, as the documentation numbers and names it."""
+    kind = f"{source.kind.value} {source.kind.name.lower().replace('_', ' ')}"
+    # Without the name of the store, which is told once.
+    field = source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field
+    return f"{kind}: {field}" if field else kind
+
+
+def _share(share: float) -> str:
+    # Rounded down: what is not certain is not 100 %.
+    return f"{math.floor(100 * share + 1e-9)} %"
+
+
+_COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
+    ("", lambda source: "!" if source.problem else ""),
+    ("source", lambda source: _shown(source.source)),
+    ("chunks", lambda source: f"{source.chunks:,}"),
+    ("order by", _order_text),
+    ("pairs in order", lambda source: _share(source.orderable_pairs)),
+    ("without position", lambda source: f"{source.missing:,}" if source.missing else ""),
+    ("contradictory", lambda source: f"{source.contradictory:,}" if source.contradictory else ""),
+    ("added", lambda source: f"{source.ingestions:,} times" if source.ingestions > 1 else ""),
+    ("duplicates", lambda source: f"{source.duplicates:,}" if source.duplicates else ""),
+    ("near-duplicates", lambda source: f"{source.near_duplicates:,}" if source.near_duplicates else ""),
+    ("repeated text", lambda source: _share(source.repeated_text) if source.repeated_text >= 0.01 else ""),
+)
+_ALWAYS = ("source", "chunks", "order by", "pairs in order")
+
+
+def _as_json(source: SourceCheck) -> dict[str, Any]:
+    plain = {name: value for name, value in vars(source).items() if name != "ids"}
+    masked = {name: clean(value) for name, value in plain.items() if isinstance(value, str)}
+    return {**plain, **masked, "kind": source.kind.name.lower()}

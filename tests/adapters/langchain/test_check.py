@@ -1,0 +1,338 @@
+"""A check of stores, retrievers and documents agrees with what retrieval would say of them."""
+
+import random
+import re
+import warnings
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
+from langchain_core.documents import Document
+from langchain_core.documents.compressor import BaseDocumentCompressor
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from oprag import ChunkError, DocumentIndex, OpragWarning, OptionError, PositionKind
+from oprag.langchain import (
+    DocumentIndexRetriever,
+    OrderPreservingChain,
+    OrderPreservingRetriever,
+    check_positions,
+    stamp_positions,
+)
+from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores.in_memory import LangChainInMemory
+from oprag.warn import forget
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, store_of
+from tests.adapters.langchain.test_store_order import split, windows
+from tests.unknown_store import UnknownStore
+
+OFFSETS = "RecursiveCharacterTextSplitter(..., add_start_index=True)"
+
+
+def only(found):
+    (source,) = found.sources
+    return source
+
+
+def pages(number=4, **options):
+    documents = [Document(f"{page} " * 40, metadata={"source": "a.pdf", "page": page}) for page in range(number)]
+    return RecursiveCharacterTextSplitter(chunk_size=30, chunk_overlap=0, **options).split_documents(documents)
+
+
+def edited(documents):
+    return [
+        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
+        for number, document in enumerate(documents)
+    ]
+
+
+def told(store, k, questions, **options):
+    """What retrieval warns of, but for the names and numbers in it."""
+    messages = set()
+    for question in questions:
+        forget()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            OrderPreservingRetriever(vectorstore=store, k=k, token_budget=None, **options).invoke(question)
+        messages |= {str(one.message) for one in caught if issubclass(one.category, OpragWarning)}
+    return {plain(message.partition(" (metadata keys")[0]) for message in messages}
+
+
+def plain(message):
+    message = re.sub(r"^\d+ of \d+", "N of N", message).partition("; stamp positions")[0].partition(", such as")[0]
+    return re.sub(r"(?<=the chunks of )'.*?'(?= is not used)", "a source", message)
+
+
+SCENARIOS = {
+    "windows": lambda: windows("a.txt", 1),
+    "windows of two": lambda: [*windows("a.txt", 1), *windows("b.txt", 2)],
+    "default splitter": lambda: split("a.txt", 1),
+    "offsets": lambda: split("a.txt", 1, add_start_index=True),
+    "stamped": lambda: stamp_positions(split("a.txt", 1)),
+    "stamped twice": lambda: [*stamp_positions(split("a.txt", 1)[:9]), *stamp_positions(split("a.txt", 1)[9:])],
+    "pages": pages,
+    "pages with offsets": lambda: pages(add_start_index=True),
+    "one chunk a page": lambda: [Document(f"Page {n}.", metadata={"source": "a.pdf", "page": n}) for n in range(9)],
+    "torn apart": lambda: [*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]],
+    "another version": lambda: [*windows("a.txt", 1), *edited(windows("a.txt", 1))],
+    "added twice": lambda: [*windows("a.txt", 1), *windows("a.txt", 1)],
+    "added twice with offsets": lambda: split("a.txt", 1, add_start_index=True) * 2,
+    "no source": lambda: [Document(document.page_content) for document in windows("a.txt", 1)],
+    "parts": lambda: [
+        Document(document.page_content, metadata={"source": f"https://a.example/b.html#part{number}"})
+        for number, document in enumerate(windows("a.txt", 1))
+    ],
+    "restarting offsets": lambda: [
+        document for seed in range(3) for document in split("a.txt", seed, add_start_index=True)
+    ],
+    "shuffled with offsets": lambda: random.Random(1).sample(
+        chunks := split("a.txt", 1, add_start_index=True), len(chunks)
+    ),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_it_finds_the_problems_that_retrieval_warns_of(scenario):
+    documents = SCENARIOS[scenario]()
+    store = store_of(documents)
+    found = check_positions(store)
+    problems = {plain(source.problem) for source in found.sources if source.problem}
+    everything = told(store, len(documents), ["all"])
+    a_part = told(store, max(2, len(documents) // 4), map(str, range(8)))
+    assert found.ok == (not everything)
+    assert found.ok == (not everything | a_part)
+    assert problems <= everything
+    # A list of the same documents has no sequence of a store.
+    without = told(store, len(documents), ["all"], store_order=False)
+    assert check_positions(documents).ok == (not without)
+
+
+def test_a_retriever_has_its_filter():
+    store = store_of([*split("a.txt", 1), *windows("b.txt", 2)])
+
+    def only_b(document):
+        return document.metadata["source"] == "b.txt"
+
+    assert not check_positions(store).ok
+    for retriever in (
+        store.as_retriever(search_kwargs={"filter": only_b}),
+        OrderPreservingRetriever(vectorstore=store, search_kwargs={"filter": only_b}),
+        OrderPreservingRetriever(retriever=store.as_retriever(search_kwargs={"filter": only_b})),
+    ):
+        found = check_positions(retriever)
+        assert (only(found).source, found.ok) == ("b.txt", True)
+
+
+def test_our_retriever_has_its_options():
+    documents = [Document(text, metadata={"book": "b", "verse": verse}) for verse, text in enumerate("abc")]
+    store = store_of(documents)
+    retriever = OrderPreservingRetriever(vectorstore=store, source_key="book", position_key="verse")
+    assert (only(check_positions(retriever)).source, check_positions(retriever).ok) == ("b", True)
+    assert not check_positions(store).ok
+    assert check_positions(store, source_key="book", position_key="verse").ok
+    assert not check_positions(OrderPreservingRetriever(vectorstore=store_of(windows("a", 1)), store_order=False)).ok
+
+
+def test_a_chain_is_checked_by_its_retriever():
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(windows("a.txt", 1)))
+    assert only(check_positions(chain)).kind is PositionKind.STORE
+    chain = OrderPreservingChain(
+        llm=RecordingChatModel(), retriever=store_of([Document("a", metadata={"book": "b"})]), source_key="book"
+    )
+    assert only(check_positions(chain)).source == "b"
+
+
+class Everything(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return documents
+
+
+def test_rerankers_and_ensembles_are_looked_through():
+    first, second = store_of(windows("a.txt", 1)), store_of([*windows("a.txt", 1), *windows("b.txt", 2)])
+    inner = ContextualCompressionRetriever(base_compressor=Everything(), base_retriever=first.as_retriever())
+    assert only(check_positions(inner)).chunks == len(windows("a.txt", 1))
+    both = EnsembleRetriever(retrievers=[inner, second.as_retriever()], weights=[0.5, 0.5])
+    found = check_positions(both)
+    # Of each source the chunks are taken once.
+    assert {source.source: source.chunks for source in found.sources} == {
+        name: len(windows(name, 1)) for name in ("a.txt", "b.txt")
+    }
+    assert found.searched == "InMemoryVectorStore"
+    assert found.ok
+
+
+def test_a_store_that_is_not_known_is_left_out_beside_one_that_is():
+    known, unknown = store_of(windows("a.txt", 1)), UnknownStore(store_of(windows("b.txt", 2)))
+    found = check_positions(
+        EnsembleRetriever(retrievers=[unknown.as_retriever(), known.as_retriever()], weights=[0.5, 0.5])
+    )
+    assert only(found).source == "a.txt"
+
+
+def test_retrievers_that_have_their_documents():
+    retriever = ParentDocumentRetriever(
+        vectorstore=store_of([]),
+        docstore=InMemoryStore(),
+        child_splitter=RecursiveCharacterTextSplitter(chunk_size=50, chunk_overlap=0),
+    )
+    retriever.add_documents(windows("a.txt", 1), ids=None)
+    found = check_positions(retriever)
+    assert (only(found).chunks, only(found).kind) == (len(windows("a.txt", 1)), PositionKind.STORE)
+
+
+def test_our_own_index():
+    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, size=2)
+    for searched in (index, DocumentIndexRetriever(index=index)):
+        found = check_positions(searched)
+        assert (found.searched, only(found).kind, found.ok) == ("DocumentIndex", PositionKind.STAMPED, True)
+    wrapped = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index))
+    assert only(check_positions(wrapped)).chunks == len(index)
+
+
+def test_documents_in_any_iterable():
+    documents = split("a.txt", 1, add_start_index=True)
+    for given in (documents, tuple(documents), iter(documents), (document for document in documents)):
+        assert only(check_positions(given)).chunks == len(documents)
+    assert check_positions(documents, max_chunks=5).total == len(documents)
+    assert check_positions(iter(documents), max_chunks=5).total is None
+    assert check_positions([]).sources == ()
+
+
+@pytest.mark.parametrize("given", [[1], ["text"], [Document("a"), None]])
+def test_other_things_in_a_list_are_refused(given):
+    with pytest.raises(ChunkError, match="expected LangChain documents"):
+        check_positions(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(None, 5, "a.txt", {"a": 1}, giving([])),
+        UnknownStore(store_of([])),
+        UnknownStore(store_of([])).as_retriever(),
+        OrderPreservingRetriever(retriever=giving([])),
+    ],
+)
+def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
+    with pytest.raises(OptionError, match=r"cannot be listed; give the documents .*check_positions\(documents\)"):
+        check_positions(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_chunks": 0}, "max_chunks must be a whole number from 1"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"read_source": "/not/there"}, "read_source must be an existing folder"),
+        ({"source_key": 5}, "source_key"),
+    ],
+)
+def test_invalid_options_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        check_positions(parts(), **options)
+
+
+def test_texts_are_read_from_a_folder_a_mapping_or_a_function(tmp_path):
+    documents = split("a.txt", 1)
+    text = documents[0].page_content
+    for document in documents[1:]:
+        text += f" / {document.page_content}"
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    for read_source in (tmp_path, str(tmp_path), {"a.txt": text}, lambda name: text):
+        found = check_positions(documents, read_source=read_source)
+        assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
+
+
+def test_nothing_is_embedded_or_changed():
+    class Counting(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            raise AssertionError
+
+        def embed_query(self, text):
+            raise AssertionError
+
+    store = store_of(split("a.txt", 1))
+    before = repr(store.store)
+    store.embedding = Counting(size=16)
+    check_positions(store, read_source={})
+    assert repr(store.store) == before
+
+
+# Remedies.
+
+
+class WritableStore(InMemoryVectorStore):
+    """A store whose metadata can be written."""
+
+
+class WritableAdapter(LangChainInMemory):
+    def write(self, added):
+        raise AssertionError
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    return register_store
+
+
+def test_positions_are_written_into_a_store_that_allows_it(registered):
+    registered(WritableStore, WritableAdapter)
+    remedy = only(check_positions(store_of(split("a.txt", 1), WritableStore))).remedy
+    assert remedy == "write_positions(store)"
+    torn = [*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]]
+    assert only(check_positions(store_of(torn, WritableStore))).remedy == 'write_positions(store, read_source="folder")'
+
+
+def test_another_store_is_filled_anew(registered):
+    class ReadOnly(LangChainInMemory):
+        write = StoreAdapter.write
+
+    registered(WritableStore, ReadOnly)
+    assert only(check_positions(store_of(split("a.txt", 1), WritableStore))).remedy.startswith(f"{OFFSETS}  # and fill")
+    assert only(check_positions(split("a.txt", 1))).remedy == OFFSETS
+
+
+def test_a_splitter_that_cannot_write_offsets_is_followed_by_stamping():
+    documents = [Document(text, metadata={"source": "a.md", "Header 1": "Title"}) for text in ("one", "two", "three")]
+    assert only(check_positions(documents)).remedy == "documents = stamp_positions(documents)"
+    assert check_positions(stamp_positions(documents)).ok
+
+
+def test_documents_without_a_source_are_named():
+    remedy = check_positions([Document("a"), Document("b")]).sources[0].remedy
+    assert remedy == 'documents = stamp_positions(documents, source="...")'
+    names = {"stamp_positions": stamp_positions, "documents": [Document("a"), Document("b")]}
+    exec(remedy, names)
+    assert check_positions(names["documents"]).ok
+
+
+def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
+    chunks = windows("a'b.txt", 1)
+    store = store_of([*chunks, *windows("other.txt", 2), *edited(chunks)])
+    source = next(one for one in check_positions(store).sources if one.problem)
+    assert source.remedy == """store.delete(check_positions(store).ids("a'b.txt"))  # and add it once"""
+    exec(source.remedy, {"store": store, "check_positions": check_positions})
+    assert {row["metadata"]["source"] for row in store.store.values()} == {"other.txt"}
+    store.add_documents(chunks)
+    assert check_positions(store).ok
+
+
+def test_documents_that_are_there_twice_are_left_out_by_the_line():
+    documents = split("a.txt", 1, add_start_index=True) * 2
+    (note,) = check_positions(documents).notes
+    names = {"documents": documents}
+    exec(note.remedy, names)
+    assert len(names["documents"]) == len(documents) // 2
+
+
+def test_a_subclass_of_a_store_may_search_in_its_own_way():
+    class OwnStore(InMemoryVectorStore):
+        pass
+
+    chunks = windows("a.txt", 1)
+    store = store_of(chunks, OwnStore)
+    assert "wrong if some of them were added later" in only(check_positions(store)).problem
+    assert told(store, 5, map(str, range(8)))

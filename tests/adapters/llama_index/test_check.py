@@ -1,0 +1,265 @@
+"""A check of indexes, retrievers and nodes agrees with what retrieval would say of them."""
+
+import warnings
+
+import pytest
+from llama_index.core import Document, MockEmbedding, StorageContext, SummaryIndex, VectorStoreIndex
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    MarkdownNodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+    get_leaf_nodes,
+)
+from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from oprag import ChunkError, OpragWarning, OptionError, PositionKind
+from oprag.llama_index import (
+    OrderPreservingPostprocessor,
+    OrderPreservingQueryEngine,
+    OrderPreservingRetriever,
+    StampPositions,
+    check_positions,
+)
+from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores.in_memory import LlamaIndexSimple
+from oprag.warn import forget
+from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, index_of, windows
+from tests.helpers import prose
+
+TEXT = prose(2_000, seed=4)
+EMBEDDING = RandomEmbedding(embed_dim=16)
+
+
+def only(found):
+    (source,) = found.sources
+    return source
+
+
+def document(name="a.txt", text=TEXT, **metadata):
+    return Document(text=text, metadata={"file_name": name, **metadata})
+
+
+def split():
+    return SentenceSplitter(chunk_size=128, chunk_overlap=20).get_nodes_from_documents([document()])
+
+
+def index(*documents, parser=None):
+    transformations = [parser or SentenceSplitter(chunk_size=128, chunk_overlap=20)]
+    return VectorStoreIndex.from_documents(list(documents), transformations=transformations, embed_model=EMBEDDING)
+
+
+def told(searched, k):
+    """What retrieval warns of."""
+    messages = set()
+    retriever = OrderPreservingRetriever(retriever=searched.as_retriever(similarity_top_k=k))
+    for question in (QUESTION, "Who?", "What?", "When?"):
+        forget()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            retriever.retrieve(question)
+        messages |= {str(one.message) for one in caught if issubclass(one.category, OpragWarning)}
+    return messages
+
+
+def markdown():
+    return Document(
+        text="\n\n".join(f"# Part {number}\n\n{prose(30, number)}" for number in range(12)),
+        metadata={"file_name": "a.md"},
+    )
+
+
+def without_offsets(nodes):
+    return [node.model_copy(update={"start_char_idx": None, "end_char_idx": None}) for node in nodes]
+
+
+def leaves():
+    return get_leaf_nodes(
+        HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128]).get_nodes_from_documents([document()])
+    )
+
+
+SCENARIOS = {
+    "default": lambda: index(document(), document("b.txt", prose(900, seed=6))),
+    "pages": lambda: index(*(document(text=prose(300, seed), page_label=str(seed)) for seed in range(4))),
+    "markdown": lambda: index(markdown(), parser=MarkdownNodeParser()),
+    "windows of sentences": lambda: index(document(), parser=SentenceWindowNodeParser()),
+    "links alone": lambda: index_of(without_offsets(split())),
+    "overlaps alone": lambda: index_of(windows("a.txt", 1)),
+    "torn apart": lambda: index_of([*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]]),
+    "leaves": lambda: index_of(leaves()),
+    "stamped leaves": lambda: index_of(StampPositions()(leaves())),
+    "no source": lambda: index_of([TextNode(text=f"Part {number}.") for number in range(8)]),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_it_finds_the_problems_that_retrieval_warns_of(scenario):
+    searched = SCENARIOS[scenario]()
+    found = check_positions(searched)
+    count = len(searched.docstore.docs)
+    assert found.chunks == count
+    assert found.ok == (not told(searched, count) | told(searched, max(2, count // 4)))
+
+
+def test_indexes_retrievers_engines_and_nodes_are_one():
+    searched = index(document())
+    retriever = searched.as_retriever()
+    nodes = list(searched.docstore.docs.values())
+    given = [
+        *(searched, retriever, searched.docstore, nodes, iter(nodes), [NodeWithScore(node=node) for node in nodes]),
+        searched.as_query_engine(llm=MockLLM()),
+        ContextChatEngine(retriever, MockLLM(), ChatMemoryBuffer.from_defaults(llm=MockLLM()), []),
+        OrderPreservingRetriever(retriever=retriever),
+        OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever),
+        OrderPreservingPostprocessor(index=searched),
+        AutoMergingRetriever(retriever, searched.storage_context),
+        QueryFusionRetriever([retriever, retriever], llm=MockLLM(), num_queries=1),
+        SummaryIndex(nodes),
+    ]
+    for one in given:
+        found = check_positions(one)
+        assert (only(found).chunks, only(found).kind, found.ok) == (len(nodes), PositionKind.OFFSET, True)
+
+
+def test_our_retriever_has_its_options():
+    searched = index_of(
+        [TextNode(text=text, metadata={"book": "b", "verse": verse}) for verse, text in enumerate("abc")]
+    )
+    retriever = OrderPreservingRetriever(retriever=searched.as_retriever(), source_key="book", position_key="verse")
+    assert (only(check_positions(retriever)).source, check_positions(retriever).ok) == ("b", True)
+    assert not check_positions(searched).ok
+    by_store = index_of(windows("a.txt", 1))
+    assert only(check_positions(by_store)).kind is PositionKind.STORE
+    off = OrderPreservingRetriever(retriever=by_store.as_retriever(), store_order=False)
+    assert only(check_positions(off)).kind is PositionKind.NONE
+
+
+def test_documents_of_a_pipeline_are_left_out_beside_nodes():
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents([document(), *split()])
+    found = check_positions(context.docstore)
+    assert found.chunks == len(context.docstore.docs) - 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(None, 5, "a.txt", {"a": 1}),
+        SimpleVectorStore(),
+        index(document()).as_retriever(vector_store_kwargs={"rules": "of another store"}),
+        OrderPreservingPostprocessor(),
+    ],
+)
+def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
+    with pytest.raises(OptionError, match=r"cannot be listed; give its index, or the nodes: check_positions\(nodes\)"):
+        check_positions(given)
+
+
+@pytest.mark.parametrize("given", [[1], ["text"], [TextNode(text="a"), None]])
+def test_other_things_in_a_list_are_refused(given):
+    with pytest.raises(ChunkError, match="expected LlamaIndex nodes"):
+        check_positions(given)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_chunks": 0}, "max_chunks must be a whole number from 1"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"source_key": 5}, "source_key"),
+    ],
+)
+def test_invalid_options_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        check_positions(index(document()), **options)
+
+
+def test_a_sample_is_no_larger_than_asked_for():
+    found = check_positions(index(document(), document("b.txt", prose(900, seed=6))), max_chunks=10)
+    assert (found.chunks, found.sampled) == (10, True)
+    nodes = list(index(document()).docstore.docs.values())
+    assert (check_positions(nodes, max_chunks=3).total, check_positions(iter(nodes), max_chunks=3).total) == (
+        len(nodes),
+        None,
+    )
+
+
+def test_nothing_is_embedded(monkeypatch):
+    searched = index(document())
+
+    def refused(*_):
+        raise AssertionError
+
+    searched._embed_model = MockEmbedding(1)
+    monkeypatch.setattr(MockEmbedding, "_get_text_embedding", refused)
+    assert check_positions(searched).ok
+
+
+def test_nodes_are_looked_for_in_the_text_of_their_source():
+    nodes = without_offsets(split())
+    for node in nodes:
+        node.relationships = {}
+    found = check_positions(nodes, read_source={"a.txt": TEXT})
+    assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
+
+
+# Remedies.
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parser"),
+    [
+        ([TextNode(text=text, metadata={"file_name": "a", "page_label": "1"}) for text in "ab"], "SentenceSplitter()"),
+        (
+            [TextNode(text=text, metadata={"file_name": "a", "header_path": "/"}) for text in "ab"],
+            "MarkdownNodeParser()",
+        ),
+        (
+            [TextNode(text=text, metadata={"file_name": "a", "window": "ab"}) for text in "ab"],
+            "SentenceWindowNodeParser()",
+        ),
+        (leaves(), "HierarchicalNodeParser.from_defaults()"),
+    ],
+)
+def test_stamping_comes_after_the_parser_that_made_the_nodes(nodes, parser, monkeypatch):
+    class ReadOnlyAdapter(LlamaIndexSimple):
+        write = StoreAdapter.write
+
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(SimpleVectorStore, ReadOnlyAdapter)
+    line = f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, StampPositions()])"
+    assert only(check_positions(nodes)).remedy == line
+    assert only(check_positions(index_of(nodes))).remedy == f"{line}  # and fill the store anew"
+    assert check_positions(StampPositions()(nodes)).ok
+
+
+def test_nodes_without_a_source_are_named():
+    remedy = check_positions([TextNode(text=text) for text in "ab"]).sources[0].remedy
+    assert 'StampPositions(source="...")' in remedy
+
+
+def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
+    class WritableAdapter(LlamaIndexSimple):
+        def write(self, added):
+            raise AssertionError
+
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(SimpleVectorStore, WritableAdapter)
+    assert only(check_positions(SCENARIOS["torn apart"]())).remedy == 'write_positions(index, read_source="folder")'
+
+
+def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
+    searched = index(document(), document("b.txt", prose(900, seed=6)))
+    searched.insert(document())
+    (note,) = check_positions(searched).notes
+    assert note.what == "1 source was added more than once, so a search finds fewer different chunks"
+    exec(note.remedy, {"index": searched, "check_positions": check_positions})
+    assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
+    searched.insert(document())
+    assert check_positions(searched).notes == ()

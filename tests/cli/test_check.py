@@ -1,0 +1,324 @@
+"""`oprag check`, run as a user runs it, over files and folders that it must not change."""
+
+import gzip
+import json
+import os
+import random
+import sqlite3
+import sys
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import Document as LlamaDocument
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.vector_stores.utils import node_to_metadata_dict
+from typer.testing import CliRunner
+
+from oprag import DocumentIndex, LocalEmbedder
+from oprag.cli.app import app
+from tests.helpers import prose
+
+FINE, REFUSED, AMISS = 0, 2, 3
+TEXT = prose(900, seed=21)
+PIECES = [TEXT[start : start + 200] for start in range(0, len(TEXT) - 40, 160)]
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "200"})
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+def told(*arguments, code):
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    return result.stdout if code != REFUSED else result.stderr
+
+
+def rows(source="book.txt", **metadata):
+    return [{"id": str(n), "text": text, "metadata": {"source": source, **metadata}} for n, text in enumerate(PIECES)]
+
+
+def with_offsets(source="book.txt"):
+    return [{**row, "metadata": {**row["metadata"], "start_index": TEXT.index(row["text"])}} for row in rows(source)]
+
+
+def write(path, documents, form="lines"):
+    text = json.dumps(documents) if form == "list" else "\n".join(map(json.dumps, documents))
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def state(folder):
+    """Every file of a folder: its bytes, and when they were written."""
+    files = [folder, *sorted(folder.rglob("*"))]
+    return [(path, path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in files]
+
+
+# Files.
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("docs.jsonl", "lines"), ("docs.json", "list"), ("docs.json", "lines"), ("docs.jsonl.gz", "lines")],
+)
+def test_documents_as_json(tmp_path, name, form):
+    path = write(tmp_path / name, with_offsets(), form)
+    output = told(path, code=FINE)
+    assert output.startswith(f"documents: 1 source in {len(PIECES)} chunks; no problem\n")
+    assert "3 offset: start_index" in output
+
+
+def test_documents_of_langchain(tmp_path):
+    documents = [Document(row["text"], metadata=row["metadata"]).model_dump() for row in rows()]
+    output = told(write(tmp_path / "docs.jsonl", documents), code=AMISS)
+    assert "Problem: chunks of a source have no position, so their place in it is unknown (book.txt)" in output
+    assert "    RecursiveCharacterTextSplitter(..., add_start_index=True)\n" in output
+
+
+def test_a_store_of_langchain_that_dumped_itself(tmp_path):
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_documents([Document(row["text"], metadata=row["metadata"]) for row in rows()])
+    store.dump(str(tmp_path / "store.json"))
+    output = told(tmp_path / "store.json", code=FINE)
+    assert output.startswith("InMemoryVectorStore: ")
+    assert "6 store: " in output
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_an_index_of_our_own(tmp_path, embedded):
+    path = tmp_path / "index.npz"
+    DocumentIndex.from_texts({"book.txt": TEXT}, LocalEmbedder() if embedded else None).save(path)
+    assert "1 stamped: chunk_index" in told(path, code=FINE)
+
+
+# Folders.
+
+
+@pytest.fixture
+def persisted(tmp_path):
+    documents = [LlamaDocument(text=TEXT, metadata={"file_name": name}) for name in ("a.txt", "b.txt")]
+    splitter = SentenceSplitter(chunk_size=128, chunk_overlap=20)
+    index = VectorStoreIndex.from_documents(documents, transformations=[splitter], embed_model=MockEmbedding(2))
+    index.storage_context.persist(str(tmp_path / "persisted"))
+    return tmp_path / "persisted"
+
+
+def test_a_folder_of_llama_index(persisted):
+    before = state(persisted)
+    output = told(persisted, code=FINE)
+    assert output.startswith("SimpleVectorStore: 2 sources in ")
+    assert "3 offset: span" in output
+    assert told(persisted / "docstore.json", code=FINE) == output
+    assert state(persisted) == before
+
+
+def test_a_docstore_of_llama_index_alone(persisted):
+    (persisted / "default__vector_store.json").unlink()
+    assert told(persisted, code=FINE).startswith("SimpleDocumentStore: 2 sources in ")
+
+
+CHROMA = """
+CREATE TABLE collections (id TEXT PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE segments (id TEXT PRIMARY KEY, type TEXT NOT NULL, scope TEXT NOT NULL, collection TEXT);
+CREATE TABLE embeddings (id INTEGER PRIMARY KEY, segment_id TEXT NOT NULL, embedding_id TEXT NOT NULL, seq_id BLOB);
+CREATE TABLE embedding_metadata (id INTEGER, key TEXT NOT NULL, string_value TEXT, int_value INTEGER, float_value REAL);
+"""
+
+
+def chroma(folder, **collections):
+    """A folder as Chroma writes it; the first version had these tables."""
+    folder.mkdir()
+    number = 0
+    connection = sqlite3.connect(folder / "chroma.sqlite3")
+    connection.executescript(CHROMA)
+    for name, documents in collections.items():
+        connection.execute("INSERT INTO collections VALUES (?, ?)", [f"c-{name}", name])
+        for scope in ("METADATA", "VECTOR"):
+            connection.execute("INSERT INTO segments VALUES (?, '', ?, ?)", [f"{scope}-{name}", scope, f"c-{name}"])
+        for row in documents:
+            number += 1
+            connection.execute("INSERT INTO embeddings VALUES (?, ?, ?, 0)", [number, f"METADATA-{name}", row["id"]])
+            for key, value in {**row["metadata"], "chroma:document": row["text"]}.items():
+                cells = [value if isinstance(value, kind) else None for kind in (str, int, float)]
+                connection.execute("INSERT INTO embedding_metadata VALUES (?, ?, ?, ?, ?)", [number, key, *cells])
+    connection.commit()
+    connection.close()
+    return folder
+
+
+def test_a_folder_of_chroma(tmp_path):
+    folder = chroma(tmp_path / "db", books=with_offsets())
+    before = state(folder)
+    output = told(folder, code=FINE)
+    assert output.startswith(f"Chroma: 1 source in {len(PIECES)} chunks; no problem\n")
+    assert "3 offset: start_index" in output
+    assert told(folder / "chroma.sqlite3", code=FINE) == output
+    assert state(folder) == before
+
+
+def test_the_sequence_of_chroma_counts(tmp_path):
+    assert "6 store: " in told(chroma(tmp_path / "db", books=rows()), code=FINE)
+    torn = chroma(tmp_path / "torn", books=[*rows()[9:], *rows()[:9]])
+    assert "were added to the store apart from each other" in told(torn, code=AMISS)
+
+
+def test_one_of_several_collections_is_named(tmp_path):
+    folder = chroma(tmp_path / "db", books=with_offsets(), films=rows("film.txt", page=1))
+    assert f"name a collection of {folder} with --collection; it has books, films" in told(folder, code=REFUSED)
+    assert "has no collection 'songs'; it has books, films" in told(folder, "--collection", "songs", code=REFUSED)
+    assert "film.txt" not in told(folder, "--collection", "books", code=FINE)
+    assert "film.txt" in told(folder, "--collection", "films", code=FINE)
+
+
+def test_nodes_of_llama_index_in_chroma(tmp_path, persisted):
+    nodes = SentenceSplitter(chunk_size=128, chunk_overlap=20).get_nodes_from_documents(
+        [LlamaDocument(text=TEXT, metadata={"file_name": "a.txt"})]
+    )
+    documents = [
+        {"id": node.node_id, "text": node.get_content(), "metadata": node_to_metadata_dict(node, remove_text=True)}
+        for node in nodes
+    ]
+    assert "3 offset: span" in told(chroma(tmp_path / "db", nodes=documents), code=FINE)
+
+
+def test_other_folders_are_refused(tmp_path):
+    assert "is not a folder of Chroma, LanceDB or LlamaIndex" in told(tmp_path, code=REFUSED)
+    (tmp_path / "index.faiss").touch()
+    (tmp_path / "index.pkl").touch()
+    message = told(tmp_path, code=REFUSED)
+    assert "pickle" in message
+    assert "check_positions(FAISS.load_local(folder, embeddings, allow_dangerous_deserialization=True))" in message
+    path = tmp_path / "index.pkl"
+    path.write_bytes(b"\x80\x05.")
+    assert "is a pickle, which can run code" in told(path, code=REFUSED)
+
+
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
+    (tmp_path / "table.lance").mkdir()
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    assert "pip install lancedb" in told(tmp_path, code=REFUSED)
+
+
+# Options.
+
+
+def test_json_has_a_check_for_each_path(tmp_path):
+    fine, amiss = write(tmp_path / "fine.jsonl", with_offsets()), write(tmp_path / "amiss.jsonl", rows())
+    checks = json.loads(told(fine, amiss, "--json", code=AMISS))["checks"]
+    assert [(check["path"], check["ok"]) for check in checks] == [(str(fine), True), (str(amiss), False)]
+    assert checks[1]["sources"][0]["kind"] == "none"
+    output = told(fine, amiss, code=AMISS)
+    assert f"── {fine}\n" in output
+    assert f"── {amiss}\n" in output
+
+
+def test_texts_of_the_sources(tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "book.txt").write_text(TEXT, encoding="utf-8")
+    path = write(tmp_path / "docs.jsonl", rows())
+    assert "3 offset: text of the source" in told(path, "--read-source", texts, code=FINE)
+    (texts / "book.txt").unlink()
+    assert "the text of 1 source cannot be read, such as 'book.txt'" in told(path, "--read-source", texts, code=AMISS)
+    assert "read_source must be an existing folder" in told(path, "--read-source", texts / "none", code=REFUSED)
+
+
+def test_a_sample(tmp_path):
+    path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
+    output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
+    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which goes on after them" in output
+    assert "max-chunks" in told(path, "--max-chunks", 0, code=REFUSED)
+
+
+def test_keys_of_metadata(tmp_path):
+    documents = [{"text": text, "metadata": {"book": "b", "verse": n}} for n, text in enumerate("abc")]
+    path = write(tmp_path / "docs.jsonl", documents)
+    assert "do not say which source they came from" in told(path, code=AMISS)
+    assert "0 key: verse" in told(path, "--source-key", "title,book", "--position-key", "verse", code=FINE)
+    result = run(path, "--source-key", "bok")
+    assert "Warning: source_key='bok': none of the 3 chunks has the metadata key 'bok'" in result.stderr
+
+
+def test_a_collection_goes_with_a_store(tmp_path, persisted):
+    for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
+        assert "--collection goes with a folder of Chroma or LanceDB" in told(path, "--collection", "a", code=REFUSED)
+
+
+# What others may have put there.
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "has no chunks in it"),
+        ("[]", "must be a JSON object"),
+        ("no JSON", "line 1: is not JSON"),
+        ('{"text": 5}', "line 1: text or page_content must be a string, got 5"),
+        ('{"metadata": {}}', "text or page_content must be a string, got None"),
+        ('{"text": "a", "metadata": [1]}', "metadata must be an object, got [1]"),
+        ("[" * 100_000, "recursion limit"),
+        ('{"text": "a", "metadata": {"page": NaN}}', "is not JSON"),
+        ("\udcff", "is not UTF-8"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert message in told(path, code=REFUSED)
+
+
+def test_a_path_that_leads_nowhere_is_refused(tmp_path):
+    assert "No such file" in told(tmp_path / "none.jsonl", code=REFUSED)
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is not a regular file" in told(tmp_path / "pipe", code=REFUSED)
+    (tmp_path / "db").mkdir()
+    os.mkfifo(tmp_path / "db" / "chroma.sqlite3")
+    assert "is not a folder of Chroma" in told(tmp_path / "db", code=REFUSED)
+
+
+@pytest.mark.parametrize("kind", ["chroma", "index", "llama_index"])
+def test_damaged_files_are_refused_or_read(tmp_path, persisted, kind):
+    chance = random.Random(3)
+    index = tmp_path / "index.npz"
+    DocumentIndex.from_texts({"book.txt": TEXT}, size=40).save(index)
+    damaged, path = {
+        "chroma": (chroma(tmp_path / "db", books=rows()) / "chroma.sqlite3", tmp_path / "db"),
+        "index": (index, index),
+        "llama_index": (persisted / "docstore.json", persisted),
+    }[kind]
+    whole = damaged.read_bytes()
+    for number in range(40):
+        data = bytearray(whole)
+        for _ in range(1 + number):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        damaged.write_bytes(data[: chance.randrange(len(data))] if number % 4 == 0 else data)
+        assert run(path).exit_code in (FINE, REFUSED, AMISS)
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    folder = tmp_path / "db"
+    folder.mkdir()
+    connection = sqlite3.connect(folder / "chroma.sqlite3")
+    # A view could run for ever.
+    connection.executescript(CHROMA.replace("CREATE TABLE embeddings (", "CREATE TABLE others ("))
+    connection.execute("CREATE VIEW embeddings AS SELECT 1 AS id, '' AS segment_id, '' AS embedding_id")
+    connection.close()
+    assert "is not a database of Chroma 0.4 or later" in told(folder, code=REFUSED)
+
+
+def test_a_terminal_obeys_no_text(tmp_path):
+    documents = [{"text": text, "metadata": {"source": "\x1b[31mred\nline\u202e"}} for text in "ab"]
+    path = write(tmp_path / "docs.jsonl", documents)
+    output = told(path, code=AMISS)
+    assert "\x1b" not in output
+    assert "\u202e" not in output
+    assert "\nline" not in output
+    told_as_json = told(path, "--json", code=AMISS)
+    assert "\x1b" not in told_as_json
+    assert json.loads(told_as_json)["checks"][0]["ok"] is False

@@ -1,0 +1,158 @@
+"""What a check says of real stores, and that `oprag check` reads their folders and leaves them as they are."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from typer.testing import CliRunner
+
+from oprag import OptionError, PositionCheck, PositionKind
+from oprag.cli.app import app
+from oprag.langchain import OrderPreservingRetriever, check_positions
+from oprag.stores.adapter import adapter_of
+from tests.integration.stores.test_store_order import EMBEDDINGS, STORES, add, asked, store_of, windows
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+FINE, AMISS = 0, 3
+
+
+def sources(found: PositionCheck) -> dict[str | None, tuple[int, bool]]:
+    """The number of chunks of each source, and whether it is in order."""
+    return {source.source: (source.chunks, not source.problem) for source in found.sources}
+
+
+def edited(documents: list[Document]) -> list[Document]:
+    return [
+        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
+        for number, document in enumerate(documents)
+    ]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_sources_that_were_added_in_turn_are_in_order(name: str, tmp_path: Path):
+    store = store_of(name, tmp_path)
+    first, second = windows("a's.txt", 1), windows("b.txt", 2)
+    add(store, [chunk for pair in zip(first, second, strict=True) for chunk in pair])
+    found = check_positions(store)
+    assert sources(found) == {"a's.txt": (60, True), "b.txt": (60, True)}
+    assert {source.kind for source in found.sources} == {PositionKind.STORE}
+    assert found.searched == type(store).__name__
+    assert asked(OrderPreservingRetriever(vectorstore=store, k=50))[1] == []
+    sample = check_positions(store, max_chunks=50)
+    assert (sample.chunks, sample.sampled) == (50, True)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_what_was_added_apart_is_a_problem(name: str, tmp_path: Path):
+    store = store_of(name, tmp_path)
+    chunks = windows("a.txt", 1)
+    add(store, [*chunks[30:], *chunks[:30]])
+    (source,) = check_positions(store).sources
+    told = asked(OrderPreservingRetriever(vectorstore=store, k=50))[1]
+    assert source.problem.replace("a source", "'a.txt'") in told[0]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_filter_is_that_of_the_retriever(name: str, tmp_path: Path):
+    store = store_of(name, tmp_path)
+    add(store, [*windows("a.txt", 1), *windows("b.txt", 2, tenant="blue", count=40)])
+    only_blue: Any = "metadata.tenant = 'blue'" if name == "lancedb" else {"tenant": "blue"}
+    retriever = store.as_retriever(search_kwargs={"filter": only_blue})
+    assert sources(check_positions(retriever)) == {"b.txt": (40, True)}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_the_line_deletes_a_source_that_was_added_twice(name: str, tmp_path: Path):
+    store = store_of(name, tmp_path)
+    chunks = windows("a's.txt", 1)
+    for documents in (chunks, windows("b.txt", 2), edited(chunks)):
+        add(store, documents)
+    found = check_positions(store)
+    assert sources(found) == {"a's.txt": (120, False), "b.txt": (60, True)}
+    line = found.sources[0].remedy
+    assert line.startswith("store.delete(")
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert sources(check_positions(store)) == {"b.txt": (60, True)}
+    add(store, chunks)
+    assert sources(check_positions(store)) == {"a's.txt": (60, True), "b.txt": (60, True)}
+
+
+def test_a_store_that_keeps_no_sequence_has_none():
+    from langchain_qdrant import QdrantVectorStore
+
+    store = QdrantVectorStore.from_documents(
+        windows("a.txt", 1), EMBEDDINGS, location=":memory:", collection_name=uuid.uuid4().hex
+    )
+    adapter = adapter_of(store)
+    assert adapter is not None
+    if adapter.chunks() is None:
+        with pytest.raises(OptionError, match="the chunks of QdrantVectorStore cannot be listed"):
+            check_positions(store)
+        return
+    (source,) = check_positions(store).sources
+    assert (source.chunks, source.kind, source.orderable_pairs) == (60, PositionKind.NONE, 0.0)
+    assert source.problem in asked(OrderPreservingRetriever(vectorstore=store, k=50))[1][0]
+
+
+# Folders.
+
+
+def state(folder: Path) -> list[tuple[Path, int, bytes]]:
+    """Every file of a folder: its bytes, and when they were written."""
+    files = [folder, *sorted(folder.rglob("*"))]
+    return [(path, path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in files]
+
+
+def told(folder: Path, code: int, *options: str) -> str:
+    before = state(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = CliRunner().invoke(app, ["check", str(folder), *options], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output
+    assert state(folder) == before
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", ["chroma on disk", "lancedb"])
+def test_the_folder_of_a_store_tells_the_same(name: str, tmp_path: Path):
+    store = store_of(name, tmp_path)
+    chunks = windows("a.txt", 1)
+    add(store, chunks)
+    assert told(tmp_path, FINE) == f"{check_positions(store)}\n"
+    add(store, edited(chunks))
+    assert told(tmp_path, AMISS) == f"{check_positions(store)}\n"
+    assert "100 chunks of 120" in told(tmp_path, AMISS, "--max-chunks", "100") or name != "lancedb"
+
+
+def test_a_folder_of_chroma_after_deletions_and_updates(tmp_path: Path):
+    store = store_of("chroma on disk", tmp_path)
+    chunks = windows("a.txt", 1)
+    ids = add(store, chunks)
+    store.delete(ids[:20])
+    store.update_document(ids[30], chunks[30].model_copy(update={"metadata": {"source": "a.txt", "note": "new"}}))
+    assert told(tmp_path, FINE) == f"{check_positions(store)}\n"
+
+
+def test_nodes_of_llama_index_in_chroma(tmp_path: Path):
+    import chromadb
+    from llama_index.core import Document as LlamaDocument
+    from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
+    from llama_index.core.node_parser import SentenceSplitter
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    client = chromadb.PersistentClient(str(tmp_path), chromadb.Settings(anonymized_telemetry=False))
+    context = StorageContext.from_defaults(vector_store=ChromaVectorStore(client.create_collection("nodes")))
+    text = " ".join(f"Word{number} is said." for number in range(900))
+    VectorStoreIndex.from_documents(
+        [LlamaDocument(text=text, metadata={"file_name": "a.txt"})],
+        storage_context=context,
+        transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=20)],
+        embed_model=MockEmbedding(4),
+    )
+    assert "3 offset: span" in told(tmp_path, FINE)
