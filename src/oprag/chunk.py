@@ -95,11 +95,13 @@ class StorePlace(NamedTuple):
         run: The number of the run that it is in; neighbors in a run overlap, so that their texts confirm the sequence.
         number: Its number in the source.
         evidence: What the sequence rests on, in words.
+        start: Offset of its first character in the text of the run.
     """
 
     run: int
     number: int
     evidence: str = ""
+    start: int = 0
 
 
 @dataclass(frozen=True, init=False)

@@ -15,9 +15,13 @@ from oprag.positions.ladder import is_exact
 
 __all__ = ["Passage", "each_alone", "stitch"]
 
+# No page has such a name, so spans in a run are never compared with others.
+_RUN = "\0run "
 # White space that a splitter strips between two chunks is rarely longer, and a chunk that was not retrieved rarely
 # shorter.
 _STRIPPED = 4
+# The last part of their keys counts the chunks of a source, or of a run.
+_NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS, PositionKind.STORE)
 # A text that agrees with itself at another place over fewer characters proves nothing: neighbours often share a letter.
 _COINCIDENCE = 8
 # More places than this where two texts might agree mean a repeating text; looking at each of them would take quadratic
@@ -77,15 +81,27 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     return passages
 
 
+def _span(chunk: Chunk) -> Span | None:
+    """Where a chunk stands in its source, else in the run of the store that it was received in.
+
+    In such a run the texts of all neighbors overlap; it is named as if it were a page.
+    """
+    place = chunk.store_place
+    if chunk.span is not None or place is None or chunk.position is None or not chunk.position.known:
+        return chunk.span
+    return Span(place.start, place.start + len(chunk.text), f"{_RUN}{place.run}")
+
+
 class _Run:
     """Text without a hole: one chunk, and the chunks that touch or overlap it."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunks = [chunk]
         self.texts = [chunk.text]
-        self.span = chunk.span
-        self.spans = {chunk.span}
-        self.exact = chunk.span is not None and is_exact(chunk, chunk.span)
+        self.span = _span(chunk)
+        self.spans = {self.span}
+        self.exact = self.span is not None and is_exact(chunk, self.span)
+        self.in_source = chunk.span is not None
 
     @property
     def text(self) -> str:
@@ -103,34 +119,35 @@ class _Run:
 
     def take(self, chunk: Chunk) -> bool:
         """Add the chunk where its text continues or repeats the run's; False where that cannot be confirmed."""
-        new = self._new_text(chunk)
-        if new is None or self.span is None or chunk.span is None:
+        its = _span(chunk)
+        new = self._new_text(chunk, its)
+        if new is None or self.span is None or its is None:
             return False
         self.chunks.append(chunk)
         if new:
             self.texts.append(new)
-        self.spans.add(chunk.span)
-        self.span = Span(self.span.start, max(self.span.end, chunk.span.end), self.span.page)
+        self.spans.add(its)
+        self.span = Span(self.span.start, max(self.span.end, its.end), self.span.page)
         return True
 
-    def _new_text(self, chunk: Chunk) -> str | None:
+    def _new_text(self, chunk: Chunk, its: Span | None) -> str | None:
         """The text that the chunk adds to the run; None where it is not certain that it belongs there."""
-        mine, its = self.span, chunk.span
+        mine = self.span
         if mine is None or its is None or not mine.start <= its.start <= mine.end:
             return None
-        if not self.exact or not is_exact(chunk, its) or not self._comparable(chunk):
+        if not self.exact or not is_exact(chunk, its) or not self._comparable(chunk, its):
             return None
         if its.start == mine.end:
             return None if _follows(self.chunks[-1], chunk) is False else chunk.text
         if its.end <= mine.end:
-            return "" if self._contains(chunk, mine.end - its.start) else None
+            return "" if self._contains(chunk, its, mine.end - its.start) else None
         overlap = mine.end - its.start
         return chunk.text[overlap:] if _overlap_is_certain(self.tail(len(chunk.text)), chunk.text, overlap) else None
 
-    def _contains(self, chunk: Chunk, before_end: int) -> bool:
+    def _contains(self, chunk: Chunk, its: Span, before_end: int) -> bool:
         """Whether the run contains the chunk's text this many characters before its end, and only there."""
         # Two different chunks of one source cannot have the same span: the offset is wrong.
-        if chunk.span in self.spans:
+        if its in self.spans:
             return False
         around = self.tail(before_end + len(chunk.text))
         return _stands_once(chunk.text, around, len(around) - before_end)
@@ -147,12 +164,11 @@ class _Run:
             return False
         return self.exact and other.exact and 0 < other.span.start - self.span.end <= _STRIPPED
 
-    def _comparable(self, chunk: Chunk) -> bool:
+    def _comparable(self, chunk: Chunk, its: Span) -> bool:
         """Whether the offsets count from the same place."""
         return (
             self.span is not None
-            and chunk.span is not None
-            and self.span.page == chunk.span.page
+            and self.span.page == its.page
             and chunk.source is not None
             and self.chunks[-1].source == chunk.source
         )
@@ -161,17 +177,20 @@ class _Run:
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
     if len(runs) == 1:
         (run,) = runs
-        return Passage(run.text, tuple(run.chunks), () if run.span is None else (run.span,))
+        return Passage(run.text, tuple(run.chunks), tuple(_known_spans(runs)))
     chunks = tuple(chunk for run in runs for chunk in run.chunks)
-    return Passage(
-        separator.join([run.text for run in runs]), chunks, tuple([run.span for run in runs if run.span is not None])
-    )
+    return Passage(separator.join([run.text for run in runs]), chunks, tuple(_known_spans(runs)))
+
+
+def _known_spans(runs: Sequence[_Run]) -> list[Span]:
+    """Where runs stand in the source, for those of which that is known."""
+    return [run.span for run in runs if run.in_source and run.span is not None]
 
 
 def _follows(first: Chunk, second: Chunk) -> bool | None:
     """Whether one chunk is the next of the other in the source, or None where their positions do not tell."""
     a, b = first.position, second.position
-    if a is None or b is None or a.kind is not b.kind or a.kind not in (PositionKind.STAMPED, PositionKind.LINKS):
+    if a is None or b is None or a.kind is not b.kind or a.kind not in _NUMBERED:
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
 

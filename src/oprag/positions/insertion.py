@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -40,6 +40,9 @@ _PERIOD = 5
 _MOST_STARTS = 20
 # A splitter that repeats text does so more often than this.
 _SHARE = 0.1
+# Sentences that a source repeats look like overlaps of chunks that are not neighbors; so do fewer of the places where
+# neighbors do not overlap than this.
+_ACCIDENTS = 0.02
 
 
 class StoredChunk(NamedTuple):
@@ -90,8 +93,11 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     elif _torn_apart(texts, overlaps):
         refuted = TORN_APART
     evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
-    runs = accumulate((not overlap for overlap in overlaps), initial=0)
-    places = [StorePlace(run, number, evidence) for number, run in enumerate(runs)]
+    places = [StorePlace(0, 0, evidence)]
+    for number, (before, overlap) in enumerate(zip(texts, overlaps, strict=False), 1):
+        last = places[-1]
+        start = last.start + len(before) - overlap if overlap else 0
+        places.append(StorePlace(last.run + (not overlap), number, evidence, start))
     keys = occurrences(chunk.key for chunk in stored)
     return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)}, refuted)
 
@@ -159,17 +165,32 @@ def _overlap(before: str, after: str) -> int:
 
 
 def _torn_apart(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
-    """Whether a chunk that overlaps none of its neighbors continues in one that stands elsewhere.
+    """Whether chunks that overlap none of their neighbors continue in others, so that a part was added elsewhere.
 
-    A few short agreements say nothing: names and headers come often.
+    One such pair proves little among a hundred places where neighbors do not overlap: reports repeat a sentence here
+    and there. It does where another pair leads back, around the part that was moved.
     """
     apart = _apart(texts, overlaps)
-    found = [*filter(None, overlaps), *apart]
-    return bool(apart) and len(found) >= _SHARE * len(overlaps) and max(apart) >= _half_the_median(found)
+    found = [*filter(None, overlaps), *(length for _, _, length in apart)]
+    least = _half_the_median(found)
+    links = [(end, start) for end, start, length in apart if length >= least]
+    if not links or len(found) < _SHARE * len(overlaps):
+        return False
+    return len(links) > _ACCIDENTS * (len(overlaps) - len(found) + len(apart)) or _leads_back(links)
 
 
-def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
-    """The lengths of the overlaps of chunks that are not neighbors, in text that is nowhere else in the source."""
+def _leads_back(links: Sequence[tuple[int, int]]) -> bool:
+    """Whether a part that a chunk continues in ends where the chunk after that one begins."""
+    ends = {start: end for end, start in links}
+    return any(end + 1 in ends and ends[end + 1] >= start for end, start in links)
+
+
+def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The overlaps of chunks that are not neighbors, in text that is nowhere else in the source.
+
+    Returns:
+        The number of the chunk that ends with the text, that of the chunk that begins with it, and its length.
+    """
     starts: dict[str, int | None] = {}
     for index, text in enumerate(texts):
         if (not index or not overlaps[index - 1]) and len(text) >= _OVERLAP:
@@ -177,7 +198,7 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
             starts[start] = None if start in starts else index
     ends = Counter(text[-_OVERLAP:] for text in texts)
     reach = max([*overlaps, _OVERLAP]) if any(overlaps) else _REACH
-    lengths: list[int] = []
+    found: list[tuple[int, int, int]] = []
     for index, text in enumerate(texts):
         # A header or a footer is no end that continues elsewhere.
         if (index < len(overlaps) and overlaps[index]) or ends[text[-_OVERLAP:]] > 1:
@@ -188,9 +209,9 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
                 continue
             shared, middle = text[at:], (at + len(text)) // 2
             if texts[other].startswith(shared) and _is_rare(text[at:middle], texts) and _is_rare(text[middle:], texts):
-                lengths.append(len(shared))
+                found.append((index, other, len(shared)))
                 break
-    return lengths
+    return found
 
 
 def _is_rare(part: str, texts: Sequence[str]) -> bool:

@@ -67,14 +67,15 @@ VOID = (
 
 _STAMP_TOGETHER = (
     "stamp all chunks of a source in one call, after the whole file was loaded and split (in LlamaIndex in one "
-    "from_documents() or pipeline.run(), without num_workers), or find positions afterwards with "
-    "locate_positions(chunks, source_texts)"
+    "from_documents() or pipeline.run(), without num_workers), or give the texts of the sources: read_source=... finds "
+    "chunks in them"
 )
 _NAME_FILES = "if several files have one source, name each file with source_key=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _WAYS_OUT = (
-    "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), find them afterwards "
-    "with locate_positions(chunks, source_texts), or name the metadata key that gives them with position_key=..."
+    "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), write them into the "
+    "store with write_positions(store), give the texts of the sources with read_source=..., or name the metadata key "
+    "that has them with position_key=..."
 )
 
 

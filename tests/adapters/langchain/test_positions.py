@@ -186,7 +186,7 @@ def test_start_index_orders_chunks_that_were_not_stamped():
 def test_without_start_index_the_rank_stays_and_a_warning_says_what_to_do():
     chunks = recursive(start=False)
     with pytest.warns(
-        PositionWarning, match=r"metadata keys seen: source\).*stamp_positions.*locate_positions"
+        PositionWarning, match=r"metadata keys seen: source\).*stamp_positions.*write_positions"
     ) as caught:
         context = ordered(chunks)
     assert len(caught) == 1

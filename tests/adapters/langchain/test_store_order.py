@@ -404,3 +404,38 @@ def test_a_store_that_remembers_no_sequence_changes_nothing():
         documents, told = found(over(store_of(chunks, Forgetful)))
     assert numbers(documents, chunks) == by_rank(chunks)
     assert "have no position" in told[0]
+
+
+def test_overlapping_chunks_are_joined_without_offsets():
+    chunks = windows("voyage.txt", 1)
+    context = over(store_of(chunks), k=len(chunks)).get_context(QUESTION)
+    (passage,) = context.passages
+    assert passage.text == prose(800, 1)
+    # Where it is in the source is not known.
+    assert passage.spans == ()
+    context = over(store_of(chunks), k=9).get_context(QUESTION)
+    joined = {(len(one.chunks), len(one.text)) for one in context.passages}
+    assert all(length == 200 + 160 * (count - 1) for count, length in joined)
+    assert len(joined) > 1
+
+
+def test_overlaps_of_the_default_splitter_are_not_repeated():
+    text = prose(800, 1)
+    chunks = split("voyage.txt", 1)
+    context, _ = context_of(over(store_of(chunks), k=len(chunks)))
+    assert sum(len(one.page_content) for one in chunks) > len(text)
+    assert context.text.split() == text.split()
+
+
+def test_the_chunks_of_a_page_are_joined():
+    chunks = windows("book.pdf", 1, page=4)
+    context, told = context_of(over(store_of(chunks), k=len(chunks)))
+    assert (context.text, told) == (prose(800, 1), [])
+
+
+def context_of(retriever):
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        context = retriever.get_context(QUESTION)
+    return context, [str(warning.message) for warning in caught]
