@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oprag.chunk import StorePlace
+from oprag.positions.ladder import PAGE_FIELDS
 
 __all__ = ["InsertionOrder", "StoredChunk", "occurrences", "read_insertion_order"]
 
@@ -26,7 +27,9 @@ _FIRST = 3
 # Fewer chunks that come again and again can be those of a source that repeats itself.
 _PERIOD = 5
 _MOST_STARTS = 20
-# A splitter that repeats text does so more often than this.
+# Headings and tables agree by chance. That says something where a splitter repeats text this often, or where this share
+# of all agreements, which are not too few, is between chunks that are not neighbors.
+_OFTEN = 0.4
 _SHARE = 0.1
 
 
@@ -75,7 +78,7 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     refuted = ""
     if _added_again(texts):
         refuted = "the source seems to have been added to the store more than once"
-    elif _torn_apart(texts, overlaps):
+    elif _torn_apart(texts, overlaps, [_page_of(chunk) for chunk in stored]):
         refuted = "chunks that overlap were added to the store apart from each other"
     evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
     runs = accumulate((not overlap for overlap in overlaps), initial=0)
@@ -146,18 +149,24 @@ def _overlap(before: str, after: str) -> int:
     return len(before) - at if at >= 0 else 0
 
 
-def _torn_apart(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
-    """Whether a chunk that overlaps none of its neighbors continues in one that stands elsewhere.
+def _page_of(chunk: StoredChunk) -> list[Any]:
+    return [chunk.metadata.get(field) for field in PAGE_FIELDS]
 
-    A few short agreements say nothing: names and headers come often.
-    """
-    apart = _apart(texts, overlaps)
+
+def _torn_apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> bool:
+    """Whether a chunk that overlaps none of its neighbors continues in one that is elsewhere in the store."""
+    apart = _apart(texts, overlaps, pages)
     found = [*filter(None, overlaps), *apart]
-    return bool(apart) and len(found) >= _SHARE * len(overlaps) and max(apart) >= _half_the_median(found)
+    if not apart or max(apart) < _half_the_median(found) or len(found) < _SHARE * len(overlaps):
+        return False
+    return len(found) >= _OFTEN * len(overlaps) or len(apart) >= _SHARE * len(found)
 
 
-def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
-    """The lengths of the overlaps of chunks that are not neighbors, in text that is nowhere else in the source."""
+def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> list[int]:
+    """The lengths of the overlaps of chunks that are not neighbors, in text that is nowhere else in the source.
+
+    Chunks of two pages do not overlap: loaders that write pages make a document of each, and a splitter stays in it.
+    """
     starts: dict[str, int | None] = {}
     for index, text in enumerate(texts):
         if (not index or not overlaps[index - 1]) and len(text) >= _OVERLAP:
@@ -172,7 +181,7 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[int]:
             continue
         for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):
             other = starts.get(text[at : at + _OVERLAP])
-            if other is None or other in (index, index + 1):
+            if other is None or other in (index, index + 1) or pages[other] != pages[index]:
                 continue
             shared, middle = text[at:], (at + len(text)) // 2
             if texts[other].startswith(shared) and _is_rare(text[at:middle], texts) and _is_rare(text[middle:], texts):
