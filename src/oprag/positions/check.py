@@ -177,7 +177,9 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
         listing = sample.listings.get(group[0].source)
         if listing is None or not listing.in_insertion_order:
             continue
-        order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text) for chunk in group], listing.name)
+        order = read_insertion_order(
+            [StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], listing.name
+        )
         if order.refuted:
             refuted[group[0].source] = _Problem(f"{_REFUTED}{order.refuted}", order.refuted)
             continue

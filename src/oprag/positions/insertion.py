@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oprag.chunk import StorePlace
+from oprag.positions.ladder import PAGE_FIELDS
 
 __all__ = [
     "ADDED_AGAIN",
@@ -40,8 +41,8 @@ _PERIOD = 5
 _MOST_STARTS = 20
 # A splitter that repeats text does so more often than this.
 _SHARE = 0.1
-# Sentences that a source repeats look like overlaps of chunks that are not neighbors; so do fewer of the places where
-# neighbors do not overlap than this.
+# Headings and sentences that come again look like overlaps of chunks that are not neighbors, at fewer of the places
+# where neighbors do not overlap than this.
 _ACCIDENTS = 0.02
 
 
@@ -90,7 +91,7 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     refuted = ""
     if _added_again(texts):
         refuted = ADDED_AGAIN
-    elif _torn_apart(texts, overlaps):
+    elif _torn_apart(texts, overlaps, [_page_of(chunk) for chunk in stored]):
         refuted = TORN_APART
     evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
     places = [StorePlace(0, 0, evidence)]
@@ -164,13 +165,18 @@ def _overlap(before: str, after: str) -> int:
     return len(before) - at if at >= 0 else 0
 
 
-def _torn_apart(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
+def _page_of(chunk: StoredChunk) -> list[Any]:
+    values = [chunk.metadata.get(field) for field in PAGE_FIELDS]
+    return [value if isinstance(value, str | int | float) else None for value in values]
+
+
+def _torn_apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> bool:
     """Whether chunks that overlap none of their neighbors continue in others, so that a part was added elsewhere.
 
     One such pair proves little among a hundred places where neighbors do not overlap: reports repeat a sentence here
     and there. It does where another pair leads back, around the part that was moved.
     """
-    apart = _apart(texts, overlaps)
+    apart = _apart(texts, overlaps, pages)
     found = [*filter(None, overlaps), *(length for _, _, length in apart)]
     least = _half_the_median(found)
     links = [(end, start) for end, start, length in apart if length >= least]
@@ -185,8 +191,10 @@ def _leads_back(links: Sequence[tuple[int, int]]) -> bool:
     return any(end + 1 in ends and ends[end + 1] >= start for end, start in links)
 
 
-def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[tuple[int, int, int]]:
+def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> list[tuple[int, int, int]]:
     """The overlaps of chunks that are not neighbors, in text that is nowhere else in the source.
+
+    Chunks of two pages do not overlap: loaders that write pages make a document of each, and a splitter stays in it.
 
     Returns:
         The number of the chunk that ends with the text, that of the chunk that begins with it, and its length.
@@ -205,7 +213,7 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int]) -> list[tuple[int, int
             continue
         for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):
             other = starts.get(text[at : at + _OVERLAP])
-            if other is None or other in (index, index + 1):
+            if other is None or other in (index, index + 1) or pages[other] != pages[index]:
                 continue
             shared, middle = text[at:], (at + len(text)) // 2
             if texts[other].startswith(shared) and _is_rare(text[at:middle], texts) and _is_rare(text[middle:], texts):

@@ -20,6 +20,7 @@ __all__ = [
     "FRAME_FIELDS",
     "LOCATED",
     "NUMBERING_FIELD",
+    "PAGE_FIELDS",
     "PAGE_NUMBER_FIELDS",
     "READ_FIELDS",
     "STAMPED_FIELDS",

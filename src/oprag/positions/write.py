@@ -172,7 +172,7 @@ def _located(group: Sequence[Chunk], source: str, read_source: Callable[[str], s
 
 def _in_store(group: Sequence[Chunk], store: str, notes: list[str]) -> list[Chunk]:
     """The chunks of a source with their places in the sequence of the store."""
-    order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text) for chunk in group], store)
+    order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], store)
     if order.refuted:
         notes.append(order.refuted)
         return list(group)

@@ -78,7 +78,7 @@ class StoredNeighbors:
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
         if self._store_order and without_order(place(chunks, *self._keys), least=1):
             order = read_insertion_order(
-                [StoredChunk(str(rank), one.text) for rank, one in enumerate(stored)], self._store.name
+                [StoredChunk(str(rank), one.text, one.metadata) for rank, one in enumerate(stored)], self._store.name
             )
             if not order.refuted:
                 chunks = [changed(chunk, store_place=order.places[str(chunk.rank), 0]) for chunk in chunks]

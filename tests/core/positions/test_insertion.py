@@ -1,6 +1,7 @@
 """The sequence of a store is taken where it can be right, and refuted by the texts where they tell."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -104,6 +105,42 @@ def test_what_is_there_often_refutes_nothing():
     assert keys == [str(number) for number in range(len(texts) - 2)]
     apart = windows(overlap=0)
     assert not read(["Yes.", *apart[:4], "Yes.", *apart[4:8], "Yes."]).refuted
+
+
+HEADING = "Quarter ended March 31, in millions, unaudited"
+
+
+def tables(chunks, every):
+    """Chunks of a report, of which every so many overlap, and a heading that ends one chunk and begins another one."""
+    pieces = windows(prose(150 * chunks, seed=6), size=200, overlap=0)[:chunks]
+    texts = [piece + after[:60] * (not number % every) for number, (piece, after) in enumerate(pairwise(pieces))]
+    texts[every + 1] += HEADING
+    texts[3 * every + 2] = HEADING + texts[3 * every + 2]
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("chunks", "every", "refuted"), [(60, 2, True), (40, 3, True), (120, 2, False), (90, 3, False)]
+)
+def test_a_heading_that_comes_twice_refutes_only_a_short_source(chunks, every, refuted):
+    order = read(tables(chunks, every))
+    assert bool(order.refuted) is refuted
+    assert len(set(order.places.values())) == chunks - 1
+
+
+def test_chunks_that_were_added_in_turn_are_refuted_where_few_overlap():
+    texts = tables(60, 5)
+    half = len(texts) // 2
+    assert read([text for pair in zip(texts[:half], texts[half:], strict=False) for text in pair]).refuted
+
+
+@pytest.mark.parametrize("field", ["page", "page_label"])
+def test_a_heading_on_two_pages_refutes_nothing(field):
+    texts = tables(60, 2)
+    stored = [StoredChunk(str(number), text, {field: number // 6}) for number, text in enumerate(texts)]
+    assert not read_insertion_order(stored, "Store").refuted
+    on_one = [StoredChunk(str(number), text, {field: 3}) for number, text in enumerate(texts)]
+    assert read_insertion_order(on_one, "Store").refuted
 
 
 def test_equal_keys_are_counted():
