@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.data_sets import DataSet, Question, read_set
 from benchmarks.inversions_langchain import LangChain
 from benchmarks.inversions_llama_index import LlamaIndex
-from benchmarks.ordering import AS_SPLIT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Framework, K
+from benchmarks.ordering import AS_SPLIT, BY_TEXT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Framework, K
 from benchmarks.result import Figure, Result, Table, main
 from oprag import LocalEmbedder, PositionWarning
 
@@ -55,6 +55,8 @@ class Pairs:
     @property
     def share(self) -> str:
         """The inverted ones in per cent; a plain 0 only where there is none at all."""
+        if not self.total:
+            return "-"
         return f"{100 * self.inverted / self.total:.1f} %" if self.inverted else "0"
 
     @property
@@ -72,8 +74,9 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         "Inverted pairs",
         f"Pairs of chunks of one document in the wrong sequence, for up to {questions} questions a set and up to {K} "
         "chunks a question: in rank order; in source order with what the splitter and the store leave, and the kind of "
-        "the position ladder that this was; in source order, stamped at ingestion; and in source order, located in "
-        "the text afterwards, by an update of the metadata alone.",
+        "the position ladder that this was; in source order, stamped at ingestion; in source order, located in the "
+        "text afterwards, by an update of the metadata alone; and in source order over Qdrant, which keeps no "
+        "sequence, without offsets and with `read_source=`. Chunks of one text are interchangeable.",
     )
     sets = {name: read_set(data / name, questions) for name in SETS if (data / name).is_dir()}
     with warnings.catch_warnings():
@@ -89,25 +92,27 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
     asked = {
         (splitters, condition): Pairs()
         for splitters in (DEFAULT, OTHERS)
-        for condition in (*((AS_SPLIT,) if splitters == DEFAULT else ()), STAMPED, LOCATED)
+        for condition in (*((AS_SPLIT, BY_TEXT) if splitters == DEFAULT else ()), STAMPED, LOCATED)
     }
     for splitter in framework.splitters:
         for name, (texts, questions) in sets.items():
             pairs = _count(framework, splitter, texts, questions)
             kind = DEFAULT if splitter == DEFAULT else OTHERS
-            for condition in (AS_SPLIT, STAMPED, LOCATED):
+            for condition in (AS_SPLIT, STAMPED, LOCATED, BY_TEXT):
                 if (kind, condition) in asked:
                     asked[kind, condition].include(pairs[condition])
-            shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED)]
+            shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED, BY_TEXT)]
             rows.append([splitter, name, f"{pairs[RANK].total:,}", *shares, pairs[AS_SPLIT].known_by])
     result.tables.append(
         Table(
             f"{framework.name}:",
-            ["splitter", "set", "pairs", "rank order", "source order, as split", "stamped", "located", "kind as split"],
+            ["splitter", "set", "pairs", "rank order", "as split", "stamped", "located", BY_TEXT, "kind as split"],
             rows,
         )
     )
     for (splitters, condition), sum_of in asked.items():
+        if not sum_of.total:
+            continue
         what = f"inverted pairs through {framework.name}, {splitters}, {condition}"
         result.figures.append(Figure(what, "0", f"{sum_of.inverted} of {sum_of.total:,}", not sum_of.inverted))
     result.notes.append(f"{framework.name}: {framework.note}")
@@ -116,7 +121,7 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
 def _count(
     framework: Framework, splitter: str, texts: Mapping[str, str], questions: Iterable[Question]
 ) -> dict[str, Pairs]:
-    pairs = {condition: Pairs() for condition in (RANK, AS_SPLIT, STAMPED, LOCATED)}
+    pairs = {condition: Pairs() for condition in (RANK, AS_SPLIT, STAMPED, LOCATED, BY_TEXT)}
     ways: dict[str, Mapping[str, Callable[[str], Answer]]] = {}
     for question in questions:
         name = question.document_id

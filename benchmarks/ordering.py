@@ -7,12 +7,13 @@ from typing import NamedTuple, Protocol
 
 from oprag import SourceReport
 
-__all__ = ["AS_SPLIT", "DEFAULT", "LOCATED", "RANK", "STAMPED", "Answer", "Ask", "Framework", "K"]
+__all__ = ["AS_SPLIT", "BY_TEXT", "DEFAULT", "LOCATED", "RANK", "STAMPED", "Answer", "Ask", "Framework", "K"]
 
 K = 16
 
 DEFAULT = "default splitter"
 RANK, AS_SPLIT, STAMPED, LOCATED = "rank order", "source order as split", "stamped", "located"
+BY_TEXT = "with read_source="
 
 
 class Answer(NamedTuple):

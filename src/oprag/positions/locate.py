@@ -192,9 +192,12 @@ class SourceText:
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
             bounds = _bounds(chosen)
+            taken: set[tuple[str, Place]] = set()
             for index, chunk in enumerate(chunks):
-                if chosen[index] is None:
-                    chosen[index] = _choose(chunk, places[chunk.text], bounds[index])
+                if chosen[index] is None and (place := _choose(chunk, places[chunk.text], bounds[index])):
+                    # Of equal chunks that say to be at one place, the others are elsewhere.
+                    chosen[index] = None if (chunk.text, place) in taken else place
+                    taken.add((chunk.text, place))
             _share_out(chunks, places, chosen)
             self._take_any(chunks, chosen)
         return chosen
