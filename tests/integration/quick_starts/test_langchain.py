@@ -254,13 +254,13 @@ def test_rag_agent(pages, data):
     def ask(retriever: BaseRetriever) -> list[tuple[str, str]]:
         @tool(response_format="content_and_artifact")
         def retrieve_context(query: str):
-            """Retrieve information to help answer a query."""
+            """Find passages of the documentation."""
             retrieved_docs = retriever.invoke(query)
             serialized = "\n\n".join(f"Source: {doc.metadata}\nContent: {doc.page_content}" for doc in retrieved_docs)
             return serialized, retrieved_docs
 
         model = Recorder()
-        agent = create_agent(model, [retrieve_context], system_prompt="Use the tool to help answer user queries.")
+        agent = create_agent(model, [retrieve_context], system_prompt="Search the documentation, then answer.")
         steps = [*agent.stream({"messages": [HumanMessage(HOW_TO_RETRY)]}, stream_mode="values")]
         _, _, searched, answer = steps[-1]["messages"]
         assert answer.text == "Ada Brand."
@@ -299,7 +299,7 @@ async def test_two_step_chain(pages, data):
         last_query = request.state["messages"][-1].text
         retrieved_docs = retriever.invoke(last_query)
         docs_content = "\n\n".join(doc.page_content for doc in retrieved_docs)
-        return f"You are a helpful assistant. Use the following context in your response:\n\n{docs_content}"
+        return f"Answer from these passages alone:\n\n{docs_content}"
 
     model = Recorder()
     agent = create_agent(model, tools=[], middleware=[prompt_with_context])
@@ -391,7 +391,7 @@ def test_custom_agent(embeddings, data):
     def ask(retriever: BaseRetriever) -> list[tuple[str, str]]:
         @tool
         def retrieve_posts(query: str) -> str:
-            """Search and return information about the modules."""
+            """Find passages about the modules."""
             return "\n\n".join(doc.page_content for doc in retriever.invoke(query))
 
         model = Recorder()

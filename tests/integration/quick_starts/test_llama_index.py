@@ -264,7 +264,7 @@ async def test_agent(tool, index, model, data):
     )
 
     async def search_documents(query: str) -> str:
-        """Useful for answering natural language questions about the documentation."""
+        """Answers questions about the documentation."""
         response = await query_engine.aquery(query)
         return str(response)
 
@@ -272,7 +272,7 @@ async def test_agent(tool, index, model, data):
     agent = FunctionAgent(
         tools=[search_documents if tool == "search_documents" else documents],
         llm=function_calling(tool),
-        system_prompt="You are a helpful assistant that can search through documents to answer questions.",
+        system_prompt="Search the documentation, then answer.",
     )
     with warns_only():
         response = await agent.run(QUESTIONS[0])
