@@ -134,15 +134,22 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
     best, most = None, 0
     better: list[_Reading] = []
     for reading in readings:
-        if reading.kind is PositionKind.STORE and any(_runs_against(reading.keys, one) for one in better):
+        by_store = reading.kind is PositionKind.STORE
+        if by_store and any(_runs_against(reading.keys, one) for one in better):
             continue
         better.append(reading)
         covered = count - reading.keys.count(None)
-        if covered > most:
+        # The store also knows the order of runs that links leave open.
+        if covered > most or (by_store and covered == most and best is not None and _in_runs(best)):
             best, most = reading, covered
-        if covered == count:
+        if most == count and best is not None and not _in_runs(best):
             break
     return best
+
+
+def _in_runs(reading: _Reading) -> bool:
+    """Whether these are links that connect chunks in several runs, whose order nothing tells."""
+    return reading.kind is PositionKind.LINKS and len({key[0] for key in reading.keys if key is not None}) > 1
 
 
 def _readings(
@@ -201,11 +208,15 @@ def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
 
 def _runs_against(keys: _Keys, other: _Reading) -> bool:
     """Whether a sequence contradicts what is known of some of its chunks."""
-    # The runs of links have no order.
-    if other.kind is PositionKind.LINKS:
-        return False
     both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
-    return any(after < before for (_, before), (_, after) in pairwise(both))
+    last: dict[Any, Key] = {}
+    for _, known in both:
+        # The runs of links have no order.
+        run = known[0] if other.kind is PositionKind.LINKS else None
+        if run in last and known < last[run]:
+            return True
+        last[run] = known
+    return False
 
 
 def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:

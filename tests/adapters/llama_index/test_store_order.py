@@ -3,11 +3,12 @@
 import asyncio
 import random
 import warnings
+from itertools import pairwise
 
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
@@ -71,6 +72,28 @@ def test_a_retriever_takes_the_order_of_the_index():
     assert source.kind is PositionKind.STORE
     assert "SimpleVectorStore, 24 of 24 neighbors overlap" in source.field
     assert numbers(asyncio.run(retriever.aretrieve(QUESTION)), nodes) == numbers(found, nodes)
+
+
+def linked(nodes):
+    for before, after in pairwise(nodes):
+        before.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=after.node_id)
+        after.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id=before.node_id)
+    return nodes
+
+
+def test_runs_of_links_are_in_the_order_of_the_index_unless_it_contradicts_them():
+    nodes = linked(windows("voyage.txt", 1))
+    plain = index_of(nodes).as_retriever(similarity_top_k=16)
+    torn, told = asked(OrderPreservingRetriever(retriever=plain, store_order=False).retrieve)
+    assert numbers(torn, nodes) != sorted(numbers(torn, nodes))
+    assert "several runs whose relative order is unknown" in told[0]
+    found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
+    assert numbers(found, nodes) == sorted(numbers(torn, nodes))
+    assert told == []
+    backwards = index_of(nodes[::-1]).as_retriever(similarity_top_k=16)
+    against, told = asked(OrderPreservingRetriever(retriever=backwards).retrieve)
+    assert [one.node.node_id for one in against] == [one.node.node_id for one in torn]
+    assert "several runs whose relative order is unknown" in told[-1]
 
 
 def test_a_postprocessor_and_an_engine_take_it_too():
