@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, PositionKind
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.masking import describe
 from oprag.positions.ladder import stated_span
@@ -279,7 +279,7 @@ def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> P
 
 
 def _share_out(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
-    """Where as many places of a text are free as chunks with it are left, each of these gets one, in sequence."""
+    """Where as many places of a text are free as chunks with it are left, each of these gets one."""
     equal: dict[str, list[int]] = {}
     for index, chunk in enumerate(chunks):
         equal.setdefault(chunk.text, []).append(index)
@@ -288,8 +288,18 @@ def _share_out(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: 
         free = [place for place in places[text] if place not in taken]
         left = [index for index in indices if chosen[index] is None]
         if len(free) == len(left):
-            for index, place in zip(left, free, strict=True):
+            for index, place in zip(_by_page(left, chunks), free, strict=True):
                 chosen[index] = place
+
+
+def _by_page(indices: Sequence[int], chunks: Sequence[Chunk]) -> list[int]:
+    """Equal chunks in the sequence of their pages, where all of these are known."""
+    pages = {
+        index: position.key
+        for index in indices
+        if (position := chunks[index].position) and position.kind is PositionKind.PAGE
+    }
+    return sorted(indices, key=pages.__getitem__) if len(pages) == len(indices) else list(indices)
 
 
 class _Folded:
