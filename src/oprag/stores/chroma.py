@@ -109,10 +109,11 @@ class LlamaIndexChroma(StoreAdapter):
         self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
         changes = [(key, content_with(flat[key], more, key)) for key, more in added.items()]
+        # First, since nodes are listed from the store: after an interruption those that lack something are found.
+        put_rows(self.docstore, rows)
         for some in self._parts(changes):
             # Metadata that an update does not name stay as they are.
             collection.update(ids=[key for key, _ in some], metadatas=[more for _, more in some])
-        put_rows(self.docstore, rows)
 
     def _parts(self, values: Sequence[_T]) -> Iterator[Sequence[_T]]:
         """The values in parts that the database takes at once."""

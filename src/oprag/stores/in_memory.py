@@ -91,9 +91,9 @@ class LlamaIndexSimple(StoreAdapter):
         """Add metadata to nodes, in the store and in the docstore."""
         rows, flat = docstore_rows(self.docstore, added), self.store.data.metadata_dict
         self.refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys())
+        flat.update({key: {**flat[key], **added[key]} for key in added.keys() & flat.keys()})
+        # Last, since nodes are listed from there: after an interruption those that lack something are found.
         put_rows(self.docstore, rows)
-        for key in added.keys() & flat.keys():
-            flat[key] = {**flat[key], **added[key]}
 
 
 # Of these, only the first two choose nodes.

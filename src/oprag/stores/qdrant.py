@@ -177,9 +177,10 @@ class LlamaIndexQdrant(StoreAdapter):
             )
             for key, more in added.items()
         ]
+        # First, since nodes are listed from the store: after an interruption those that lack something are found.
+        put_rows(self.docstore, rows)
         for operations in _parts(changes):
             client.batch_update_points(name, operations, wait=True)
-        put_rows(self.docstore, rows)
 
     @property
     def _shard(self) -> Any:
