@@ -165,7 +165,11 @@ class StoreAdapter(ABC):
         unknown = [key for key in added if key not in known]
         if unknown:
             others = f" and {len(unknown) - 1} others" if len(unknown) > 1 else ""
-            raise OptionError(f"{self.name} has no chunk with the id {describe(unknown[0])}{others}", unknown)
+            raise OptionError(
+                f"{self.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if it "
+                "changed meanwhile, try again",
+                unknown,
+            )
 
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
         """LlamaIndex: the text of each node that is in the docstore.

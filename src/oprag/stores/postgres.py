@@ -301,7 +301,11 @@ def _write(
             batch = {key: dict(added[key]) for key in keys[start : start + _BATCH]}
             changed = change(connection, batch).rowcount
             if changed != len(batch):
-                raise OptionError(f"{store.name} has only {changed} of {len(batch)} chunks with these ids", list(batch))
+                raise OptionError(
+                    f"{store.name} has only {changed} of {len(batch)} chunks with these ids, so nothing was written; "
+                    "if it changed meanwhile, try again",
+                    list(batch),
+                )
 
     _in_transaction(engine, in_batches)
 
