@@ -6,6 +6,7 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
+from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import searched_in
 from oprag.positions.insertion import StoredChunk
@@ -43,6 +44,7 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
+    refuse_filter("read_source", read_source)
     searched = searched_in(index)
     adapter = adapter_of(searched.vector_store, {}, searched.nodes, searched.docstore)
     return write_into(

@@ -15,7 +15,7 @@ from oprag.positions.sources import SourceKey, source_name, source_of, warn_abou
 from oprag.positions.values import ordinal
 from oprag.warn import warn
 
-__all__ = ["given_source", "stamps"]
+__all__ = ["given_source", "numbering_of", "stamps"]
 
 
 def stamps(
@@ -40,7 +40,7 @@ def stamps(
         group.append(index)
     for name, group in members.items():
         _warn_about_pages(name, [chunks[index] for index in group])
-        numbering = _numbering([chunks[index].text for index in group])
+        numbering = numbering_of([chunks[index].text for index in group])
         for index in group:
             added[index][NUMBERING_FIELD] = numbering
     return added
@@ -62,7 +62,7 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
                 return
 
 
-def _numbering(texts: Sequence[str]) -> str:
+def numbering_of(texts: Sequence[str]) -> str:
     """A name for the numbers that these texts get: equal in every process, and another one for other texts."""
     # Loaded only by those who stamp: it takes an eighth of the time of `import oprag`.
     import hashlib

@@ -1,26 +1,30 @@
 """What `write_positions` adds to the metadata in a store so that the order of its chunks is known, and its report."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, changed, counted
-from oprag.masking import masked_error
-from oprag.positions.insertion import StoredChunk, read_insertion_order
-from oprag.positions.ladder import NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
+from oprag.masking import masked_error, without_keys
+from oprag.positions.insertion import InsertionOrder, StoredChunk, read_insertion_order
+from oprag.positions.ladder import LOCATED, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD, TIES_BY_STORE, shared
 from oprag.positions.locate import SourceText
 from oprag.positions.placing import Placed, place, without_order
-from oprag.positions.sources import SourceKey
-from oprag.positions.stamp import stamps
-from oprag.text_table import html_table, table
+from oprag.positions.sources import SourceKey, warn_about_key
+from oprag.positions.stamp import numbering_of
+from oprag.text_table import html_table, shortened, table
 
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
-_SHOWN = 40
+_START, _END = "start_index", "end_index"
+_OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
+# What a table shows at most: sources, and characters of a name.
+_ROWS = 40
+_NAME = 80
 
 
 class WrittenSource(NamedTuple):
@@ -29,10 +33,10 @@ class WrittenSource(NamedTuple):
     Attributes:
         source: Its name; None for chunks that do not say.
         chunks: How many chunks it has in the store.
-        written: How many of them were given a position.
+        written: How many of them were given a position; those that had the same one before are not counted.
         kind: How the positions are known.
         field: What they were read from, in words.
-        note: Why nothing or not all was written, or what is not certain; empty otherwise.
+        note: Why nothing or not all was written, and what is not certain; empty otherwise.
     """
 
     source: str | None
@@ -50,7 +54,7 @@ class WrittenPositions:
     Attributes:
         sources: What was written for each source whose chunks had no certain order.
         chunks: How many chunks the store has.
-        known: How many sources have positions already.
+        known: How many other sources needed nothing: their order is known already, or they have one chunk.
         dry_run: Whether nothing was written.
         added: The metadata that were added, by the id of the chunk.
     """
@@ -64,7 +68,7 @@ class WrittenPositions:
     @property
     def written(self) -> int:
         """How many chunks were given a position."""
-        return len(self.added)
+        return sum(one.written for one in self.sources)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values that JSON can hold."""
@@ -77,32 +81,36 @@ class WrittenPositions:
         }
 
     def __str__(self) -> str:
-        lines = [self._summary]
-        if self.sources:
-            lines += ["", *table(_HEAD, self._rows())]
-        if len(self.sources) > _SHOWN:
-            lines.append(f"  and {counted(len(self.sources) - _SHOWN, 'source')} more")
-        return "\n".join(lines)
+        return "\n".join([self._summary, *(["", *table(_HEAD, self._rows())] if self.sources else []), *self._more])
 
     def _repr_html_(self) -> str:
-        return html_table(self._summary, _HEAD, self._rows())
+        return html_table("; ".join([self._summary, *self._more]), _HEAD, self._rows())
 
     @property
     def _summary(self) -> str:
         verb = "would be written" if self.dry_run else "were written"
-        known = f"; {counted(self.known, 'source')} had positions already" if self.known else ""
+        known = ""
+        if self.known:
+            known = f"; {counted(self.known, 'other source')} {'needs' if self.known == 1 else 'need'} none"
         return f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"
 
+    @property
+    def _more(self) -> list[str]:
+        more = len(self.sources) - _ROWS
+        return [f"and {counted(more, 'more source')}"] if more > 0 else []
+
     def _rows(self) -> list[list[str]]:
+        """A row for each source; of many, those about which there is most to say."""
+        rows = sorted(self.sources, key=lambda one: not one.note)
         return [
             [
-                "(not named)" if one.source is None else one.source,
+                "(not named)" if one.source is None else shortened(without_keys(one.source), _NAME),
                 f"{one.chunks:,}",
                 f"{one.written:,}",
                 one.field or "-",
-                one.note,
+                without_keys(one.note),
             ]
-            for one in self.sources[:_SHOWN]
+            for one in rows[:_ROWS]
         ]
 
 
@@ -118,97 +126,184 @@ def plan_positions(
     """Find the positions of chunks whose metadata do not tell their order.
 
     Args:
-        chunks: All chunks of a store, with their ids.
+        chunks: All chunks of a store, with their ids; their ranks are their places in this list.
         store: The name of the store, for the report.
         in_insertion_order: Whether the store received them in this sequence.
         read_source: Reads the text of a source.
         source_key: See `ContextOptions.source_key`.
         dry_run: What the report says.
     """
-    placed = place(chunks, source_key, None)
+    warn_about_key("source_key", source_key, chunks)
+    # Links order all chunks of a source, and not always those that a question finds.
+    placed = place(list(map(_without_links, chunks)), source_key, None)
     uncertain = {group[0].source for group in without_order(placed)}
+    times = Counter(chunk.id for chunk in chunks)
     sources: list[WrittenSource] = []
     added: dict[str, dict[str, object]] = {}
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed:
-        note = "these chunks do not say which source they came from"
+        note = "these chunks do not say which source they came from; name it with source_key=..."
         sources.append(WrittenSource(None, unnamed, 0, PositionKind.NONE, "", note))
     known = 0
-    for report in placed.sources:
+    for report, group in zip(placed.sources, placed.groups.values(), strict=True):
         if report.source is None:
             continue
-        # Links order all chunks of a source, and not always those that a question finds.
-        linked = report.kind is PositionKind.LINKS and report.chunks > 1
-        if report.source not in uncertain and not linked:
+        if report.source not in uncertain:
             known += 1
             continue
-        group = [chunks[chunk.rank] for chunk in placed.groups[report.source]]
-        notes: list[str] = []
-        if read_source is not None:
-            group = _located(group, report.source, read_source, notes)
-        if in_insertion_order:
-            group = _in_store(group, store, notes)
-        found = place(group, source_key, None)
-        metadata = _metadata(found, source_key, notes)
-        added.update(metadata)
-        kind, field_name = found.sources[0].kind, found.sources[0].field
-        sources.append(WrittenSource(report.source, len(group), len(metadata), kind, field_name, "; ".join(notes)))
+        found, doubts = _found(group, chunks, store if in_insertion_order else "", read_source, source_key)
+        repeated = sum(times[chunk.id] > 1 for chunk in group)
+        if repeated:
+            doubts.append(f"{counted(repeated, 'chunk')} cannot be told apart from others by id, so nothing is written")
+        positions = {} if repeated else _positions(found, doubts)
+        more = {
+            chunk.id: positions[chunk.rank]
+            for chunk in group
+            if chunk.id is not None and _lacks(chunk, positions.get(chunk.rank))
+        }
+        doubts += _replaced(group, positions)
+        added |= more
+        how = found.sources[0]
+        sources.append(WrittenSource(report.source, len(group), len(more), how.kind, how.field, "; ".join(doubts)))
     return WrittenPositions(tuple(sources), len(chunks), known, dry_run, added)
 
 
-def _located(group: Sequence[Chunk], source: str, read_source: Callable[[str], str], notes: list[str]) -> list[Chunk]:
-    """The chunks of a source with their places in its text."""
-    try:
-        text = SourceText(read_source(source))
-    except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
-        notes.append(f"its text cannot be read: {masked_error(error)}")
-        return list(group)
-    text.learn(chunk.text for chunk in group)
-    return [
-        chunk if one is None else changed(chunk, located=Span(*one))
-        for chunk, one in zip(group, text.locate(group), strict=True)
+def _without_links(chunk: Chunk) -> Chunk:
+    linked = chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids
+    return changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) if linked else chunk
+
+
+def _found(
+    group: Sequence[Chunk],
+    chunks: Sequence[Chunk],
+    store: str,
+    read_source: Callable[[str], str] | None,
+    source_key: SourceKey | None,
+) -> tuple[Placed, list[str]]:
+    """The chunks of a source, placed by their metadata, its text and the sequence of the store; and what is doubtful.
+
+    Args:
+        group: The chunks, placed by their metadata alone.
+        chunks: All chunks of the store, as they are there.
+        store: The name of the store; empty where it has no sequence.
+        read_source: As in `plan_positions`.
+        source_key: As in `plan_positions`.
+    """
+    doubts: list[str] = []
+    spans: Sequence[Span | None] = [None] * len(group)
+    if read_source is not None:
+        spans = _located(group, read_source, doubts)
+    order = InsertionOrder({})
+    if store:
+        order = read_insertion_order(
+            [StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], store
+        )
+    places = {} if order.refuted else order.places
+    located = [
+        changed(chunks[chunk.rank], located=span, store_place=places.get((str(chunk.rank), 0)))
+        for chunk, span in zip(group, spans, strict=True)
     ]
+    found = place(located, source_key, None)
+    if order.refuted and without_order(found):
+        doubts.append(f"the sequence of the store is not used: {order.refuted}")
+    return found, doubts
 
 
-def _in_store(group: Sequence[Chunk], store: str, notes: list[str]) -> list[Chunk]:
-    """The chunks of a source with their places in the sequence of the store."""
-    order = read_insertion_order([StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], store)
-    if order.refuted:
-        notes.append(order.refuted)
-        return list(group)
-    return [changed(chunk, store_place=order.places[str(chunk.rank), 0]) for chunk in group]
+def _located(group: Sequence[Chunk], read_source: Callable[[str], str], doubts: list[str]) -> list[Span | None]:
+    """The places of the chunks of a source in its text."""
+    try:
+        text = SourceText(read_source(group[0].source or ""))
+    except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
+        doubts.append(f"its text cannot be read: {masked_error(error)}")
+        return [None] * len(group)
+    text.learn(chunk.text for chunk in group)
+    places = text.locate(group)
+    left = [chunk for chunk, at in zip(group, places, strict=True) if at is None]
+    absent = sum(not text.places(chunk.text) for chunk in left)
+    if absent:
+        doubts.append(f"{counted(absent, 'chunk')} not found in its text")
+    if absent < len(left):
+        doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places of its text")
+    alike = _interchangeable(group, places)
+    if alike:
+        doubts.append(f"{counted(alike, 'chunk')} with equal texts may have the places of each other")
+    return [None if at is None else Span(*at) for at in places]
 
 
-def _metadata(placed: Placed, source_key: SourceKey | None, notes: list[str]) -> dict[str, dict[str, object]]:
-    """What to add to the chunks of a source, by their ids."""
-    (report,) = placed.sources
+def _interchangeable(group: Sequence[Chunk], places: Sequence[tuple[int, int] | None]) -> int:
+    """How many chunks have equal texts at several places, while their metadata are those of one place each."""
+    found = [at for at in places if at is not None]
+    if all(before <= after for before, after in pairwise(found)):
+        # In the sequence of the store each has its own.
+        return 0
+    alike: dict[str, list[tuple[tuple[int, int], str]]] = {}
+    for chunk, at in zip(group, places, strict=True):
+        by_page = chunk.position and chunk.position.kind is PositionKind.PAGE
+        if at is not None and not by_page:
+            alike.setdefault(chunk.text, []).append((at, _others(chunk)))
+    return sum(len(some) for some in alike.values() if all(len(set(parts)) > 1 for parts in zip(*some, strict=True)))
+
+
+def _others(chunk: Chunk) -> str:
+    """The metadata that are not ours."""
+    return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
+
+
+def _positions(found: Placed, doubts: list[str]) -> dict[int, dict[str, object]]:
+    """The metadata that tell the positions of the chunks of a source, by their ranks; empty where these are unknown."""
+    (report,) = found.sources
+    known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
     if report.kind is PositionKind.LINKS and report.runs > 1:
-        notes.append("its chunks are linked in several runs whose relative order is unknown")
+        doubts.append("its chunks are linked in several runs whose relative order is unknown, so nothing is written")
         return {}
-    known = [(chunk.position.key, chunk) for chunk in placed.chunks if chunk.position and chunk.position.known]
     if report.missing:
-        notes.append(f"nothing tells the position of {counted(report.missing, 'chunk')}")
-        unknown = (chunk for chunk in placed.chunks if not (chunk.position and chunk.position.known))
-        if any(STAMP_FIELD in chunk.metadata for chunk in unknown):
-            # Numbers of two stampings cannot be compared.
-            notes.append(f"these have a {STAMP_FIELD} of their own, so nothing is written")
+        doubts.append(f"nothing tells the position of {counted(report.missing, 'chunk')}")
+        if report.kind < PositionKind.LINKS and report.field != LOCATED:
+            # The others have theirs in their metadata.
             return {}
-    if report.kind is PositionKind.PAGE and without_order(placed):
-        notes.append("several chunks share a page, and nothing tells their order there")
+        unknown = (chunk for chunk in found.chunks if not (chunk.position and chunk.position.known))
+        if known and any(STAMP_FIELD in chunk.metadata for chunk in unknown):
+            # Numbers of two stampings cannot be compared.
+            doubts.append(f"some of these have a {STAMP_FIELD} of their own, so nothing is written")
+            return {}
+    if report.kind is PositionKind.PAGE and shared([chunk for _, chunk in known], [key for key, _ in known]):
+        doubts.append("nothing tells the order of chunks that share a page or another number, so nothing is written")
         return {}
-    if report.kind is PositionKind.STORE and report.runs > 1:
-        notes.append("overlapping texts do not confirm all of the sequence")
+    by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
+    if by_store and not report.missing and without_order(found):
+        doubts.append("overlapping texts do not confirm all of the sequence of the store")
     # Equal chunks at one place are one, as retrieval reads them.
-    numbered: dict[tuple[Any, str], Chunk] = {}
+    numbers: dict[tuple[Any, str], int] = {}
     for key, chunk in sorted(known, key=itemgetter(0)):
-        numbered.setdefault((key, chunk.text), chunk)
-    stamped = dict(zip(numbered, stamps(list(numbered.values()), None, source_key), strict=True))
-    with_pages = any(field in chunk.metadata for chunk in placed.chunks for field in PAGE_FIELDS)
-    added: dict[str, dict[str, object]] = {}
+        numbers.setdefault((key, chunk.text), len(numbers))
+    numbering = numbering_of([text for _, text in numbers])
+    with_pages = any(field in chunk.metadata for chunk in found.chunks for field in PAGE_FIELDS)
+    positions: dict[int, dict[str, object]] = {}
     for key, chunk in known:
-        metadata: dict[str, object] = {name: stamped[key, chunk.text][name] for name in (STAMP_FIELD, NUMBERING_FIELD)}
+        positions[chunk.rank] = {STAMP_FIELD: numbers[key, chunk.text], NUMBERING_FIELD: numbering}
         # Beside a page, an offset counts from the start of the page.
         if chunk.located is not None and not with_pages:
-            metadata |= {"start_index": chunk.located.start, "end_index": chunk.located.end}
-        added[chunk.id or ""] = metadata
-    return added
+            positions[chunk.rank] |= {_START: chunk.located.start, _END: chunk.located.end}
+    return positions
+
+
+def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:
+    """Whether any of these metadata would be new to a chunk."""
+    return position is not None and not all(_is(chunk.metadata.get(name), value) for name, value in position.items())
+
+
+def _is(old: Any, new: Any) -> bool:
+    """Whether a value of metadata, which can be anything, is this one."""
+    return isinstance(old, int | float | str) and not isinstance(old, bool) and bool(old == new)
+
+
+def _replaced(group: Sequence[Chunk], positions: Mapping[int, Mapping[str, object]]) -> Iterable[str]:
+    """Which metadata of a source get other values."""
+    names = [
+        name
+        for chunk in group
+        for name, value in positions.get(chunk.rank, {}).items()
+        if chunk.metadata.get(name) is not None and not _is(chunk.metadata[name], value)
+    ]
+    if names:
+        yield f"replaces its {' and '.join(sorted(set(names)))}"

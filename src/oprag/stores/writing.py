@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -39,15 +39,17 @@ def write_into(
     check_key("source_key", source_key)
     check_bool("dry_run", dry_run)
     reader = as_reader(read_source)
+    # A function may require the filter of a search, and there is none here.
+    reader = reader and reader.filtered(lambda: None)
     stored = adapter.chunks() if adapter is not None and adapter.writable else None
     if adapter is None or stored is None:
         raise OptionError(
-            f"oprag cannot write metadata into a {type(given).__name__}; give the store itself, or find positions with "
-            "locate_positions(chunks, source_texts) and update the metadata yourself",
+            f"oprag cannot list and change the chunks of a {type(given).__name__}; if it searches a store, give that "
+            "store, else find positions with locate_positions(chunks, source_texts) and update the metadata yourself",
             given,
         )
     written = plan_positions(
-        [as_chunk(one, rank) for rank, one in enumerate(stored)],
+        [as_chunk(one, rank) for rank, one in enumerate(_each_once(stored))],
         adapter.name,
         in_insertion_order=adapter.in_insertion_order,
         read_source=reader,
@@ -57,3 +59,12 @@ def write_into(
     if written.added and not dry_run:
         adapter.write(written.added)
     return written
+
+
+def _each_once(stored: Iterable[StoredChunk]) -> Iterable[StoredChunk]:
+    """The chunks, without nodes that were added again under their ids: a store changes all rows of an id together."""
+    seen: set[tuple[str, str]] = set()
+    for one in stored:
+        if one.node is None or (one.key, one.text) not in seen:
+            seen.add((one.key, one.text))
+            yield one

@@ -1,0 +1,354 @@
+"""Positions are written into LangChain's stores in memory: retrievers are right and silent, and nothing is embedded."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import warnings
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ParentDocumentRetriever
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
+
+from oprag import ContextOptions, DocumentIndex, OptionError, PositionWarning
+from oprag.langchain import OrderPreservingRetriever, write_positions
+from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores.in_memory import LangChainInMemory
+from oprag.stores.retrievers import ListedDocuments
+from oprag.warn import forget
+from tests.adapters.langchain.test_positions import prose
+from tests.counting import CountingEmbeddings
+from tests.pdfs import pdf
+
+QUESTION = "Where does the river end?"
+TEXTS = {name: prose(500, seed) for name, seed in (("voyage.txt", 1), ("letters.txt", 2))}
+
+
+def split(texts: Any = TEXTS, **metadata: Any) -> list[Document]:
+    splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=60)
+    return splitter.split_documents(
+        [Document(text, metadata={"source": name, **metadata}) for name, text in texts.items()]
+    )
+
+
+def shuffled(documents: list[Document]) -> list[Document]:
+    return random.Random(3).sample(documents, len(documents))
+
+
+def store_of(documents: list[Document], kind: type[InMemoryVectorStore] = InMemoryVectorStore) -> Any:
+    store = kind(CountingEmbeddings())
+    store.add_documents(documents)
+    return store
+
+
+def state_of(store: Any) -> list[tuple[str, ...]]:
+    """Hashes of all that may not change."""
+    ours = ("chunk_index", "chunk_numbering", "start_index", "end_index")
+    rows = [
+        (key, row["text"], row["vector"], {name: value for name, value in row["metadata"].items() if name not in ours})
+        for key, row in store.store.items()
+    ]
+    return [tuple(hashlib.sha256(repr(part).encode()).hexdigest() for part in row) for row in rows]
+
+
+def asked(store: Any, **options: Any) -> tuple[list[Document], list[str]]:
+    """What a new retriever finds, which does not ask the store for an order, and what it warns of."""
+    kind = "retriever" if isinstance(store, BaseRetriever) else "vectorstore"
+    retriever = OrderPreservingRetriever(**{kind: store, "k": 16, "store_order": False, **options})
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = retriever.invoke(QUESTION)
+    return found, [str(one.message) for one in caught]
+
+
+def in_order(documents: list[Document], texts: Any = TEXTS) -> bool:
+    of_source = {
+        name: [text.index(one.page_content) for one in documents if one.metadata["source"] == name]
+        for name, text in texts.items()
+    }
+    return all(len(places) > 3 and places == sorted(places) for places in of_source.values())
+
+
+@pytest.mark.parametrize("by_text", [False, True])
+def test_the_order_is_right_afterwards_and_nothing_is_embedded(by_text: bool):
+    store = store_of(shuffled(split()) if by_text else split())
+    ranked, told = asked(store)
+    assert not in_order(ranked)
+    assert "have no position" in told[0]
+    before = state_of(store)
+    store.embeddings.forget()
+    read_source = TEXTS if by_text else None
+    planned = write_positions(store, read_source=read_source, dry_run=True)
+    assert not any("chunk_index" in row["metadata"] for row in store.store.values())
+    written = write_positions(store, read_source=read_source)
+    assert (written.sources, written.added) == (planned.sources, planned.added)
+    assert written.written == written.chunks == len(store.store)
+    assert state_of(store) == before
+    assert store.embeddings.embedded == (0, 0)
+    found, told = asked(store)
+    assert in_order(found)
+    assert {one.id for one in found} == {one.id for one in ranked}
+    assert told == []
+    again = write_positions(store, read_source=read_source)
+    assert (again.written, again.known) == (0, 2)
+
+
+def test_documents_that_were_found_before_do_not_change():
+    store = store_of(split())
+    held = store.similarity_search(QUESTION, k=9)
+    write_positions(store)
+    assert not any("chunk_index" in document.metadata for document in held)
+
+
+def test_overlapping_documents_are_stitched_by_what_was_found_in_the_text():
+    store = store_of(split())
+    write_positions(store, read_source=TEXTS)
+    context = OrderPreservingRetriever(vectorstore=store, k=len(store.store), token_budget=None).get_context(QUESTION)
+    assert sorted(passage.text for passage in context.passages) == sorted(text.strip() for text in TEXTS.values())
+
+
+def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
+    """The default of LangChain: a loader of pages, and a splitter without offsets."""
+    pages = [prose(120, seed) for seed in range(4)]
+    splitter = RecursiveCharacterTextSplitter(chunk_size=200, chunk_overlap=20)
+    documents = splitter.split_documents(
+        [
+            Document(page, metadata={"source": "a.pdf", "page": at, "page_label": f"{at + 1}"})
+            for at, page in enumerate(pages)
+        ]
+    )
+    book = {"a.pdf": "\n\n".join(pages)}
+    store = store_of(documents)
+    assert not in_order(asked(store)[0], book)
+    (source,) = write_positions(store).sources
+    assert (source.written, source.field) == (len(documents), "page, store")
+    assert "do not confirm all" in source.note
+    found, told = asked(store)
+    assert (in_order(found, book), told) == (True, [])
+    (tmp_path / "a.pdf").write_bytes(pdf(*(page[:60] for page in pages)))
+    few = [
+        Document(page[start : start + 20], metadata={"source": "a.pdf", "page": at})
+        for at, page in enumerate(pages)
+        for start in (40, 0, 20)
+    ]
+    read = store_of(few)
+    (source,) = write_positions(read, read_source=tmp_path).sources
+    assert (source.written, source.field) == (len(few), "text of the source")
+    by_place = sorted(read.store.values(), key=lambda row: row["metadata"]["chunk_index"])
+    assert [row["text"] for row in by_place] == [page[start : start + 20] for page in pages for start in (0, 20, 40)]
+
+
+def test_headers_of_markdown_and_rows_of_a_table():
+    text = "\n\n".join(f"# Head {at}\n\n## Sub\n\n{prose(60, at)}\n\n- item\n\n{prose(30, 50 + at)}" for at in range(6))
+    parts = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")]).split_text(text)
+    for part in parts:
+        part.metadata["source"] = "a.md"
+    documents = RecursiveCharacterTextSplitter(chunk_size=150, chunk_overlap=0).split_documents(parts)
+    store = store_of(shuffled(documents))
+    (source,) = write_positions(store, read_source={"a.md": text}).sources
+    assert source.written == len(documents)
+    assert source.note.endswith("chunks with equal texts may have the places of each other")
+    by_place = sorted(store.store.values(), key=lambda row: row["metadata"]["chunk_index"])
+    assert [row["text"] for row in by_place] == [document.page_content for document in documents]
+    assert asked(store)[1] == []
+    rows = store_of([Document(f"name: {at}", metadata={"source": "a.csv", "row": at}) for at in range(9)])
+    assert write_positions(rows).known == 1
+
+
+def test_the_record_manager_of_index_sees_no_change():
+    store, records = store_of([]), InMemoryRecordManager("positions")
+    records.create_schema()
+
+    def run(documents: list[Document]) -> Any:
+        return index(documents, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
+
+    run(split())
+    write_positions(store)
+    store.embeddings.forget()
+    assert run(split())["num_skipped"] == len(store.store)
+    assert store.embeddings.documents == []
+    assert asked(store)[1] == []
+    # A changed document has new chunks, at the end of the store; the next call finds their places.
+    changed = {**TEXTS, "voyage.txt": TEXTS["voyage.txt"].replace("of", "OF", 2)}
+    assert 0 < run(split(changed))["num_added"] < 5
+    assert asked(store, k=99)[1] != []
+    written = write_positions(store, read_source=changed)
+    assert [source.source for source in written.sources] == ["voyage.txt"]
+    assert written.sources[0].note.startswith("replaces its chunk_")
+    found, told = asked(store, k=99)
+    assert (in_order(found, changed), told) == (True, [])
+
+
+def test_a_function_may_require_the_filter_of_a_search():
+    given = []
+
+    def read(name: str, filter: Any) -> str:
+        given.append(filter)
+        return TEXTS[name]
+
+    read_source: Any = read
+    assert write_positions(store_of(shuffled(split())), read_source=read_source).sources[0].note == ""
+    assert given == [None, None]
+
+
+def test_names_in_metadata_do_not_leave_a_folder(tmp_path):
+    (tmp_path / "secret.txt").write_text(TEXTS["voyage.txt"])
+    (tmp_path / "open").mkdir()
+    store = store_of(shuffled(split({"../secret.txt": TEXTS["voyage.txt"]})))
+    written = write_positions(store, read_source=tmp_path / "open")
+    assert written.written == 0
+    assert "is outside the folder" in written.sources[0].note
+
+
+@pytest.mark.parametrize("ids", [[5, 6, 7, 8], [0, 1, 2, 3]])
+def test_ids_that_are_numbers(ids: Any):
+    store = store_of([])
+    store.add_documents(split()[:4], ids=ids)
+    written = write_positions(store)
+    assert written.written == 4
+    assert [row["metadata"]["chunk_index"] for row in store.store.values()] == [0, 1, 2, 3]
+
+
+# Retrievers that have the documents.
+
+
+class Listed(BaseRetriever):
+    """A retriever of a list, as that of BM25 is."""
+
+    docs: list[Document]
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return self.docs[::-2]
+
+
+@pytest.fixture
+def listed_is_known(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Listed, ListedDocuments)
+
+
+@pytest.mark.usefixtures("listed_is_known")
+def test_a_retriever_of_a_list():
+    retriever = Listed(docs=split())
+    assert not in_order(asked(retriever, k=12)[0])
+    written = write_positions(retriever)
+    assert written.written == len(retriever.docs)
+    found, told = asked(retriever, k=12)
+    assert (in_order(found), told) == (True, [])
+
+
+@pytest.mark.usefixtures("listed_is_known")
+def test_equal_documents_without_ids_keep_their_source_from_being_written():
+    documents = split()
+    retriever = Listed(docs=[*documents, Document(documents[0].page_content, metadata={"source": "other"})])
+    written = write_positions(retriever)
+    notes = {source.source: source.note for source in written.sources}
+    assert "cannot be told apart from others by id" in notes["voyage.txt"]
+    assert "cannot be told apart" not in notes["letters.txt"]
+    assert {document.metadata["source"] for document in retriever.docs if "chunk_index" in document.metadata} == {
+        "letters.txt"
+    }
+
+
+def test_parents():
+    retriever = ParentDocumentRetriever(
+        vectorstore=store_of([]),
+        docstore=InMemoryStore(),
+        child_splitter=RecursiveCharacterTextSplitter(chunk_size=100, chunk_overlap=0),
+        parent_splitter=RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=60),
+        search_kwargs={"k": 30},
+    )
+    retriever.add_documents([Document(text, metadata={"source": name}) for name, text in TEXTS.items()])
+    assert write_positions(retriever).written > 10
+    found, told = asked(retriever)
+    assert (in_order(found), told) == (True, [])
+
+
+# What is refused, and what fails.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"read_source": 5}, "read_source must be a folder, a mapping or a function, got int"),
+        ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
+        ({"source_key": 5}, "source_key must be"),
+        ({"dry_run": "yes"}, "dry_run must be True or False, got 'yes'"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str):
+    with pytest.raises(OptionError, match=message):
+        write_positions(store_of(split()), **options)
+
+
+def test_what_cannot_be_written_to():
+    for given in (
+        store_of([]).as_retriever(),
+        OrderPreservingRetriever(vectorstore=store_of([])),
+        DocumentIndex.from_texts({"a": "b"}),
+        ContextOptions(),
+        None,
+    ):
+        message = f"cannot list and change the chunks of a {type(given).__name__}; if it searches a store, give that"
+        with pytest.raises(OptionError, match=message):
+            write_positions(given)
+
+
+def test_a_chunk_that_was_deleted_meanwhile(monkeypatch):
+    class Deleting(InMemoryVectorStore):
+        """A store in which another program deletes a chunk after it was listed."""
+
+    class Adapter(LangChainInMemory):
+        """Its adapter."""
+
+        def chunks(self, field="", sources=()):
+            listed = list(super().chunks(field, sources))
+            self.store.delete([listed[3].key])
+            return listed
+
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Deleting, Adapter)
+    store = store_of(split(), Deleting)
+    with pytest.raises(
+        OptionError, match=r"has no chunk with the id .*, so nothing was written; if it changed meanwhile"
+    ):
+        write_positions(store)
+    assert not any("chunk_index" in row["metadata"] for row in store.store.values())
+
+
+def test_a_store_that_fails_says_so(monkeypatch):
+    class Failing(InMemoryVectorStore):
+        """A store that cannot be reached."""
+
+    class Adapter(StoreAdapter):
+        """Its adapter."""
+
+        def vectors(self, keys):
+            return {}
+
+        def chunks(self, field="", sources=()):
+            raise ConnectionError("no answer")
+
+        def write(self, added):
+            raise AssertionError
+
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Failing, Adapter)
+    with pytest.raises(ConnectionError, match="no answer"):
+        write_positions(store_of([], Failing))
+
+
+def test_what_is_uncertain_is_no_warning_but_in_the_report():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PositionWarning)
+        written = write_positions(store_of(split()))
+    assert {source.note for source in written.sources} == {
+        "overlapping texts do not confirm all of the sequence of the store"
+    }

@@ -1,0 +1,290 @@
+"""Positions are written into LlamaIndex's own store: retrievers are right and silent, and nothing is embedded."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import warnings
+from typing import Any
+
+import pytest
+from llama_index.core import Document, StorageContext, SummaryIndex, VectorStoreIndex, load_index_from_storage
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode, TransformComponent
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from oprag import OptionError, PositionKind
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, write_positions
+from oprag.warn import forget
+from tests.adapters.llama_index.conftest import pdf_pages, prose
+from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
+
+QUESTION = "Where does the river end?"
+NAMES = ("ant", "bee")
+TEXTS = {f"{name}.txt": prose(random.Random(name), 60) for name in NAMES}
+OURS = {"chunk_index", "chunk_numbering", "start_index", "end_index"}
+
+
+def documents() -> list[Document]:
+    return [
+        Document(
+            id_=name,
+            text=TEXTS[f"{name}.txt"],
+            metadata={"file_name": f"{name}.txt", "weight": 0.1},
+            excluded_embed_metadata_keys=["weight"],
+        )
+        for name in NAMES
+    ]
+
+
+def nodes_of(given: list[Document], *, offsets: bool = False, links: bool = True) -> list[BaseNode]:
+    """The nodes of documents, without offsets and perhaps without links."""
+    nodes: list[Any] = SentenceSplitter(chunk_size=50, chunk_overlap=0).get_nodes_from_documents(given)
+    for node in nodes:
+        if not offsets:
+            node.start_char_idx = node.end_char_idx = None
+        if not links:
+            for relation in (NodeRelationship.PREVIOUS, NodeRelationship.NEXT):
+                node.relationships.pop(relation, None)
+    return nodes
+
+
+def shuffled(nodes: list[BaseNode]) -> list[BaseNode]:
+    return random.Random(5).sample(nodes, len(nodes))
+
+
+def index_of(nodes: list[BaseNode], **options: Any) -> Any:
+    return VectorStoreIndex(nodes, embed_model=CountingEmbedding(embed_dim=16), **options)
+
+
+def embedded(index: Any) -> int:
+    return len(index._embed_model._embedded)
+
+
+def state_of(index: Any) -> dict[str, list[str]]:
+    """Hashes of all that may not change."""
+    state = {}
+    for key, vector in index.vector_store.data.embedding_dict.items():
+        node = index.docstore.get_node(key)
+        flat = index.vector_store.data.metadata_dict[key]
+        parts = (
+            vector,
+            node.text,
+            {name: value for name, value in node.metadata.items() if name not in OURS},
+            {name: value for name, value in flat.items() if name not in OURS},
+            node.relationships,
+            node.get_content(MetadataMode.EMBED),
+            node.get_content(MetadataMode.LLM),
+            index.docstore.get_document_hash(key),
+        )
+        state[key] = [hashlib.sha256(repr(part).encode()).hexdigest() for part in parts]
+    return state
+
+
+def asked(index: Any, k: int = 14, **options: Any) -> tuple[list[Any], list[str]]:
+    """What a new retriever finds, which does not ask the store for an order, and what it warns of."""
+    inner = index.as_retriever(similarity_top_k=k)
+    retriever = OrderPreservingRetriever(retriever=inner, **{"store_order": False, **options})
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = retriever.retrieve(QUESTION)
+    return found, [str(one.message) for one in caught]
+
+
+def in_order(found: list[Any], texts: Any = TEXTS) -> bool:
+    of_source = {
+        name: [text.index(one.node.text) for one in found if one.node.metadata["file_name"] == name]
+        for name, text in texts.items()
+    }
+    return all(len(places) > 3 and places == sorted(places) for places in of_source.values())
+
+
+@pytest.mark.parametrize("way", ["links", "store", "text"])
+def test_the_order_is_right_afterwards_and_nothing_is_embedded(way: str):
+    nodes = nodes_of(documents(), links=way == "links")
+    index = index_of(nodes if way == "store" else shuffled(nodes))
+    ranked, told = asked(index)
+    assert not in_order(ranked)
+    assert told != []
+    before, count = state_of(index), embedded(index)
+    read_source = TEXTS if way == "text" else None
+    planned = write_positions(index, read_source=read_source, dry_run=True)
+    assert not any("chunk_index" in node.metadata for node in index.docstore.docs.values())
+    written = write_positions(index, read_source=read_source)
+    assert (written.sources, written.added) == (planned.sources, planned.added)
+    assert written.written == written.chunks == len(nodes)
+    assert {one.field.partition(",")[0] for one in written.sources} == {
+        {"links": "previous", "store": "SimpleVectorStore", "text": "text of the source"}[way]
+    }
+    assert state_of(index) == before
+    assert embedded(index) == count
+    found, told = asked(index)
+    assert in_order(found)
+    assert sorted(one.node.node_id for one in found) == sorted(one.node.node_id for one in ranked)
+    assert told == []
+    plain = index.as_retriever(similarity_top_k=14).retrieve(QUESTION)
+    assert in_order(OrderPreservingPostprocessor().postprocess_nodes(plain))
+    again = write_positions(index, read_source=read_source)
+    assert (again.written, again.known) == (0, 2)
+
+
+def test_nodes_with_offsets_need_nothing():
+    index = index_of(nodes_of(documents(), offsets=True))
+    before = state_of(index)
+    written = write_positions(index)
+    assert (written.written, written.known, written.sources) == (0, 2, ())
+    assert state_of(index) == before
+
+
+def test_sections_of_a_file_and_pages_without_offsets():
+    sections = [
+        Document(text=prose(random.Random(at), 20, first=100 * at), metadata={"file_name": "a.md"}) for at in range(4)
+    ]
+    texts = {"a.md": "\n\n".join(section.text for section in sections)}
+    for nodes, given in (
+        # Their offsets count from the start of each section.
+        (nodes_of(sections, offsets=True), None),
+        (shuffled(nodes_of(sections, offsets=True)), texts),
+    ):
+        index = index_of(nodes)
+        assert write_positions(index, read_source=given).written == len(nodes)
+        found, told = asked(index)
+        assert (in_order(found, texts), told) == (True, [])
+    torn = write_positions(index_of(shuffled(nodes_of(sections)))).sources[0]
+    assert (torn.written, torn.kind) == (0, PositionKind.LINKS)
+    pages: Any = pdf_pages(random.Random(1), ["i", "ii", "1", "2"])
+    book = {"report.pdf": "\n\n".join(page.text for page in pages)}
+    for nodes, given in ((nodes_of(pages), None), (shuffled(nodes_of(pages)), book)):
+        index = index_of(nodes)
+        assert write_positions(index, read_source=given).written == len(nodes)
+        found, told = asked(index, k=8)
+        assert told == []
+        places = [book["report.pdf"].index(one.node.text) for one in found]
+        assert places == sorted(places)
+
+
+def test_a_document_without_a_name_is_a_source_by_its_id():
+    text = TEXTS["ant.txt"]
+    index = index_of(shuffled(nodes_of([Document(id_="ant", text=text)], links=False)))
+    written = write_positions(index, read_source={"ant": text})
+    assert [(source.source, source.note) for source in written.sources] == [("ant", "")]
+    assert asked(index, k=7)[1] == []
+
+
+def test_documents_that_did_not_change_are_not_embedded_again():
+    splitter: Any = SentenceSplitter(chunk_size=50, chunk_overlap=0)
+    index: Any = VectorStoreIndex.from_documents(
+        documents(), transformations=[splitter, WithoutOffsets()], embed_model=CountingEmbedding(embed_dim=16)
+    )
+    assert write_positions(index).written == len(index.docstore.docs)
+    count = embedded(index)
+    assert index.refresh_ref_docs(documents()) == [False, False]
+    assert embedded(index) == count
+    changed = documents()
+    changed[0].set_content(TEXTS["ant.txt"] + " One more.")
+    assert index.refresh_ref_docs(changed) == [True, False]
+    # Its new nodes have no positions yet.
+    again = write_positions(index)
+    assert [source.source for source in again.sources] == ["ant.txt"]
+    assert asked(index)[1] == []
+
+
+class WithoutOffsets(TransformComponent):
+    """What parsers do that cannot find their nodes in the text."""
+
+    def __call__(self, nodes: Any, **options: Any) -> Any:
+        for node in nodes:
+            node.start_char_idx = node.end_char_idx = None
+        return nodes
+
+
+@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
+def test_a_pipeline_embeds_nothing_again(strategy: DocstoreStrategy):
+    nodes = [TextNode(id_=f"n{at}", text=f"Text {at}.", metadata={"file_name": "a"}) for at in range(6)]
+    model, docstore, store = CountingEmbedding(embed_dim=16), SimpleDocumentStore(), SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[model], docstore=docstore, docstore_strategy=strategy, disable_cache=True, vector_store=store
+    )
+    pipeline.run(nodes=nodes)
+    index = VectorStoreIndex(
+        [], storage_context=StorageContext.from_defaults(docstore=docstore, vector_store=store), embed_model=model
+    )
+    assert write_positions(index).written == 6
+    assert [node.metadata["chunk_index"] for node in docstore.get_nodes([f"n{at}" for at in range(6)])] == list(
+        range(6)
+    )
+    assert pipeline.run(nodes=nodes) == []
+    assert len(model._embedded) == 6
+
+
+def test_what_was_written_is_saved_and_loaded(tmp_path):
+    index = index_of(shuffled(nodes_of(documents())))
+    write_positions(index)
+    index.storage_context.persist(str(tmp_path))
+    again: Any = load_index_from_storage(
+        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=index._embed_model
+    )
+    found, told = asked(again)
+    assert (in_order(found), told) == (True, [])
+    assert write_positions(again).known == 2
+
+
+@pytest.mark.parametrize("calls", [0, 3, 9])
+def test_an_interrupted_write_is_finished_by_the_next(calls: int, monkeypatch: pytest.MonkeyPatch):
+    index = index_of(shuffled(nodes_of(documents())))
+    before = state_of(index)
+    put, left = index.docstore._kvstore.put, iter(range(calls))
+
+    def put_some(*args: Any, **options: Any) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        put(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(index.docstore._kvstore, "put", put_some)
+        with pytest.raises(KeyboardInterrupt):
+            write_positions(index)
+    there = sum("chunk_index" in node.metadata for node in index.docstore.docs.values())
+    assert there == calls
+    rest = write_positions(index)
+    assert rest.written == rest.chunks - calls
+    assert state_of(index) == before
+    # Filters read the metadata of the vector store.
+    flat = index.vector_store.data.metadata_dict
+    assert all(flat[key]["chunk_index"] == node.metadata["chunk_index"] for key, node in index.docstore.docs.items())
+    found, told = asked(index)
+    assert (in_order(found), told) == (True, [])
+
+
+def test_indexes_that_share_a_store_are_kept_apart():
+    shared = StorageContext.from_defaults()
+    one, other = (index_of(nodes_of([document], links=False), storage_context=shared) for document in documents())
+    assert [source.source for source in write_positions(one).sources] == ["ant.txt"]
+    assert [source.source for source in write_positions(other).sources] == ["bee.txt"]
+
+
+@pytest.mark.parametrize("given", [None, 5, SimpleVectorStore(), SimpleDocumentStore(), SummaryIndex([])])
+def test_what_is_not_a_vector_store_index(given: Any):
+    with pytest.raises(OptionError, match=f"index must be a VectorStoreIndex, got {type(given).__name__}"):
+        write_positions(given)
+
+
+def by_filter(name: str, filter: Any) -> str:
+    return TEXTS[name]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"read_source": by_filter}, "read_source is a function that requires filter"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"dry_run": 1}, "dry_run must be True or False, got 1"),
+        ({"source_key": 1}, "source_key must be"),
+    ],
+)
+def test_wrong_options(options: Any, message: str):
+    with pytest.raises(OptionError, match=message):
+        write_positions(index_of(nodes_of(documents())), **options)
