@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 
@@ -23,6 +20,7 @@ from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
 from tests.integration.stores.langchain_stores import KINDS, Kind, without_none
+from tests.integration.stores.rows import rows_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -36,15 +34,6 @@ ORDERED = ("in_memory", "chroma_l2", "faiss_l2", "lancedb_l2")
 SOURCES = ("it's.txt", "b.txt", "c.txt")
 A_SOURCE = 20
 ALL = len(SOURCES) * 2 * A_SOURCE
-
-
-class Row(NamedTuple):
-    """A chunk as the store has it, read without us."""
-
-    key: str
-    text: str
-    vector: str
-    metadata: dict[str, Any]
 
 
 class Case(NamedTuple):
@@ -122,93 +111,6 @@ def metadata_of(number: int) -> dict[str, Any]:
     }
 
 
-def rows_of(case: Case, server: Callable[[str], str]) -> list[Row]:
-    """All that the store has, in its sequence; PostgreSQL has none."""
-    rows = _READERS[type(case.store).__name__](case.store, server)
-    return [Row(str(key), text, _hash(vector), dict(metadata)) for key, text, vector, metadata in rows]
-
-
-def _hash(vector: Any) -> str:
-    content = vector.encode() if isinstance(vector, str) else np.asarray(vector).tobytes()
-    return hashlib.sha256(content).hexdigest()
-
-
-def _in_memory(store: Any, server: Any) -> Any:
-    return [(row["id"], row["text"], row["vector"], row["metadata"]) for row in store.store.values()]
-
-
-def _chroma(store: Any, server: Any) -> Any:
-    found = store.get(include=["embeddings", "documents", "metadatas"])
-    return zip(found["ids"], found["documents"], found["embeddings"], found["metadatas"], strict=True)
-
-
-def _faiss(store: Any, server: Any) -> Any:
-    vectors = store.index.reconstruct_n(0, store.index.ntotal)
-    documents = [store.docstore.search(key) for key in store.index_to_docstore_id.values()]
-    keys = store.index_to_docstore_id.values()
-    return [
-        (key, document.page_content, vector, document.metadata)
-        for key, document, vector in zip(keys, documents, vectors, strict=True)
-    ]
-
-
-def _qdrant(store: Any, server: Any) -> Any:
-    points, _ = store.client.scroll(store.collection_name, limit=10_000, with_payload=True, with_vectors=True)
-    for point in points:
-        assert point.payload.keys() == {"page_content", "metadata"}
-        vector = next(iter(point.vector.values())) if isinstance(point.vector, dict) else point.vector
-        yield point.id, point.payload["page_content"], vector, point.payload["metadata"]
-
-
-def _lancedb(store: Any, server: Any) -> Any:
-    for row in store.get_table().to_arrow().to_pylist():
-        yield row["id"], row["text"], row["vector"], {k: v for k, v in row["metadata"].items() if v is not None}
-
-
-def _pgvector(store: Any, server: Callable[[str], str]) -> Any:
-    return _selected(
-        server,
-        f"""SELECT e.id, e.document, encode(vector_send(e.embedding), 'hex'), e.cmetadata::text
-        FROM langchain_pg_embedding e JOIN langchain_pg_collection c ON e.collection_id = c.uuid
-        WHERE c.name = '{store.collection_name}' ORDER BY e.id""",
-        {},
-    )
-
-
-def _pgvectorstore(store: Any, server: Callable[[str], str]) -> Any:
-    inner = store._PGVectorStore__vs
-    columns = {name: f'"{name}"' for name in inner.metadata_columns}
-    return _selected(
-        server,
-        f"""SELECT langchain_id, content, encode(vector_send(embedding), 'hex'), langchain_metadata::text
-        {"".join(f", {column}" for column in columns.values())} FROM "{inner.table_name}" ORDER BY langchain_id""",
-        columns,
-    )
-
-
-def _selected(server: Callable[[str], str], query: str, columns: Mapping[str, str]) -> Any:
-    from sqlalchemy import create_engine, text
-
-    engine = create_engine(server("psycopg"))
-    with engine.begin() as connection:
-        for key, content, vector, about, *values in connection.execute(text(query)):
-            # Numbers as they are written: 1e2 is not 100.
-            metadata = json.loads(about, parse_float=lambda number: f"float {number}")
-            yield key, content, vector, {**metadata, **dict(zip(columns, values, strict=True))}
-    engine.dispose()
-
-
-_READERS: dict[str, Callable[[Any, Any], Any]] = {
-    "InMemoryVectorStore": _in_memory,
-    "Chroma": _chroma,
-    "FAISS": _faiss,
-    "QdrantVectorStore": _qdrant,
-    "LanceDB": _lancedb,
-    "PGVector": _pgvector,
-    "PGVectorStore": _pgvectorstore,
-}
-
-
 def known(chunks: Any) -> dict[str, StoredChunk]:
     listed = list(chunks)
     assert len({chunk.id or chunk.key for chunk in listed}) == len(listed)
@@ -253,13 +155,13 @@ def test_everything_and_some_sources_and_a_tenant_are_listed(kind: Kind, filled:
 @pytest.mark.parametrize("kind", STORES, ids=str)
 def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]):
     case = make(kind, "written")
-    found, before = case.search(), rows_of(case, postgres)
+    found, before = case.search(), rows_of(case.store, postgres)
     case.embeddings.forget()
     added = case.added()
     assert case.adapter().writable
     case.adapter().write(added)
     assert case.embeddings.embedded == (0, 0)
-    after = rows_of(case, postgres)
+    after = rows_of(case.store, postgres)
     assert [row[:3] for row in after] == [row[:3] for row in before]
     for old, new in zip(before, after, strict=True):
         assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
@@ -269,7 +171,7 @@ def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case]
         assert chunk.metadata.items() >= added.get(chunk.id or chunk.key, {}).items()
     # Again, with other values and one key only.
     case.adapter().write({key: {"chunk_index": 7} for key in added})
-    for old, new in zip(after, rows_of(case, postgres), strict=True):
+    for old, new in zip(after, rows_of(case.store, postgres), strict=True):
         assert new[:3] == old[:3]
         assert new.metadata == {**old.metadata, **({"chunk_index": 7} if old.key in added else {})}
     assert case.search() == found
@@ -280,11 +182,11 @@ def test_unknown_ids_are_an_error_before_anything_is_written(
     kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]
 ):
     case = make(kind, "unknown")
-    before, added = rows_of(case, postgres), case.added()
+    before, added = rows_of(case.store, postgres), case.added()
     with pytest.raises(OptionError, match="chunk"):
         case.adapter().write({**added, identify("nothing", "red", 0): {"chunk_index": 1}})
-    assert [row for row in rows_of(case, postgres) if "chunk_numbering" in row.metadata] == []
-    assert rows_of(case, postgres) == before
+    assert [row for row in rows_of(case.store, postgres) if "chunk_numbering" in row.metadata] == []
+    assert rows_of(case.store, postgres) == before
 
 
 def interrupt(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch, after: int = 2) -> None:
@@ -308,13 +210,13 @@ def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
     kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ):
     case = make(kind, "interrupted")
-    found, added, before = case.search(), case.added(), rows_of(case, postgres)
+    found, added, before = case.search(), case.added(), rows_of(case.store, postgres)
     with monkeypatch.context() as patch:
         stop(case, patch)
         with pytest.raises(ConnectionError):
             case.adapter().write(added)
     written = 0
-    for old, new in zip(before, rows_of(case, postgres), strict=True):
+    for old, new in zip(before, rows_of(case.store, postgres), strict=True):
         assert new[:3] == old[:3]
         more = {
             key: value for key, value in new.metadata.items() if value is not None and old.metadata.get(key) is None
@@ -323,7 +225,7 @@ def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
         written += bool(more)
     assert written == (14 if kind.name.startswith(("chroma", "qdrant")) else 0)
     case.adapter().write(added)
-    for old, new in zip(before, rows_of(case, postgres), strict=True):
+    for old, new in zip(before, rows_of(case.store, postgres), strict=True):
         assert new[:3] == old[:3]
         assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
     assert case.search() == found
