@@ -49,8 +49,8 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
         chunk = missing[0]
         raise MissingPositionError(
             f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
-            f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, find them "
-            'with locate_positions, or use on_missing_position="last", "first" or "drop"',
+            f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, write them "
+            'into the store with write_positions, or use on_missing_position="last", "first" or "drop"',
             chunk,
         )
     ranks = {chunk.rank for chunk in missing}
