@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from llama_index.core import VectorStoreIndex
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.storage.docstore.types import BaseDocumentStore
+
 from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
 from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import searched_in
+from oprag.llama_index.vectors import searched_in, store_of
 from oprag.positions.insertion import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write import WrittenPositions
@@ -31,8 +35,8 @@ def write_positions(
     writes the rest.
 
     Args:
-        index: A `VectorStoreIndex`; its store and its docstore are written to. Persist one that is in memory
-            afterwards.
+        index: A `VectorStoreIndex`, whose store and docstore are written to, another index, or a docstore. Persist one
+            that is in memory afterwards.
         read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
             texts, or a function of the name.
         source_key: See `oprag.ContextOptions.source_key`.
@@ -45,11 +49,15 @@ def write_positions(
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
     refuse_filter("read_source", read_source)
-    searched = searched_in(index)
-    adapter = adapter_of(searched.vector_store, {}, searched.nodes, searched.docstore)
-    return write_into(
-        adapter, searched.vector_store, _as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run
-    )
+    store = index
+    if isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
+        store = index.docstore
+    if isinstance(store, BaseDocumentStore):
+        adapter = adapter_of(store)
+    else:
+        searched = searched_in(index)
+        store, adapter = searched.vector_store, store_of(searched)
+    return write_into(adapter, store, _as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run)
 
 
 def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:

@@ -266,6 +266,8 @@ _ADAPTERS = {
     "langchain_postgres.vectorstores.PGVector": "postgres.LangChainPGVector",
     "langchain_postgres.v2.vectorstores.PGVectorStore": "postgres.LangChainPGVectorStore",
     "langchain_qdrant.qdrant.QdrantVectorStore": "qdrant.LangChainQdrant",
+    "llama_index.core.storage.docstore.keyval_docstore.KVDocumentStore": "docstore.LlamaIndexDocstore",
+    "llama_index.core.storage.docstore.simple_docstore.SimpleDocumentStore": "docstore.LlamaIndexSimpleDocstore",
     "llama_index.core.vector_stores.simple.SimpleVectorStore": "in_memory.LlamaIndexSimple",
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": "chroma.LlamaIndexChroma",
     "llama_index.vector_stores.faiss.base.FaissVectorStore": "faiss.LlamaIndexFaiss",

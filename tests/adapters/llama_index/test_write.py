@@ -17,6 +17,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import OptionError, PositionKind
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, write_positions
+from oprag.stores.adapter import adapter_of
 from oprag.warn import forget
 from tests.adapters.llama_index.conftest import pdf_pages, prose
 from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
@@ -266,7 +267,7 @@ def test_indexes_that_share_a_store_are_kept_apart():
     assert [source.source for source in write_positions(other).sources] == ["bee.txt"]
 
 
-@pytest.mark.parametrize("given", [None, 5, SimpleVectorStore(), SimpleDocumentStore(), SummaryIndex([])])
+@pytest.mark.parametrize("given", [None, 5, SimpleVectorStore()])
 def test_what_is_not_a_vector_store_index(given: Any):
     with pytest.raises(OptionError, match=f"index must be a VectorStoreIndex, got {type(given).__name__}"):
         write_positions(given)
@@ -288,3 +289,18 @@ def by_filter(name: str, filter: Any) -> str:
 def test_wrong_options(options: Any, message: str):
     with pytest.raises(OptionError, match=message):
         write_positions(index_of(nodes_of(documents())), **options)
+
+
+def test_a_docstore_and_an_index_without_vectors_are_written_to():
+    nodes = [TextNode(text=text, metadata={"file_name": "pets.txt"}) for text in ("Dogs bark.", "Cats purr.")]
+    index = SummaryIndex(nodes=nodes)
+    texts = {"pets.txt": "Cats purr. Dogs bark."}
+    assert write_positions(index, read_source=texts, dry_run=True).written == 2
+    assert write_positions(index.docstore, read_source=texts).written == 2
+    written = {node.get_content(): node for node in index.docstore.docs.values()}
+    assert [written[text].metadata["chunk_index"] for text in ("Cats purr.", "Dogs bark.")] == [0, 1]
+    assert "chunk_index" not in written["Cats purr."].get_content(MetadataMode.LLM)
+    assert write_positions(index).written == 0
+    adapter: Any = adapter_of(index.docstore)
+    with pytest.raises(OptionError, match="has no chunk with the id 'missing'"):
+        adapter.write({"missing": {"chunk_index": 0}})

@@ -1,0 +1,41 @@
+"""LlamaIndex's docstores, for indexes that have no vector store, and for retrievers that read a docstore alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from oprag.positions.insertion import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.stores.nodes import docstore_rows, listed_nodes, put_rows
+
+__all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore"]
+
+
+class LlamaIndexDocstore(StoreAdapter):
+    """A docstore over a key-value store, as all of LlamaIndex are."""
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
+        """None: a docstore has no vectors."""
+        return {}
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """The nodes, without the documents that an ingestion pipeline keeps beside them."""
+        if field and not sources:
+            return ()
+        from llama_index.core.schema import Document
+
+        listed = list(self.store.docs.values())
+        nodes = [node for node in listed if not isinstance(node, Document)] or listed
+        return listed_nodes(nodes, field, sources)
+
+    def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
+        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        rows = docstore_rows(self.store, added)
+        self.refuse_unknown(added, rows)
+        put_rows(self.store, rows)
+
+
+class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
+    """`SimpleDocumentStore`, which is a dictionary."""
+
+    in_insertion_order = True
