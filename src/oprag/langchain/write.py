@@ -35,7 +35,8 @@ def write_positions(
         dry_run: Whether to find the positions and write nothing.
 
     Returns:
-        What was written for each source; printed, it is a table.
+        What was written for each source, and what is not certain, such as a sequence that the texts do not confirm:
+        it is written, and nothing warns of it afterwards. Printed, it is a table.
 
     Raises:
         OptionError: The store cannot list its chunks or change their metadata, or an option is invalid.

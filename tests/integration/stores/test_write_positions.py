@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import sys
 import uuid
 import warnings
 import zlib
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.documents import Document
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from pydantic import PrivateAttr
@@ -296,3 +298,38 @@ def test_llama_index(
     assert told == []
     again = llama_index.write_positions(index, read_source=read_source)
     assert (again.written, again.known, again.sources) == (0, 2, ())
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in INDEXES if kind.name in ("chroma_l2", "qdrant", "postgres")], ids=str
+)
+def test_a_docstore_beside_the_store_is_finished_too(
+    kind: Any,
+    index_of: Callable[[Any, list[TextNode]], Any],
+    embeddings: CountingEmbeddings,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A program that breaks off between the two leaves the store, from which nodes are listed, for the next call."""
+    nodes = nodes_of(linked=True)
+    random.Random(1).shuffle(nodes)
+    storage = StorageContext.from_defaults(vector_store=index_of(kind, []).vector_store)
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=Model(embeddings), store_nodes_override=True)
+    adapter = adapter_of(index.vector_store, {}, index.index_struct.nodes_dict, index.docstore)
+    assert adapter is not None
+    module = sys.modules[type(adapter).__module__]
+    put = module.put_rows
+
+    def put_and_break_off(*given: Any) -> None:
+        put(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "put_rows", put_and_break_off)
+        with pytest.raises(KeyboardInterrupt):
+            llama_index.write_positions(index)
+    assert llama_index.write_positions(index).written == len(nodes)
+    for chunk in adapter.chunks() or ():
+        assert chunk.metadata.keys() >= {"chunk_index", "chunk_numbering"}
+        assert index.docstore.get_document(chunk.key).metadata == chunk.metadata  # type: ignore[union-attr]
+    found, told = nodes_found(index)
+    assert (in_order(found), told) == (True, [])
