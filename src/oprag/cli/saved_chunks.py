@@ -5,10 +5,8 @@ Nothing that is opened is changed, and nothing in it is run.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from itertools import groupby
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +19,13 @@ from oprag.masking import describe, listed, masked_error
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.chroma import LangChainChroma
+from oprag.stores.chroma_file import CHROMA_FILE, ChromaFile
 from oprag.stores.in_memory import LangChainInMemory, LlamaIndexSimple
 from oprag.stores.lancedb import LangChainLanceDB
 
 __all__ = ["NODE", "SavedChunks", "opened"]
 
-_CHROMA, _LLAMA_INDEX, _FAISS = "chroma.sqlite3", "docstore.json", "index.pkl"
+_LLAMA_INDEX, _FAISS = "docstore.json", "index.pkl"
 _LLAMA_INDEX_VECTORS = "default__vector_store.json"
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
 NODE = "_node_content"
@@ -60,7 +59,7 @@ def opened(path: Path, collection: str | None, most: int) -> Iterator[SavedChunk
         collection: The collection or table of a folder that has several.
         most: How many chunks will be read at most.
     """
-    if path.name in (_CHROMA, _LLAMA_INDEX):
+    if path.name in (CHROMA_FILE, _LLAMA_INDEX):
         path = path.parent
     with _readable(path):
         if path.is_dir():
@@ -129,9 +128,10 @@ def _row(fields: Mapping[str, Any]) -> StoredChunk:
 
 @contextmanager
 def _opened_folder(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
-    if (path / _CHROMA).is_file():
-        with closing(_connected(path / _CHROMA)) as connection:
-            yield _read_chroma(connection, path, collection)
+    if (path / CHROMA_FILE).is_file():
+        with ChromaFile(path / CHROMA_FILE) as file:
+            rows = file.chunks(_only(file.collections(), collection, "collection", path))
+            yield SavedChunks("Chroma", rows, LangChainChroma, in_insertion_order=True)
     elif any(path.glob("*.lance")):
         yield _read_lancedb(path, collection, most)
     elif (path / _LLAMA_INDEX).is_file():
@@ -147,60 +147,6 @@ def _opened_folder(path: Path, collection: str | None, most: int) -> Iterator[Sa
         )
     else:
         raise InputFileError(f"{path} is not a folder of Chroma, LanceDB or LlamaIndex", str(path))
-
-
-# Chroma's own client writes into the folder, and a damaged one can end the process.
-_CHROMA_TABLES = ("collections", "embedding_metadata", "embeddings", "segments")
-_CHROMA_ROWS = """
-    SELECT embeddings.id AS row, embeddings.embedding_id AS name, embedding_metadata.*
-    FROM embeddings LEFT JOIN embedding_metadata ON embedding_metadata.id = embeddings.id
-    WHERE embeddings.segment_id IN (
-        SELECT segments.id FROM segments JOIN collections ON segments.collection = collections.id
-        WHERE collections.name = ? AND segments.scope = 'METADATA'
-    )
-    ORDER BY embeddings.id
-"""
-_CHROMA_TEXT = "chroma:document"
-_CHROMA_VALUES = ("string_value", "int_value", "float_value", "bool_value")
-_LONGEST = 100_000_000  # bytes of a value; SQLite's own limit is a thousand million
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    for companion in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
-        # SQLite would wait for the other end of a pipe.
-        if companion.exists() and not companion.is_file():
-            raise InputFileError(f"{companion} is not a regular file", str(companion))
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    return connection
-
-
-def _read_chroma(connection: sqlite3.Connection, path: Path, collection: str | None) -> SavedChunks:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables.issuperset(_CHROMA_TABLES):
-        raise InputFileError(f"{path / _CHROMA} is not a database of Chroma 0.4 or later", str(path))
-    names = [name for (name,) in connection.execute("SELECT DISTINCT name FROM collections ORDER BY name")]
-    found = connection.execute(_CHROMA_ROWS, [_only(names, collection, "collection", path)])
-    rows = map(_chroma_row, groupby(found, lambda row: row["row"]))
-    return SavedChunks("Chroma", rows, LangChainChroma, in_insertion_order=True)
-
-
-def _chroma_row(grouped: tuple[Any, Iterator[sqlite3.Row]]) -> StoredChunk:
-    name, text = "", ""
-    metadata: dict[str, Any] = {}
-    for row in grouped[1]:
-        name = str(row["name"])
-        # Old versions have no column for true and false, and later ones may have more.
-        values = (row[kind] for kind in row.keys() if kind in _CHROMA_VALUES)  # noqa: SIM118 - a row has values
-        value = next((value for value in values if value is not None), None)
-        if row["key"] == _CHROMA_TEXT and isinstance(value, str):
-            text = value
-        elif isinstance(row["key"], str):
-            metadata[row["key"]] = value
-    return StoredChunk(name, text, metadata)
 
 
 def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
