@@ -151,8 +151,7 @@ class SourceText:
         found = self._places.get(piece)
         if found is None:
             if len(self._places) >= _MOST_REMEMBERED:
-                self._places.clear()
-                self.learned.clear()
+                self._places, self.learned = {}, Counter()
             found = self._places[piece] = _places(piece, self.text) or self._folded.places(piece)
         return found
 
@@ -165,7 +164,7 @@ class SourceText:
         Args:
             texts: The texts of all chunks of the source.
         """
-        counts = self.learned = Counter(texts)
+        counts = Counter(texts)
         covered = bytearray(len(self.text))
         unclear: dict[str, list[Place]] = {}
         for text, count in counts.items():
@@ -174,6 +173,7 @@ class SourceText:
                 unclear[text] = places
             else:
                 _mark(covered, places)
+        self.learned = counts
         if sum(map(len, unclear.values())) > _MOST_UNCLEAR:
             return
         while unclear:
@@ -313,21 +313,23 @@ class _Folded:
     def places(self, piece: str) -> list[Place]:
         """The places of a piece in the original text."""
         if self._text is None:
-            self._fold()
+            # At once, since other threads may do the same.
+            self._shifts, self._text = self._fold()
         folded = _SPACE.sub(" ", piece.strip())
         return [(self._back(start), self._back(end - 1) + 1) for start, end in _places(folded, self._text or "")]
 
-    def _fold(self) -> None:
+    def _fold(self) -> tuple[list[tuple[int, int]], str]:
         """Note, after every run of more than one white space, how much shorter the folded text is from there on."""
         parts: list[str] = []
+        shifts: list[tuple[int, int]] = []
         last = shorter = 0
         for match in _SPACE.finditer(self._original):
             parts += (self._original[last : match.start()], " ")
             last = match.end()
             if match.end() - match.start() > 1:
                 shorter += match.end() - match.start() - 1
-                self._shifts.append((match.end() - shorter, shorter))
-        self._text = "".join([*parts, self._original[last:]])
+                shifts.append((match.end() - shorter, shorter))
+        return shifts, "".join([*parts, self._original[last:]])
 
     def _back(self, offset: int) -> int:
         index = bisect_left(self._shifts, (offset + 1, 0))

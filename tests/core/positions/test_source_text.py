@@ -1,12 +1,14 @@
 """Telling the places of repeated texts apart, with all chunks of their source."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, Position, PositionKind
+from oprag.positions import locate
 from oprag.positions.locate import SourceText
 
 UNKNOWN = Position((), PositionKind.NONE)
@@ -65,3 +67,25 @@ def test_whatever_is_claimed_is_a_place_of_that_text_and_of_no_more_chunks_than_
     for index, place in zip(retrieved, places, strict=True):
         if sum(text.startswith(chunks[index], at) for at in range(len(text))) == 1:
             assert place is not None
+
+
+def test_threads_may_look_at_once():
+    pieces = [f"piece {number} of many" for number in range(400)]
+    text = "\n\n   ".join(pieces)
+    wanted = [f"{pieces[number]} {pieces[number + 1]}" for number in range(0, 399, 7)]
+
+    def found(source):
+        return [place and text[slice(*place)].split() for place in source.locate([Chunk(one, 0) for one in wanted])]
+
+    for _ in range(5):
+        source = SourceText(text)
+        with ThreadPoolExecutor(8) as threads:
+            results = list(threads.map(found, [source] * 8))
+        assert results == [[one.split() for one in wanted]] * 8
+
+
+def test_a_source_may_have_more_chunks_than_are_remembered(monkeypatch):
+    monkeypatch.setattr(locate, "_MOST_REMEMBERED", 5)
+    chunks = [f"part {number}." for number in range(12)]
+    text = " ".join(chunks)
+    assert located(text, chunks, chunks) == [text.index(one) for one in chunks]
