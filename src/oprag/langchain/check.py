@@ -115,7 +115,7 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     """The chunks of a store."""
     for rank, row in enumerate(rows):
-        yield Chunk(row.text, rank, metadata=row.metadata, id=row.id or row.key)
+        yield row.as_chunk(rank)
 
 
 def _documents(documents: Any, most: int) -> Listing:

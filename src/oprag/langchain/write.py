@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
 from oprag.positions.insertion import StoredChunk
 from oprag.positions.sources import SourceKey
@@ -55,9 +54,5 @@ def write_positions(
         [0, 11]
     """
     return write_into(
-        adapter_of(store), store, _as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run
+        adapter_of(store), store, StoredChunk.as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run
     )
-
-
-def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:
-    return Chunk(stored.text, rank, metadata=stored.metadata, id=stored.id or stored.key)

@@ -11,7 +11,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
-from llama_index.core.schema import BaseNode, Document, NodeWithScore
+from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
@@ -30,6 +30,7 @@ from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.nodes import nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
@@ -89,7 +90,7 @@ def check_positions(
             in_order, own = store_order and adapter.in_insertion_order, has_own_adapter(adapter.store)
             listings.append(Listing(adapter.name, chunks_in(rows), in_order, read_whole=own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
-            nodes = _without_documents(docstore.docs.values())
+            nodes = nodes_in(docstore)
             listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes)))
     in_store = bool(listings)
     return check_listings(
@@ -124,12 +125,6 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
             yield from _stores(one)
 
 
-def _without_documents(nodes: Iterable[BaseNode]) -> list[BaseNode]:
-    """The nodes, without the documents that an ingestion pipeline keeps beside them."""
-    listed = list(nodes)
-    return [node for node in listed if not isinstance(node, Document)] or listed
-
-
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     """The chunks of a store; where it has no nodes as such, they are in the metadata."""
     for rank, row in enumerate(rows):
@@ -138,7 +133,7 @@ def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
         elif _NODE in row.metadata:
             yield chunk_of(metadata_dict_to_node(dict(row.metadata), row.text), rank)
         else:
-            yield Chunk(row.text, rank, metadata=row.metadata, id=row.id or row.key)
+            yield row.as_chunk(rank)
 
 
 def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
 from oprag.masking import describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
-from oprag.positions.insertion import ADDED_AGAIN, StoredChunk, overlaps_of, read_insertion_order
+from oprag.positions.insertion import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
     STAMPED_FIELDS,
     TIES_BY_STORE,
@@ -177,18 +177,15 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
         listing = sample.listings.get(group[0].source)
         if listing is None or not listing.in_insertion_order:
             continue
-        order = read_insertion_order(
-            [StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], listing.name
-        )
-        if order.refuted:
-            refuted[group[0].source] = _Problem(f"{_REFUTED}{order.refuted}", order.refuted)
+        places, why = places_in_store(group, listing.name)
+        if why:
+            refuted[group[0].source] = _Problem(f"{_REFUTED}{why}", why)
             continue
         # By its metadata key a store finds the other chunks of a source.
         read_whole = listing.read_whole and field_of(group, options.source_key) != ""
-        for chunk in group:
-            found = order.places[str(chunk.rank), 0]
-            found = found if read_whole else found._replace(run=found.number)
-            chunks[chunk.rank] = changed(chunks[chunk.rank], store_place=found)
+        for chunk, found in zip(group, places, strict=True):
+            seen = found if read_whole else found._replace(run=found.number)
+            chunks[chunk.rank] = changed(chunks[chunk.rank], store_place=seen)
     placed = place(chunks, *keys)
     problems = {group[0].source: refuted[group[0].source] for group in unsure if group[0].source in refuted}
     found_doubts = doubts(placed, placed.chunks, options)
@@ -384,7 +381,7 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
 
 
 def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, lines: Remedies) -> Iterator[Note]:
-    """What is worth knowing, and is no problem of the order."""
+    """Findings that do not affect the order."""
     twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
     if twice:
         was = "was" if len(twice) == 1 else "were"

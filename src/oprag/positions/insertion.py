@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from oprag.chunk import StorePlace
+from oprag.chunk import Chunk, StorePlace
 from oprag.positions.ladder import PAGE_FIELDS
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "StoredChunk",
     "occurrences",
     "overlaps_of",
+    "places_in_store",
     "read_insertion_order",
 ]
 
@@ -62,6 +63,14 @@ class StoredChunk(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     id: str = ""
     node: Any = None
+
+    def as_chunk(self, rank: int) -> Chunk:
+        """As a chunk whose id is the one by which the store changes it.
+
+        Args:
+            rank: Its rank.
+        """
+        return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
 
 
 class InsertionOrder(NamedTuple):
@@ -103,6 +112,18 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
     return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)}, refuted)
 
 
+def places_in_store(chunks: Sequence[Chunk], store: str) -> tuple[list[StorePlace], str]:
+    """Judge all chunks of one source, given in the sequence in which a store received them.
+
+    Returns:
+        The place of each chunk; and why the sequence is not the order of the source, empty if nothing contradicts it.
+    """
+    order = read_insertion_order(
+        [StoredChunk(str(row), chunk.text, chunk.metadata) for row, chunk in enumerate(chunks)], store
+    )
+    return [order.places[str(row), 0] for row in range(len(chunks))], order.refuted
+
+
 def occurrences(keys: Iterable[str | None]) -> list[tuple[str, int]]:
     """Each key with the number of equal ones before it; those that are missing are left out."""
     before: Counter[str] = Counter()
@@ -126,7 +147,7 @@ def _once(texts: Sequence[str]) -> int:
 
 def _added_again(texts: Sequence[str]) -> bool:
     """Whether another version of the source follows: it begins as the first one, and most of it is there before."""
-    # A few chunks at the end are no other version.
+    # A few repeated chunks at the end are not another version.
     starts = (start for start in range(1, 2 * len(texts) // 3 + 1) if texts[start] in texts[: min(start, _FIRST)])
     for start in islice(starts, _MOST_STARTS):
         before = set(texts[:start])
@@ -138,7 +159,7 @@ def _added_again(texts: Sequence[str]) -> bool:
 def overlaps_of(texts: Sequence[str]) -> list[int]:
     """The characters that the end of each text and the start of the next one have in common.
 
-    0 where that is no evidence: the end or the start is that of other chunks too, as that of a form or a letterhead,
+    0 where that proves nothing: other chunks have the same end or start, as with a form or a letterhead,
     or they agree in much less than the others do.
     """
     starts, ends = Counter(text[:_OVERLAP] for text in texts), Counter(text[-_OVERLAP:] for text in texts)
@@ -208,7 +229,7 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) 
     reach = max([*overlaps, _OVERLAP]) if any(overlaps) else _REACH
     found: list[tuple[int, int, int]] = []
     for index, text in enumerate(texts):
-        # A header or a footer is no end that continues elsewhere.
+        # A header or a footer does not continue elsewhere.
         if (index < len(overlaps) and overlaps[index]) or ends[text[-_OVERLAP:]] > 1:
             continue
         for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):

@@ -164,7 +164,7 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
 
 
 def without_order(placed: Placed, least: int = 2) -> list[list[Chunk]]:
-    """The chunks of each source whose order is not certain, where there are at least so many."""
+    """The chunks of each source whose order is uncertain, if it has at least `least` of them."""
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)

@@ -61,7 +61,7 @@ class Note(NamedTuple):
 
     Attributes:
         what: A sentence.
-        remedy: A line of code; empty where there is none.
+        remedy: A line of code; may be empty.
     """
 
     what: str

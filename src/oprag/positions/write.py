@@ -7,9 +7,9 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, Span, changed, counted
+from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
 from oprag.masking import masked_error, without_keys
-from oprag.positions.insertion import InsertionOrder, StoredChunk, read_insertion_order
+from oprag.positions.insertion import places_in_store
 from oprag.positions.ladder import LOCATED, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD, TIES_BY_STORE, shared
 from oprag.positions.locate import SourceText
 from oprag.positions.placing import Placed, place, without_order
@@ -193,19 +193,18 @@ def _found(
     spans: Sequence[Span | None] = [None] * len(group)
     if read_source is not None:
         spans = _located(group, read_source, doubts)
-    order = InsertionOrder({})
+    places: Sequence[StorePlace | None] = [None] * len(group)
+    refuted = ""
     if store:
-        order = read_insertion_order(
-            [StoredChunk(str(chunk.rank), chunk.text, chunk.metadata) for chunk in group], store
-        )
-    places = {} if order.refuted else order.places
+        in_sequence, refuted = places_in_store(group, store)
+        places = places if refuted else in_sequence
     located = [
-        changed(chunks[chunk.rank], located=span, store_place=places.get((str(chunk.rank), 0)))
-        for chunk, span in zip(group, spans, strict=True)
+        changed(chunks[chunk.rank], located=span, store_place=at)
+        for chunk, span, at in zip(group, spans, places, strict=True)
     ]
     found = place(located, source_key, None)
-    if order.refuted and without_order(found):
-        doubts.append(f"the sequence of the store is not used: {order.refuted}")
+    if refuted and without_order(found):
+        doubts.append(f"the sequence of the store is not used: {refuted}")
     return found, doubts
 
 

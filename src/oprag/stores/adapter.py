@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -19,7 +19,9 @@ from oprag.positions.insertion import StoredChunk
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
-__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "register_store"]
+__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "parts", "register_store"]
+
+T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -181,6 +183,11 @@ class StoreAdapter(ABC):
 
         nodes = self.docstore.get_nodes(list(ids), raise_error=False)
         return {node.node_id: node.get_content(MetadataMode.NONE) for node in nodes}
+
+
+def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The values in parts that fit a request."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def chunks_with(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed
 from oprag.options import ContextOptions
-from oprag.positions.insertion import StoredChunk, read_insertion_order
+from oprag.positions.insertion import StoredChunk, places_in_store
 from oprag.positions.placing import place, without_order
 from oprag.positions.sources import ID_FIELDS, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
@@ -77,11 +77,9 @@ class StoredNeighbors:
             stored = list({one.id or one.key: one for one in stored}.values())
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
         if self._store_order and without_order(place(chunks, *self._keys), least=1):
-            order = read_insertion_order(
-                [StoredChunk(str(rank), one.text, one.metadata) for rank, one in enumerate(stored)], self._store.name
-            )
-            if not order.refuted:
-                chunks = [changed(chunk, store_place=order.places[str(chunk.rank), 0]) for chunk in chunks]
+            places, refuted = places_in_store(chunks, self._store.name)
+            if not refuted:
+                chunks = [changed(chunk, store_place=at) for chunk, at in zip(chunks, places, strict=True)]
         by_key: dict[str, list[Chunk]] = {}
         for one, chunk in zip(stored, chunks, strict=True):
             by_key.setdefault(one.key, []).append(chunk)

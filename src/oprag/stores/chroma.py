@@ -1,15 +1,13 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from oprag.positions.insertion import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
-
-_T = TypeVar("_T")
 
 # The sources in a condition, well below the values that SQLite takes in a statement.
 _SOURCES = 5_000
@@ -43,7 +41,7 @@ class LangChainChroma(StoreAdapter):
             conditions.append(self.search["filter"])
         found = self.store.get(
             ids=self.search.get("ids"),
-            where={"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None),
+            where=_all_of(conditions),
             where_document=self.search.get("where_document"),
             include=[],
         )
@@ -51,22 +49,23 @@ class LangChainChroma(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Update the metadata, into which Chroma merges the new keys; a batch is written whole or not at all."""
-        for batch in self._batches(list(added)):
+        for batch in parts(list(added), self._batch_size):
             self.refuse_unknown(batch, set(self.store.get(ids=batch, include=[])["ids"]))
-        for batch in self._batches(list(added)):
+        for batch in parts(list(added), self._batch_size):
             # The method of the store itself embeds the texts.
             self.store._collection.update(ids=batch, metadatas=[dict(added[key]) for key in batch])  # noqa: SLF001
 
     def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
-        for batch in self._batches(ids):
+        for batch in parts(ids, self._batch_size):
             found = self.store.get(ids=batch, include=["documents", "metadatas"])
             for key, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
                 yield StoredChunk(key, text or "", metadata or {})
 
-    def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
-        """Ids as many as the database takes at once."""
-        size = self.store._client.get_max_batch_size()  # noqa: SLF001
-        return (list(ids[start : start + size]) for start in range(0, len(ids), size))
+    @property
+    def _batch_size(self) -> int:
+        """How many ids the database takes at once."""
+        size: int = self.store._client.get_max_batch_size()  # noqa: SLF001
+        return size
 
 
 class LlamaIndexChroma(StoreAdapter):
@@ -95,7 +94,7 @@ class LlamaIndexChroma(StoreAdapter):
         # SQLite takes some thousand values; more sources are told apart here.
         named = {field: {"$in": list(sources)}} if field and len(sources) <= _NODES_A_REQUEST else None
         conditions = [condition for condition in (named, given) if condition]
-        where = {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+        where = _all_of(conditions)
         found = self.store._get(None, where, where_document=self.search.get("where_document"))  # noqa: SLF001
         yield from listed_nodes(found.nodes, field, sources)
 
@@ -103,7 +102,7 @@ class LlamaIndexChroma(StoreAdapter):
         """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
         collection = self.store.client
         flat: dict[str, Mapping[str, Any]] = {}
-        for part in self._parts([*added]):
+        for part in parts([*added], self._batch_size):
             found = collection.get(ids=part, include=["metadatas"])
             flat.update(zip(found["ids"], found["metadatas"], strict=True))
         self.refuse_unknown(added, flat)
@@ -111,14 +110,15 @@ class LlamaIndexChroma(StoreAdapter):
         changes = [(key, content_with(flat[key], more, key)) for key, more in added.items()]
         # First, since nodes are listed from the store: after an interruption those that lack something are found.
         put_rows(self.docstore, rows)
-        for some in self._parts(changes):
+        for some in parts(changes, self._batch_size):
             # Metadata that an update does not name stay as they are.
             collection.update(ids=[key for key, _ in some], metadatas=[more for _, more in some])
 
-    def _parts(self, values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-        """The values in parts that the database takes at once."""
-        size = min(_NODES_A_REQUEST, self.store.client._client.get_max_batch_size())  # noqa: SLF001
-        return (values[start : start + size] for start in range(0, len(values), size))
+    @property
+    def _batch_size(self) -> int:
+        """How many nodes the database takes at once."""
+        most: int = self.store.client._client.get_max_batch_size()  # noqa: SLF001
+        return min(_NODES_A_REQUEST, most)
 
 
 # Of these, only the first three choose nodes, and node ids do not.
@@ -127,6 +127,11 @@ _KEYWORDS = {
     *("node_ids", "include", "mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
 }
 _NODES_A_REQUEST = 1_000
+
+
+def _all_of(conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """One condition for several, of which Chroma takes no single one in an "and"."""
+    return {"$and": list(conditions)} if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def _vectors(get: Callable[..., Any], ids: Sequence[str]) -> Mapping[str, StoredVector]:

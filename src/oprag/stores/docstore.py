@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
-from oprag.stores.nodes import docstore_rows, listed_nodes, put_rows
+from oprag.stores.nodes import docstore_rows, listed_nodes, nodes_in, put_rows
 
 __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore"]
 
@@ -19,14 +19,10 @@ class LlamaIndexDocstore(StoreAdapter):
         return {}
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The nodes, without the documents that an ingestion pipeline keeps beside them."""
+        """The nodes."""
         if field and not sources:
             return ()
-        from llama_index.core.schema import Document
-
-        listed = list(self.store.docs.values())
-        nodes = [node for node in listed if not isinstance(node, Document)] or listed
-        return listed_nodes(nodes, field, sources)
+        return listed_nodes(nodes_in(self.store), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
         """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""

@@ -16,6 +16,7 @@ __all__ = [
     "docstore_rows",
     "is_one_of",
     "listed_nodes",
+    "nodes_in",
     "put_rows",
     "source_in",
     "united",
@@ -80,6 +81,14 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
         node[name] = united([node[name], [*added]])
     return {**added, "_node_content": json.dumps(node, ensure_ascii=False)}
+
+
+def nodes_in(docstore: Any) -> list[Any]:
+    """The nodes of a docstore, without the documents that an ingestion pipeline keeps beside them."""
+    from llama_index.core.schema import Document
+
+    listed = list(docstore.docs.values())
+    return [node for node in listed if not isinstance(node, Document)] or listed
 
 
 def docstore_rows(docstore: Any, added: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

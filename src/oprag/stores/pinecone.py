@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.stores.adapter import StoreAdapter, StoredVector, parts
 
 __all__ = ["LangChainPinecone"]
 
@@ -31,8 +31,7 @@ class LangChainPinecone(StoreAdapter):
         namespace = self.search.get("namespace")
         if namespace is None:
             namespace = self.store._namespace  # noqa: SLF001 - the store says nowhere else
-        parts = (keys[start : start + _IDS_A_REQUEST] for start in range(0, len(keys), _IDS_A_REQUEST))
-        return [{"ids": list(part), "namespace": namespace} for part in parts]
+        return [{"ids": list(part), "namespace": namespace} for part in parts(keys, _IDS_A_REQUEST)]
 
     def _stored(self, responses: Iterable[Any]) -> dict[str, StoredVector]:
         text = self.store._text_key  # noqa: SLF001

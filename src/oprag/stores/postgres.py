@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
@@ -296,9 +296,8 @@ def _write(
     """Change the metadata of all chunks, or of none."""
 
     def in_batches(connection: Any) -> None:
-        keys = list(added)
-        for start in range(0, len(keys), _BATCH):
-            batch = {key: dict(added[key]) for key in keys[start : start + _BATCH]}
+        for keys in parts(list(added), _BATCH):
+            batch = {key: dict(added[key]) for key in keys}
             changed = change(connection, batch).rowcount
             if changed != len(batch):
                 raise OptionError(

@@ -6,11 +6,11 @@ import json
 import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from oprag.positions.insertion import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
 
-_T = TypeVar("_T")
 # Points in a request.
 _BATCH = 1_000
 # Keywords that the store hands on to Qdrant, and that leave out points as well.
@@ -73,8 +72,7 @@ class LangChainQdrant(StoreAdapter):
         from qdrant_client import models
 
         keys, client, collection = list(added), self.store.client, self.store.collection_name
-        for start in range(0, len(keys), _BATCH):
-            batch = keys[start : start + _BATCH]
+        for batch in parts(keys, _BATCH):
             there = client.retrieve(
                 collection_name=collection,
                 ids=_as_ids(batch),
@@ -88,8 +86,8 @@ class LangChainQdrant(StoreAdapter):
             for key, more in added.items()
         )
         operations = [models.SetPayloadOperation(set_payload=change) for change in changes]
-        for start in range(0, len(keys), _BATCH):
-            client.batch_update_points(collection, operations[start : start + _BATCH], **self._given("timeout"))
+        for some in parts(operations, _BATCH):
+            client.batch_update_points(collection, some, **self._given("timeout"))
 
     def _rows(self, conditions: Any) -> Iterator[StoredChunk]:
         text, about = self.store.content_payload_key, self.store.metadata_payload_key
@@ -164,7 +162,7 @@ class LlamaIndexQdrant(StoreAdapter):
 
         client, name, nodes = self.store.client, self.store.collection_name, {_point_id(key): key for key in added}
         flat: dict[str, Mapping[str, Any]] = {}
-        for part in _parts([*added]):
+        for part in parts([*added], _POINTS_A_REQUEST):
             points = client.retrieve(name, part, ["_node_content"], shard_key_selector=self._shard)
             flat |= {nodes[str(point.id)]: point.payload or {} for point in points}
         self.refuse_unknown(added, flat)
@@ -179,7 +177,7 @@ class LlamaIndexQdrant(StoreAdapter):
         ]
         # First, since nodes are listed from the store: after an interruption those that lack something are found.
         put_rows(self.docstore, rows)
-        for operations in _parts(changes):
+        for operations in parts(changes, _POINTS_A_REQUEST):
             client.batch_update_points(name, operations, wait=True)
 
     @property
@@ -222,11 +220,6 @@ def _path(key: str) -> str:
 # The last two do not choose nodes.
 _KEYWORDS = {"filters", "node_ids", "qdrant_filters", "shard_identifier", "search_params", "mmr_threshold"}
 _POINTS_A_REQUEST = 500
-
-
-def _parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """The values in parts that fit a request."""
-    return (values[start : start + _POINTS_A_REQUEST] for start in range(0, len(values), _POINTS_A_REQUEST))
 
 
 def _vector(point: Any, name: str | None) -> Any:

@@ -39,11 +39,11 @@ class KnownEmbeddings(CountingEmbeddings):
 
 
 class KnownModel(BaseEmbedding):
-    """The known vectors, as LlamaIndex wants them."""
+    """The vectors of these embeddings, as LlamaIndex wants them."""
 
-    _inner: KnownEmbeddings = PrivateAttr()
+    _inner: CountingEmbeddings = PrivateAttr()
 
-    def __init__(self, inner: KnownEmbeddings) -> None:
+    def __init__(self, inner: CountingEmbeddings) -> None:
         super().__init__(model_name="known")
         self._inner = inner
 

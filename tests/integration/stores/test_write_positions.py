@@ -18,9 +18,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
-from pydantic import PrivateAttr
 
 from oprag import PositionWarning, WrittenPositions, langchain, llama_index
 from oprag.stores.adapter import adapter_of
@@ -28,6 +26,7 @@ from oprag.warn import forget
 from tests.counting import CountingEmbeddings
 from tests.integration.stores import langchain_stores, llama_index_stores
 from tests.integration.stores.conftest import Places
+from tests.integration.stores.known import KnownModel
 from tests.integration.stores.langchain_stores import without_none
 from tests.integration.stores.rows import rows_of
 
@@ -185,25 +184,6 @@ def test_langchain(
 # LlamaIndex.
 
 
-class Model(BaseEmbedding):
-    """The vectors of `CountingEmbeddings`, as LlamaIndex wants them."""
-
-    _inner: CountingEmbeddings = PrivateAttr()
-
-    def __init__(self, inner: CountingEmbeddings) -> None:
-        super().__init__(model_name="words")
-        self._inner = inner
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._inner.embed_query(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._inner.embed_query(query)
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._inner.embed_documents([text])[0]
-
-
 INDEXES = [kind for kind in llama_index_stores.KINDS if kind.name not in ("chroma_cosine", "faiss_ip")]
 
 
@@ -227,7 +207,7 @@ def index_of(places: Places, embeddings: CountingEmbeddings) -> Iterator[Callabl
 
         def make(kind: Any, nodes: list[TextNode]) -> Any:
             place = stack.enter_context(places(f"positions_{uuid.uuid4().hex[:8]}"))
-            return kind.make(nodes, Model(embeddings), place)
+            return kind.make(nodes, KnownModel(embeddings), place)
 
         yield make
 
@@ -313,7 +293,9 @@ def test_a_docstore_beside_the_store_is_finished_too(
     nodes = nodes_of(linked=True)
     random.Random(1).shuffle(nodes)
     storage = StorageContext.from_defaults(vector_store=index_of(kind, []).vector_store)
-    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=Model(embeddings), store_nodes_override=True)
+    index = VectorStoreIndex(
+        nodes, storage_context=storage, embed_model=KnownModel(embeddings), store_nodes_override=True
+    )
     adapter = adapter_of(index.vector_store, {}, index.index_struct.nodes_dict, index.docstore)
     assert adapter is not None
     module = sys.modules[type(adapter).__module__]
