@@ -8,7 +8,7 @@ a splitter repeats the end of a chunk at the start of the next one, the texts te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ TORN_APART = "chunks that overlap were added to the store apart from each other"
 
 # Shorter agreements of an end and a start are words that come often.
 _OVERLAP = 20
+_HALF = _OVERLAP // 2
 # Where no neighbors overlap, there is little to find; elsewhere the longest overlap says how far to look.
 _REACH = 400
 # The first chunks of a source, of which one comes again where the source was added again.
@@ -236,18 +237,33 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) 
             other = starts.get(text[at : at + _OVERLAP])
             if other is None or other in (index, index + 1) or pages[other] != pages[index]:
                 continue
-            shared, middle = text[at:], (at + len(text)) // 2
-            if texts[other].startswith(shared) and _is_rare(text[at:middle], texts) and _is_rare(text[middle:], texts):
-                found.append((index, other, len(shared)))
-                break
-    return found
+            if texts[other].startswith(text[at:]):
+                found.append((index, other, len(text) - at))
+    halves = {(end, length): _halves(texts[end][-length:]) for end, _, length in found}
+    rare = _rare({half for both in halves.values() for half in both}, texts)
+    longest: dict[int, tuple[int, int, int]] = {}
+    for one in found:
+        if rare.issuperset(halves[one[0], one[2]]):
+            longest.setdefault(one[0], one)
+    return list(longest.values())
 
 
-def _is_rare(part: str, texts: Sequence[str]) -> bool:
-    """Whether a part of an overlap is in its two chunks only; a page number makes every footer another one."""
-    there = 0
-    for text in texts:
-        there += text.count(part)
-        if there > 2:
-            return False
-    return True
+def _halves(overlap: str) -> tuple[str, str]:
+    """An overlap in two parts, since a page number in it makes every footer another one."""
+    return overlap[: len(overlap) // 2], overlap[len(overlap) // 2 :]
+
+
+def _rare(parts: Collection[str], texts: Sequence[str]) -> set[str]:
+    """The parts of overlaps that are in two chunks only, found in one pass over the texts."""
+    # Lines of a log begin alike, so parts are looked up whole, by the lengths that begin so.
+    lengths: dict[str, set[int]] = {}
+    for part in parts:
+        lengths.setdefault(part[:_HALF], set()).add(len(part))
+    times = dict.fromkeys(parts, 0)
+    for text in texts if parts else ():
+        for at in range(len(text) - _HALF + 1):
+            for length in lengths.get(text[at : at + _HALF], ()):
+                part = text[at : at + length]
+                if len(part) == length and part in times:
+                    times[part] += 1
+    return {part for part, count in times.items() if count <= 2}

@@ -176,6 +176,17 @@ def test_boilerplate_takes_linear_time():
     assert not order.refuted
 
 
+def test_a_large_source_of_two_writers_takes_linear_time():
+    # As in a log, all chunks begin alike.
+    pieces = prose(50_000, seed=7).split()
+    lines = [f"2024-01-01 {at:08} {' '.join(pieces[at : at + 8])}\n" for at in range(0, len(pieces), 8)]
+    texts = ["".join(lines[at : at + 3]) for at in range(0, len(lines) - 1, 2)]
+    half = len(texts) // 2
+    order = read([text for pair in zip(texts[:half], texts[half:], strict=False) for text in pair])
+    assert len(order.places) > 3_000
+    assert order.refuted == "chunks that overlap were added to the store apart from each other"
+
+
 def histories(count, seed):
     """Stores of a source, as they come to be, with the true number of each chunk."""
     chance = random.Random(seed)
