@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from typing import Any
 
 from oprag.chunk import Chunk, PositionKind
@@ -26,8 +26,14 @@ _SPACE = re.compile(r"\s+")
 _MOST_PLACES = 1000
 # So many chunks that rise by chance, in a list that is not in sequence, are less likely than one in a hundred.
 _ENOUGH = 5
-# Comparing more places with each other takes too long.
-_MOST_UNCLEAR = 2_000
+# Comparing more stretches of text, into which the places that overlap cut each other, takes too long.
+_MOST_STRETCHES = 500_000
+# Fewer pieces are looked for one by one, since the blocks of a text have to be listed first.
+_MANY = 50
+# Small blocks fit into short pieces, and there are more of them.
+_BLOCK = 16, 64  # minimum and maximum of characters
+# The part of the pieces that may be too short for a block.
+_SHORT = 0.1
 # How many chunks of a text are remembered.
 _MOST_REMEMBERED = 50_000
 
@@ -149,10 +155,16 @@ class SourceText:
     def places(self, piece: str) -> list[Place]:
         """All places of a piece: as it is, else with every run of white space read as one space."""
         found = self._places.get(piece)
-        if found is None:
-            if len(self._places) >= _MOST_REMEMBERED:
-                self._places, self.learned = {}, Counter()
-            found = self._places[piece] = _places(piece, self.text) or self._folded.places(piece)
+        return self._look_for([piece])[piece] if found is None else found
+
+    def _look_for(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
+        """The places of the pieces that were not looked for before, which are remembered."""
+        pieces = [piece for piece in dict.fromkeys(pieces) if piece not in self._places]
+        if pieces and len(self._places) >= _MOST_REMEMBERED:
+            self._places, self.learned = {}, Counter()
+        found = _places(pieces, self.text)
+        found |= self._folded.places([piece for piece in pieces if not found[piece]])
+        self._places.update(found)
         return found
 
     def learn(self, texts: Iterable[str]) -> None:
@@ -167,27 +179,24 @@ class SourceText:
         counts = Counter(texts)
         covered = bytearray(len(self.text))
         unclear: dict[str, list[Place]] = {}
+        self._look_for(counts)
         for text, count in counts.items():
             places = self.places(text)
-            if len(places) > count:
+            if len(places) <= count:
+                for start, end in places:
+                    covered[start:end] = b"\1" * (end - start)
+            elif len(places) < _MOST_PLACES:
                 unclear[text] = places
             else:
-                _mark(covered, places)
+                # The places that are not known are after the last one.
+                after = places[-1][0]
+                covered[after:] = b"\1" * (len(covered) - after)
         self.learned = counts
-        if sum(map(len, unclear.values())) > _MOST_UNCLEAR:
-            return
-        while unclear:
-            own = {text: _own_places(text, unclear, covered) for text in unclear}
-            solved = {text: places for text, places in own.items() if len(places) == counts[text]}
-            if not solved:
-                break
-            for text, places in solved.items():
-                self._places[text] = places
-                _mark(covered, places)
-                del unclear[text]
+        self._places.update(_own_places(unclear, counts, covered))
 
     def locate(self, chunks: Sequence[Chunk]) -> list[Place | None]:
         """The place of each chunk; None where it is not in the text, or nothing tells which of its places is meant."""
+        self._look_for(chunk.text for chunk in chunks)
         places = {chunk.text: self.places(chunk.text) for chunk in chunks}
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
@@ -217,23 +226,46 @@ class SourceText:
                     taken[chunk.text, free[0]] += 1
 
 
-def _mark(characters: bytearray, places: Iterable[Place]) -> None:
-    for start, end in places:
-        characters[start:end] = b"\1" * (end - start)
+def _own_places(
+    unclear: Mapping[str, Sequence[Place]], counts: Mapping[str, int], covered: bytearray
+) -> dict[str, list[Place]]:
+    """The places that are meant of the texts of which this can be told: where nothing else covers some character.
 
-
-def _own_places(text: str, unclear: Mapping[str, Sequence[Place]], covered: bytearray) -> list[Place]:
-    """The places of a text that have a character which nothing else can cover."""
-    own: list[Place] = []
-    for start, end in unclear[text]:
-        characters = covered[start:end]
-        for other, places in unclear.items():
-            for first, last in places:
-                if first < end and last > start and (other, first) != (text, start):
-                    inside = max(first, start) - start, min(last, end) - start
-                    _mark(characters, [inside])
-        if 0 in characters:
-            own.append((start, end))
+    Args:
+        unclear: The places of texts that are at more places than there are chunks with them.
+        counts: How many chunks have each text.
+        covered: 1 for each character that another chunk covers for certain.
+    """
+    edges = sorted({edge for places in unclear.values() for place in places for edge in place})
+    numbers = {edge: number for number, edge in enumerate(edges)}
+    stretches = {
+        text: [range(numbers[start], numbers[end]) for start, end in places] for text, places in unclear.items()
+    }
+    if sum(len(place) for places in stretches.values() for place in places) > _MOST_STRETCHES:
+        return {}
+    free = [covered.find(0, start, end) >= 0 for start, end in pairwise(edges)]
+    covering: list[list[str]] = [[] for _ in free]
+    for text, places in stretches.items():
+        for stretch in chain.from_iterable(places):
+            covering[stretch].append(text)
+    own: dict[str, list[Place]] = {}
+    # What was told of one text tells more of those that overlap with it.
+    asked = set(unclear)
+    while asked:
+        found = {
+            text: [any(free[one] and len(covering[one]) == 1 for one in place) for place in stretches[text]]
+            for text in asked
+        }
+        asked = set()
+        for text, meant in found.items():
+            if sum(meant) == counts[text]:
+                own[text] = list(compress(unclear[text], meant))
+                for stretch in chain.from_iterable(stretches[text]):
+                    covering[stretch].remove(text)
+                    asked.update(covering[stretch])
+                for stretch in chain.from_iterable(compress(stretches[text], meant)):
+                    free[stretch] = False
+        asked.difference_update(own)
     return own
 
 
@@ -241,13 +273,33 @@ def _why(count: int) -> str:
     return f"its text stands at {count} places, and nothing tells which" if count else "its text is not in the source"
 
 
-def _places(piece: str, text: str) -> list[Place]:
-    if not piece.strip():
-        return []
-    found: list[Place] = []
+def _places(pieces: Sequence[str], text: str) -> dict[str, list[Place]]:
+    """All places of each piece in a text; of boilerplate the first ones."""
+    # Looking for each piece from the start of the text takes a time that is the square of its length.
+    blocks: dict[str, list[int]] = {}
+    size = 0
+    if len(pieces) >= _MANY:
+        size = min(max((sorted(map(len, pieces))[int(_SHORT * len(pieces))] + 1) // 2, _BLOCK[0]), _BLOCK[1])
+        for start in range(0, len(text), size):
+            blocks.setdefault(text[start : start + size], []).append(start)
+    return {
+        piece: [(start, start + len(piece)) for start in _starts(piece, text, blocks, size)] if piece.strip() else []
+        for piece in pieces
+    }
+
+
+def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: int) -> list[int]:
+    """Where a piece begins, by the blocks of a size into which the text was cut."""
+    if blocks and len(piece) >= 2 * size - 1:
+        # Wherever the piece begins, the first block that begins in it is one of these.
+        inside = [(shift, blocks.get(piece[shift : shift + size], ())) for shift in range(size)]
+        if sum(len(starts) for _, starts in inside) <= _MOST_PLACES:
+            places = sorted(start - shift for shift, starts in inside for start in starts if start >= shift)
+            return [place for place in places if text.startswith(piece, place)]
+    found: list[int] = []
     start = text.find(piece)
     while start >= 0 and len(found) < _MOST_PLACES:
-        found.append((start, start + len(piece)))
+        found.append(start)
         start = text.find(piece, start + 1)
     return found
 
@@ -310,13 +362,19 @@ class _Folded:
         self._text: str | None = None
         self._shifts: list[tuple[int, int]] = []
 
-    def places(self, piece: str) -> list[Place]:
-        """The places of a piece in the original text."""
+    def places(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
+        """The places of each piece in the original text."""
+        folded = {piece: _SPACE.sub(" ", piece.strip()) for piece in pieces}
+        if not folded:
+            return {}
         if self._text is None:
             # At once, since other threads may do the same.
             self._shifts, self._text = self._fold()
-        folded = _SPACE.sub(" ", piece.strip())
-        return [(self._back(start), self._back(end - 1) + 1) for start, end in _places(folded, self._text or "")]
+        found = _places([*dict.fromkeys(folded.values())], self._text or "")
+        return {
+            piece: [(self._back(start), self._back(end - 1) + 1) for start, end in found[text]]
+            for piece, text in folded.items()
+        }
 
     def _fold(self) -> tuple[list[tuple[int, int]], str]:
         """Note, after every run of more than one white space, how much shorter the folded text is from there on."""

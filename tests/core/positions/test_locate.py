@@ -126,6 +126,34 @@ def test_boilerplate_at_thousands_of_places_takes_no_time():
     assert starts(["x" * 10] * 50 + ["end"], text) == [None] * 50 + [50_000]
 
 
+@given(st.data())
+def test_many_pieces_are_found_as_one_by_one(data):
+    # Few letters repeat themselves; more letters make long pieces that are at one place.
+    text = "".join(
+        random.Random(data.draw(st.integers())).choices("ab \n" + "cdefgh" * data.draw(st.booleans()), k=900)
+    )
+    length = data.draw(st.integers(1, 200))
+    spans = [(start, start + data.draw(st.integers(length // 2, length))) for start in range(0, len(text), 15)]
+    pieces = [text[start:end] for start, end in spans] + ["not in it" * 20, text[-40:] + text[:40]]
+    at_once = locate_positions([chunk(piece, rank) for rank, piece in enumerate(pieces)], {"book": text})
+    for piece, located in zip(pieces, at_once, strict=True):
+        places = [match.start() for match in re.finditer(f"(?={re.escape(piece)})", text)] if piece.strip() else []
+        if len(places) == 1:
+            assert located.start == places[0]
+        elif len(places) > 1 and located.start is None:
+            assert f"stands at {len(places)} places" in located.detail
+
+
+def test_a_source_of_thousands_of_chunks_takes_linear_time():
+    text = prose(40_000, seed=8).replace(". ", ".\n\n")
+    spans = [(start, start + 90) for start in range(0, len(text) - 90, 60)]
+    random.Random(4).shuffle(spans)
+    found = starts([folded(text[start:end]) for start, end in spans], text)
+    assert len(found) > 3_000
+    # White space at the start was stripped.
+    assert found == [end - len(text[start:end].lstrip()) for start, end in spans]
+
+
 # --- input ---
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from oprag import Chunk, Position, PositionKind
 from oprag.positions import locate
 from oprag.positions.locate import SourceText
+from tests.helpers import prose
 
 UNKNOWN = Position((), PositionKind.NONE)
 
@@ -29,6 +30,23 @@ def test_a_repeated_passage_goes_where_nothing_else_can():
     assert located(text, ["hij6", "345abcdefg", "efghij34", "12abcd"], chunks) == [22, 12, 6, 0]
     inside = ["12", "abcdefgh", "ij345ab", "cdefghij", "6"]
     assert located(text, ["cdefghij", "abcdefgh"], inside) == [17, 2]
+
+
+def test_a_long_passage_that_comes_again_is_told_apart_from_its_ends():
+    passage = prose(20_000, seed=2)
+    text = f"First{passage}Second{passage}Third"
+    spans = [(start, min(start + 100, len(text))) for start in range(0, len(text), 100)]
+    chunks = [text[start:end] for start, end in spans]
+    # Only those at the ends of the passage are at one place; each of the others is known by the one beside it.
+    assert sum(text.count(one) > 1 for one in chunks) > 2_000
+    retrieved = random.Random(1).sample(range(len(chunks)), k=500)
+    assert located(text, [chunks[index] for index in retrieved], chunks) == [spans[index][0] for index in retrieved]
+
+
+def test_places_that_were_not_looked_for_tell_nothing():
+    # The first thousand places of the comma are known. After them, both places of "b,c" may have it.
+    text = "a," * 1_100 + "b,c" + "a," * 5 + "b,c"
+    assert located(text, ["b,c"], ["a,", ",", "b,c"]) == [None]
 
 
 def test_without_the_other_chunks_a_repeated_text_has_no_place():
