@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceTexts"]
 
-# How many characters are remembered, of all texts together.
+# How many characters are remembered, of all texts together; one that cannot be read counts as a short one.
 _REMEMBERED = 64 * 2**20
+_SHORT = 1_000
 _READ_AGAIN = 60.0  # seconds after which a text that lacks a chunk is read again
 
 
@@ -34,10 +35,12 @@ class _Known(NamedTuple):
     Attributes:
         text: Its text; None where it could not be read.
         until: When it is read again if a chunk is not in it.
+        filter: The filter that it was read with; as long as it is held, no other function has its `repr`.
     """
 
     text: SourceText | None
     until: float
+    filter: Any
 
 
 class SourceTexts:
@@ -113,13 +116,13 @@ class SourceTexts:
             lacks_one = known.text is None or not all(known.text.places(chunk.text) for chunk in chunks)
             known = None if lacks_one else known
         if known is None:
-            known = self._known[name] = _Known(_read(name[0], reader), time.monotonic() + _READ_AGAIN)
+            known = self._known[name] = _Known(_read(name[0], reader), time.monotonic() + _READ_AGAIN, reader.filter)
             self._forget()
         return known.text
 
     def _forget(self) -> None:
         """Forget what was read first, until the rest is small enough."""
-        sizes = {name: len(known.text.text) for name, known in list(self._known.items()) if known.text is not None}
+        sizes = {name: _SHORT + len(known.text.text if known.text else "") for name, known in list(self._known.items())}
         size = sum(sizes.values())
         for name in list(sizes)[:-1]:
             if size <= _REMEMBERED:

@@ -56,12 +56,14 @@ class _Known(NamedTuple):
         rows: The row of each chunk, in the sequence of the store.
         texts: The hash of each text, since another text under the same key is another chunk.
         until: When it is read again.
+        store: The store; as long as it is held, no other one has its identity.
     """
 
     order: InsertionOrder
     rows: Mapping[_Key, int]
     texts: Mapping[_Key, int]
     until: float
+    store: Any
 
     def has(self, wanted: _Wanted) -> bool:
         """Whether it is about these chunks."""
@@ -85,8 +87,6 @@ class InsertionOrders:
 
     def __init__(self) -> None:
         self._known: dict[Any, _Known] = {}
-        # As long as it is held, no other store has its identity.
-        self._stores: dict[int, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy has other stores, and identities mean nothing in another process.
@@ -142,20 +142,20 @@ class InsertionOrders:
 
     def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder]:
         """The order of each source in one store."""
-        self._stores[id(store.store)] = store.store
         names = [(id(store.store), repr(store.search), one.field, one.source) for one in wanted]
         known = [self._known.get(name) for name in names]
-        unknown = [index for index, one in enumerate(known) if one is None or not one.has(wanted[index])]
-        if wanted and not unknown:
-            rows = _rows(store, wanted) or {}
-            unknown = [index for index, one in enumerate(known) if one is None or not one.agrees(wanted[index], rows)]
+        known = [one if one is not None and one.has(about) else None for one, about in zip(known, wanted, strict=True)]
+        if any(known):
+            rows = _rows(store, [about for one, about in zip(known, wanted, strict=True) if one is not None]) or {}
+            known = [one if one and one.agrees(about, rows) else None for one, about in zip(known, wanted, strict=True)]
+        unknown = [index for index, one in enumerate(known) if one is None]
         for index, one in zip(unknown, _read(store, [wanted[index] for index in unknown]), strict=True):
             if one.order.refuted:
                 _warn_of(wanted[index].source, one.order.refuted)
             known[index] = self._known[names[index]] = one
-        if sum(len(one.texts) + 1 for one in self._known.values()) > _REMEMBERED:
+        # A copy, since another thread may add to it.
+        if sum(len(one.texts) + 1 for one in list(self._known.values())) > _REMEMBERED:
             self._known.clear()
-            self._stores.clear()
         return [one.order for one in known if one is not None]
 
 
@@ -195,7 +195,7 @@ def _judged(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _Known:
     keys = occurrences(chunk.key for chunk in chunks)
     rows = {key: row for row, key in enumerate(keys)}
     hashes = {key: hash(chunk.text) for key, chunk in zip(keys, chunks, strict=True)}
-    return _Known(order, rows, hashes, time.monotonic() + _REFUTED if order.refuted else math.inf)
+    return _Known(order, rows, hashes, time.monotonic() + _REFUTED if order.refuted else math.inf, store.store)
 
 
 def _placing(read: NeighborReader, orders: Iterable[tuple[_Wanted, StoreAdapter, InsertionOrder]]) -> NeighborReader:

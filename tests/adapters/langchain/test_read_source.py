@@ -230,6 +230,30 @@ def test_a_function_can_require_the_filter_of_the_search():
     assert sorted(asked) == sorted((name, one) for name in TEXTS for one in ("of_the_reds", "of_the_blues"))
 
 
+def test_each_filter_has_its_own_texts():
+    """Functions that are made for a question take each other's place in memory, and have the same repr."""
+    tenants = {"red": TEXTS, "blue": {name: " ".join(text.split()[::-1]) for name, text in TEXTS.items()}}
+    chunks = {name: split(texts) for name, texts in tenants.items()}
+    for name, documents in chunks.items():
+        for document in documents:
+            document.metadata["tenant"] = name
+    retriever = over(
+        [*chunks["red"], *chunks["blue"]],
+        read_source=lambda source, filter: tenants[filter(None)][source],
+    )
+
+    def ask(tenant):
+        def only(document):
+            return tenant if document is None else document.metadata["tenant"] == tenant
+
+        return told_of(lambda: retriever.invoke(QUESTION, filter=only))
+
+    for tenant in ("red", "blue") * 5:
+        documents, told = ask(tenant)
+        assert told == []
+        assert in_order(documents, tenants[tenant])
+
+
 @pytest.mark.parametrize("wrong", [5, ["a"], "/no/such/folder", lambda: None])
 def test_wrong_values_are_rejected_at_construction(wrong):
     if callable(wrong):

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import pickle
+import sys
 import warnings
 
 import pytest
@@ -66,6 +67,15 @@ def by_rank(chunks):
 
 def over(store, **options):
     return OrderPreservingRetriever(vectorstore=store, **{"k": 20, **options})
+
+
+class OneSource(BaseRetriever):
+    """Finds the chunks of the source that the question names."""
+
+    docs: list[Document]
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [document for document in self.docs if document.metadata["source"] == query]
 
 
 def test_the_quick_start_comes_out_in_the_order_of_the_text():
@@ -187,6 +197,37 @@ def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
     store.delete(ids)
     store.add_documents(chunks, ids=ids)
     assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
+
+
+def test_a_change_is_noticed_in_a_question_about_another_source_too():
+    chunks, others = windows("voyage.txt", 1), windows("letters.txt", 2)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    ids = [str(number) for number in range(len(chunks))]
+    store.add_documents(chunks, ids=ids)
+    retriever = over(store, k=len(chunks) + len(others))
+    assert found(retriever)[1] == []
+    store.delete([ids[7]])
+    store.add_documents([chunks[7]], ids=[ids[7]])
+    store.add_documents(others)
+    assert "apart from each other" in found(retriever)[1][0]
+
+
+def test_threads_share_what_is_known_of_many_sources(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(OneSource, ListedDocuments)
+    sources = {str(number): windows(str(number), number, 60, 20)[:2] for number in range(400)}
+    listed = OneSource(docs=[chunk for chunks in sources.values() for chunk in chunks])
+    retriever = OrderPreservingRetriever(retriever=listed)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            forget()
+            found = retriever.batch([*sources], {"max_concurrency": 8})
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [*sources.values()]
 
 
 def test_other_texts_under_the_same_ids_are_noticed():
