@@ -47,7 +47,7 @@ def check_positions(
         searched: A vector store, a retriever or an `OrderPreservingChain`, with the filter and the options that it has;
             or the documents. Of several stores, a source is taken from the first that has it.
         read_source: Where the chunks of sources with a problem are looked for: a folder, a mapping of source names to
-            texts, or a function of the name.
+            texts, or a function of the name; by default that of the retriever.
         source_key: See `oprag.ContextOptions.source_key`.
         position_key: See `oprag.ContextOptions.position_key`.
         max_chunks: Maximum number of chunks to read; of larger stores the first ones.
@@ -73,6 +73,7 @@ def check_positions(
     if isinstance(searched, OrderPreservingRetriever):
         source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
         store_order = searched.store_order
+        read_source = searched.read_source if read_source is None else read_source
     options = ContextOptions(source_key=source_key, position_key=position_key)
     adapters = list(_adapters(searched))
     listings = [
@@ -87,12 +88,14 @@ def check_positions(
     ]
     stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
     writable = any(adapter.writable for adapter in stores)
+    reader = as_reader(read_source)
+    filter = next((given for adapter in adapters if (given := adapter.search.get("filter")) is not None), None)
     return check_listings(
         listings or [_documents(searched, max_chunks)],
         options,
         lambda chunks: remedies_for(chunks, in_store=bool(stores), writable=writable),
         max_chunks=max_chunks,
-        read_source=as_reader(read_source),
+        read_source=reader and reader.filtered(lambda: filter),
     )
 
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
+from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields, searched_by, searched_in, store_of
 from oprag.options import ContextOptions
@@ -57,7 +58,7 @@ def check_positions(
         searched: An index, a retriever or query engine, with the filters and the options that it has; a vector store
             that keeps texts, a docstore, or the nodes.
         read_source: Where the nodes of sources with a problem are looked for: a folder, a mapping of source names to
-            texts, or a function of the name.
+            texts, or a function of the name; by default that of the retriever.
         source_key: See `oprag.ContextOptions.source_key`.
         position_key: See `oprag.ContextOptions.position_key`.
         max_chunks: Maximum number of nodes to read; of larger stores the first ones.
@@ -80,6 +81,8 @@ def check_positions(
     if isinstance(searched, IndexFields):
         source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
         store_order = searched.store_order
+        read_source = searched.read_source if read_source is None else read_source
+    refuse_filter("read_source", read_source)
     options = ContextOptions(source_key=source_key, position_key=position_key)
     listings: list[Listing] = []
     writable = False
@@ -87,7 +90,9 @@ def check_positions(
         rows = None if adapter is None else adapter.chunks()
         if adapter is not None and rows is not None:
             writable = writable or adapter.writable
-            in_order, own = store_order and adapter.in_insertion_order, has_own_adapter(adapter.store)
+            # Nothing that searches a docstore asks for its sequence.
+            by_store = store_order and not isinstance(adapter.store, BaseDocumentStore)
+            in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
             listings.append(Listing(adapter.name, chunks_in(rows), in_order, read_whole=own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
@@ -110,11 +115,11 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
         # The others need the nodes of an index.
         yield (adapter_of(searched) if searched.stores_text else None), None
     elif isinstance(searched, BaseDocumentStore):
-        yield None, searched
+        yield adapter_of(searched), searched
     elif isinstance(searched, VectorStoreIndex):
         yield store_of(searched_in(searched)), searched.docstore
     elif isinstance(searched, BaseIndex):
-        yield None, searched.docstore
+        yield adapter_of(searched.docstore), searched.docstore
     elif isinstance(searched, VectorIndexRetriever):
         where = searched_by(searched)
         if where is not None:

@@ -25,6 +25,7 @@ from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.warn import forget
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, store_of
+from tests.adapters.langchain.test_positions import prose
 from tests.adapters.langchain.test_store_order import split, windows
 from tests.unknown_store import UnknownStore
 
@@ -133,6 +134,17 @@ def test_our_retriever_has_its_options():
     assert not check_positions(store).ok
     assert check_positions(store, source_key="book", position_key="verse").ok
     assert not check_positions(OrderPreservingRetriever(vectorstore=store_of(windows("a", 1)), store_order=False)).ok
+
+
+def test_our_retriever_has_its_texts():
+    store = store_of(windows("a.txt", 1)[::-1])
+    text = prose(800, 1)
+    assert not check_positions(store).ok
+    for given in ({"a.txt": text}, lambda name, filter: {"a.txt": text}[name]):
+        retriever = OrderPreservingRetriever(vectorstore=store, read_source=given)
+        assert check_positions(retriever).ok
+        assert only(check_positions(retriever)).kind is PositionKind.OFFSET
+        assert check_positions(store, read_source=given).ok
 
 
 def test_a_chain_is_checked_by_its_retriever():

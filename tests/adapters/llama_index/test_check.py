@@ -25,6 +25,7 @@ from oprag.llama_index import (
     OrderPreservingRetriever,
     StampPositions,
     check_positions,
+    write_positions,
 )
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
@@ -138,6 +139,27 @@ def test_our_retriever_has_its_options():
     assert only(check_positions(by_store)).kind is PositionKind.STORE
     off = OrderPreservingRetriever(retriever=by_store.as_retriever(), store_order=False)
     assert only(check_positions(off)).kind is PositionKind.NONE
+
+
+def test_our_retriever_has_its_texts():
+    nodes = windows("a.txt", 1)
+    text = "".join([*(node.text[:160] for node in nodes[:-1]), nodes[-1].text])
+    by_store = index_of(nodes[::-1])
+    retriever = OrderPreservingRetriever(retriever=by_store.as_retriever(), read_source={"a.txt": text})
+    assert not check_positions(by_store).ok
+    assert check_positions(retriever).ok
+    with pytest.raises(OptionError, match="read_source is a function that requires filter"):
+        check_positions(by_store, read_source=lambda name, filter: "")
+
+
+def test_positions_are_written_into_a_docstore():
+    without = [TextNode(text=text, metadata={"file_name": "a.txt"}) for text in ("one", "two", "three")]
+    texts = {"a.txt": "one two three"}
+    found = SummaryIndex(without)
+    for given in (found, found.docstore):
+        assert only(check_positions(given)).remedy == 'write_positions(index, read_source="folder")'
+    write_positions(found, read_source=texts)
+    assert check_positions(found).ok
 
 
 def test_documents_of_a_pipeline_are_left_out_beside_nodes():
