@@ -11,6 +11,7 @@ from oprag.positions.insertion import StoredChunk, places_in_store
 from oprag.positions.placing import place, without_order
 from oprag.positions.sources import ID_FIELDS, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
+from oprag.stores.listing import each_once
 
 __all__ = ["StoredNeighbors", "stored_neighbors"]
 
@@ -66,15 +67,13 @@ class StoredNeighbors:
             self._sources[name] = self._listed(*name)
         by_key, read = self._sources[name]
         alike = by_key.get(self._store.key(chunk) or "", [])
-        # As it was indexed: a postprocessor may have put its window in place of a sentence.
-        return list(read(alike[0], number)) if len(alike) == 1 else []
+        # As it was indexed: a postprocessor may have put its window in place of a sentence. Where texts are the keys,
+        # the metadata tell chunks with equal texts apart.
+        return list(read(alike[0] if len(alike) == 1 else chunk, number)) if alike else []
 
     def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
         """The chunks of a source by their keys, and what finds those around one."""
-        stored = [one for one in self._store.chunks(field, [source]) or () if self._passes(one)]
-        if len({one.id or one.key for one in stored}) < len(stored):
-            # One that was added twice is there once.
-            stored = list({one.id or one.key: one for one in stored}.values())
+        stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
         if self._store_order and without_order(place(chunks, *self._keys), least=1):
             places, refuted = places_in_store(chunks, self._store.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk
 from oprag.positions.insertion import StoredChunk
@@ -10,7 +10,7 @@ from oprag.positions.sources import SourceKey, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.stores.nodes import source_in
 
-__all__ = ["all_texts", "chunks_of_sources"]
+__all__ = ["all_texts", "chunks_of_sources", "each_once"]
 
 
 def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str]) -> dict[str, list[StoredChunk]] | None:
@@ -33,3 +33,12 @@ def all_texts(chunks: Sequence[Chunk], stores: Collection[StoreAdapter], source_
         if {chunk.text for chunk in chunks}.issubset(texts):
             return texts
     return []
+
+
+def each_once(stored: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
+    """The chunks, without nodes that were added again under their ids: these are one to the store."""
+    seen: set[tuple[str, str]] = set()
+    for one in stored:
+        if one.node is None or (one.key, one.text) not in seen:
+            seen.add((one.key, one.text))
+            yield one

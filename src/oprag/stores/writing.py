@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -13,6 +13,7 @@ from oprag.positions.insertion import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write import WrittenPositions, plan_positions
 from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import each_once
 
 __all__ = ["write_into"]
 
@@ -49,7 +50,7 @@ def write_into(
             given,
         )
     written = plan_positions(
-        [as_chunk(one, rank) for rank, one in enumerate(_each_once(stored))],
+        [as_chunk(one, rank) for rank, one in enumerate(each_once(stored))],
         adapter.name,
         in_insertion_order=adapter.in_insertion_order,
         read_source=reader,
@@ -59,12 +60,3 @@ def write_into(
     if written.added and not dry_run:
         adapter.write(written.added)
     return written
-
-
-def _each_once(stored: Iterable[StoredChunk]) -> Iterable[StoredChunk]:
-    """The chunks, without nodes that were added again under their ids: a store changes all rows of an id together."""
-    seen: set[tuple[str, str]] = set()
-    for one in stored:
-        if one.node is None or (one.key, one.text) not in seen:
-            seen.add((one.key, one.text))
-            yield one
