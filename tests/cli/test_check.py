@@ -14,6 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from typer.testing import CliRunner
 
@@ -116,6 +117,16 @@ def test_a_folder_of_llama_index(persisted):
     assert "3 offset: span" in output
     assert told(persisted / "docstore.json", code=FINE) == output
     assert state(persisted) == before
+
+
+def test_documents_of_a_pipeline_are_left_out_beside_nodes(tmp_path):
+    document = LlamaDocument(text="One two three four. " * 200, metadata={"file_name": "a.txt"})
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(
+        [document, *SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([document])]
+    )
+    docstore.persist(str(tmp_path / "docstore.json"))
+    assert "SimpleDocumentStore: 1 source in" in told(tmp_path, code=FINE)
 
 
 def test_a_docstore_of_llama_index_alone(persisted):

@@ -20,6 +20,7 @@ from oprag.positions.insertion import StoredChunk
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.chroma import LangChainChroma
 from oprag.stores.chroma_file import CHROMA_FILE, ChromaFile
+from oprag.stores.docstore import LlamaIndexSimpleDocstore
 from oprag.stores.in_memory import LangChainInMemory, LlamaIndexSimple
 from oprag.stores.lancedb import LangChainLanceDB
 
@@ -176,9 +177,7 @@ def _read_llama_index(path: Path) -> SavedChunks:
         vectors = SimpleVectorStore.from_persist_dir(str(path))
         rows = LlamaIndexSimple(vectors, docstore=docstore).chunks() or ()
         return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)
-    nodes = docstore.docs.values()
-    rows = [StoredChunk(node.node_id, node.get_content(), node.metadata, node=node) for node in nodes]
-    return SavedChunks("SimpleDocumentStore", rows, LlamaIndexSimple, total=len(rows))
+    return SavedChunks("SimpleDocumentStore", LlamaIndexSimpleDocstore(docstore).chunks(), LlamaIndexSimpleDocstore)
 
 
 @contextmanager

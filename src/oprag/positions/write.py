@@ -71,13 +71,20 @@ class WrittenPositions:
         return sum(one.written for one in self.sources)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as values that JSON can hold."""
+        """The report as values that JSON can hold, with keys and passwords masked."""
         return {
             "chunks": self.chunks,
             "written": self.written,
             "known_sources": self.known,
             "dry_run": self.dry_run,
-            "sources": [{**one._asdict(), "kind": one.kind.name.lower()} for one in self.sources],
+            "sources": [
+                {
+                    name: without_keys(value) if isinstance(value, str) else value
+                    for name, value in one._asdict().items()
+                }
+                | {"kind": one.kind.name.lower()}
+                for one in self.sources
+            ],
         }
 
     def __str__(self) -> str:

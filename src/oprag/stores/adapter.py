@@ -10,14 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from oprag.chunk import Chunk, counted
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion import StoredChunk
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
 
 __all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "parts", "register_store"]
 
@@ -166,7 +164,7 @@ class StoreAdapter(ABC):
         """
         unknown = [key for key in added if key not in known]
         if unknown:
-            others = f" and {len(unknown) - 1} others" if len(unknown) > 1 else ""
+            others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
             raise OptionError(
                 f"{self.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if it "
                 "changed meanwhile, try again",

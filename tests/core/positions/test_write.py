@@ -523,7 +523,7 @@ def test_hostile_names():
     assert not {"<b>", "\x1b", "\u202e"} & {page[start : start + size] for start in range(len(page)) for size in (1, 3)}
     assert json.loads(json.dumps(written.to_dict()))["sources"][0]["source"] == name
     secret = plan(stored(windows()[:4], source="https://example.org/?api_key=sk-abcdefghijklmnopqrstuvwx012345"))
-    assert "abcdefgh" not in str(secret) + secret._repr_html_()
+    assert "abcdefgh" not in str(secret) + secret._repr_html_() + json.dumps(secret.to_dict())
     alone = plan(stored(windows()[:4], source="a\ud800b"))
     alone._repr_html_().encode()
     str(alone).encode()
