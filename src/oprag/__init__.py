@@ -122,8 +122,8 @@ _LOADED_LATER = {
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
-    "WrittenPositions": "oprag.positions.write",
-    "WrittenSource": "oprag.positions.write",
+    "WrittenPositions": "oprag.positions.write_plan",
+    "WrittenSource": "oprag.positions.write_plan",
     "locate_positions": "oprag.positions.locate",
     "neighbors_among": "oprag.assembly.neighbors",
     "split_recursive": "oprag.index.splitting",
@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.locate import Located, locate_positions
     from oprag.positions.position_check import PositionCheck, SourceCheck
-    from oprag.positions.write import WrittenPositions, WrittenSource
+    from oprag.positions.write_plan import WrittenPositions, WrittenSource
 
 
 for _name in __all__:

@@ -13,8 +13,8 @@ from oprag.option_fields import OptionFields
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter
-from oprag.stores.insertion import InsertionOrders
 from oprag.stores.listing import all_texts
+from oprag.stores.order_cache import InsertionOrderCache
 
 if TYPE_CHECKING:
     from oprag.positions.source_texts import SourceTexts
@@ -81,7 +81,7 @@ class StoreOrderFields(OptionFields):
         description="Use the sequence in which the store received the chunks of a source where nothing else tells "
         "their order.",
     )
-    _insertion: InsertionOrders = PrivateAttr(default_factory=InsertionOrders)
+    _order_cache: InsertionOrderCache = PrivateAttr(default_factory=InsertionOrderCache)
 
     @field_validator("store_order", mode="before")
     @classmethod

@@ -59,7 +59,7 @@ MODEL_FAILS = {
 READS = {
     **{command: f"oprag.cli.{command}.read_sources" for command in ("context", "map", "ask")},
     "demo": "oprag.cli.demo.index_sources",
-    "check": "oprag.cli.saved_chunks.opened",
+    "check": "oprag.cli.saved_chunks.open_saved",
     "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read.read_data",

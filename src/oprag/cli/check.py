@@ -63,16 +63,17 @@ def _checked(
     path: Path, collection: str | None, options: ContextOptions, read_source: str | None, max_chunks: int
 ) -> PositionCheck:
     # These load more than other commands need.
-    from oprag.cli.saved_chunks import NODE, opened
+    from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
-    from oprag.positions.check import Listing, check_listings
+    from oprag.positions.check_listings import Listing, check_listings
+    from oprag.stores.llama_index_nodes import NODE_FIELD
 
-    with opened(path, collection, max_chunks) as saved:
+    with open_saved(path, collection, max_chunks) as saved:
         rows = iter(saved.rows)
         first = next(rows, None)
         if first is None:
             raise InputFileError(f"{path} has no chunks in it", str(path))
-        if first.node is not None or NODE in first.metadata:
+        if first.node is not None or NODE_FIELD in first.metadata:
             from oprag.llama_index.check import chunks_in, remedies_for
         else:
             from oprag.langchain.check import chunks_in, remedies_for

@@ -16,21 +16,20 @@ from oprag.errors import DataError, InputFileError, MissingExtraError, OpragErro
 from oprag.files.opening import open_regular
 from oprag.index.file import read_contents
 from oprag.masking import describe, listed, masked_error
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.chroma import LangChainChroma
 from oprag.stores.chroma_file import CHROMA_FILE, ChromaFile
 from oprag.stores.docstore import LlamaIndexSimpleDocstore
 from oprag.stores.in_memory import LangChainInMemory, LlamaIndexSimple
 from oprag.stores.lancedb import LangChainLanceDB
+from oprag.stores.llama_index_nodes import NODE_FIELD
 
-__all__ = ["NODE", "SavedChunks", "opened"]
+__all__ = ["SavedChunks", "open_saved"]
 
 _LLAMA_INDEX, _FAISS = "docstore.json", "index.pkl"
 _LLAMA_INDEX_VECTORS = "default__vector_store.json"
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
-NODE = "_node_content"
-"""The metadata key under which LlamaIndex writes a whole node into other stores."""
 
 
 class SavedChunks(NamedTuple):
@@ -52,7 +51,7 @@ class SavedChunks(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
+def open_saved(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
     """Open what a path leads to, for as long as its chunks are read.
 
     Args:
@@ -164,7 +163,7 @@ def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
     found = table.search().select(["id", "text", "metadata"]).limit(min(total, most + 1)).to_arrow().to_pylist()
     rows = [StoredChunk(str(row["id"]), row["text"] or "", row["metadata"] or {}) for row in found]
     # LlamaIndex is not known to search it in this sequence.
-    known = not any(NODE in row.metadata for row in rows)
+    known = not any(NODE_FIELD in row.metadata for row in rows)
     return SavedChunks("LanceDB", rows, LangChainLanceDB, known, total)
 
 

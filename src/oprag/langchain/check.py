@@ -19,8 +19,8 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, searched_in
 from oprag.options import ContextOptions, check_count
-from oprag.positions.check import Listing, check_listings
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.check_listings import Listing, check_listings
+from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import Remedies

@@ -333,7 +333,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if self.read_source is not None:
             inputs = yield from self._located(inputs, options, partial(filter_of, self, filter), stores)
         if self.store_order:
-            inputs = yield from self._insertion.complete(inputs, options, stores)
+            inputs = yield from self._order_cache.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
             # The caller takes the context, and nobody traces the documents.

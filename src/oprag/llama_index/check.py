@@ -24,19 +24,17 @@ from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields, searched_by, searched_in, store_of
 from oprag.options import ContextOptions
-from oprag.positions.check import Listing, check_listings
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.check_listings import Listing, check_listings
+from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
-from oprag.stores.nodes import nodes_in
+from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
-# The metadata key under which LlamaIndex writes a whole node into other stores.
-_NODE = "_node_content"
 # Where retrievers and engines have the ones that they wrap.
 _INNER = ("retriever", "_retriever", "_vector_retriever")
 
@@ -135,7 +133,7 @@ def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     for rank, row in enumerate(rows):
         if row.node is not None:
             yield chunk_of(row.node, rank)
-        elif _NODE in row.metadata:
+        elif NODE_FIELD in row.metadata:
             yield chunk_of(metadata_dict_to_node(dict(row.metadata), row.text), rank)
         else:
             yield row.as_chunk(rank)

@@ -18,9 +18,9 @@ from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.options import ContextOptions, requires
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter
-from oprag.stores.adjacent import stored_neighbors
+from oprag.stores.stored_neighbors import stored_neighbors
 from oprag.vector_fields import list_of_neighbors
 
 __all__ = ["neighbor_reader", "refuse_filter", "store_reader"]

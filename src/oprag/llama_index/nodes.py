@@ -25,7 +25,7 @@ from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
 from oprag.steps import Steps
-from oprag.stores.nodes import united, with_metadata
+from oprag.stores.llama_index_nodes import united, with_metadata
 
 if TYPE_CHECKING:
     from oprag.llama_index.vectors import FindPositions, NodeSources

@@ -17,7 +17,7 @@ from oprag.option_fields import HELP, OptionFields
 from oprag.options import check_key
 from oprag.positions.sources import SourceKey
 from oprag.positions.stamp import given_source, stamps
-from oprag.stores.nodes import with_metadata
+from oprag.stores.llama_index_nodes import with_metadata
 
 __all__ = ["StampPositions"]
 

@@ -181,7 +181,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
         if self.read_source is not None:
             inputs = yield from self._located(inputs, options, stores=self._stores)
-        return (yield from self._insertion.complete(inputs, options, self._stores)) if in_store else inputs
+        return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """What reads the chunks around one; None where that may be what the search leaves out."""

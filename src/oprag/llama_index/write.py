@@ -13,11 +13,11 @@ from oprag.files.source_reader import ReadSource
 from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import searched_in, store_of
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
-from oprag.positions.write import WrittenPositions
+from oprag.positions.write_plan import WrittenPositions
 from oprag.stores.adapter import adapter_of
-from oprag.stores.writing import write_into
+from oprag.stores.write_into import write_into
 
 __all__ = ["write_positions"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.insertion import ADDED_AGAIN
+from oprag.positions.insertion_order import ADDED_AGAIN
 from oprag.positions.placing import BY_STORE, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
 from oprag.positions.sources import NAME_FIELDS, first_name
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from oprag.chunk import Chunk, counted
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 
 __all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "parts", "register_store"]
 

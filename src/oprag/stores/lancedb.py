@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
 
 if TYPE_CHECKING:

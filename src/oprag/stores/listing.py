@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.nodes import source_in
+from oprag.stores.llama_index_nodes import source_in
 
 __all__ = ["all_texts", "chunks_of_sources", "each_once"]
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
+from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
 

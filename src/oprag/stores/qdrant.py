@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
-from oprag.stores.nodes import content_with, docstore_rows, listed_nodes, put_rows
+from oprag.stores.llama_index_nodes import NODE_FIELD, content_with, docstore_rows, listed_nodes, put_rows
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
@@ -163,7 +163,7 @@ class LlamaIndexQdrant(StoreAdapter):
         client, name, nodes = self.store.client, self.store.collection_name, {_point_id(key): key for key in added}
         flat: dict[str, Mapping[str, Any]] = {}
         for part in parts([*added], _POINTS_A_REQUEST):
-            points = client.retrieve(name, part, ["_node_content"], shard_key_selector=self._shard)
+            points = client.retrieve(name, part, [NODE_FIELD], shard_key_selector=self._shard)
             flat |= {nodes[str(point.id)]: point.payload or {} for point in points}
         self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
@@ -191,7 +191,7 @@ class LlamaIndexQdrant(StoreAdapter):
         return {
             "collection_name": self.store.collection_name,
             "ids": list(ids),
-            "with_payload": ["_node_content", self.store.text_key],
+            "with_payload": [NODE_FIELD, self.store.text_key],
             "with_vectors": [named] if named else True,
             # Ids are distinct inside of a shard alone.
             "shard_key_selector": self._shard,
@@ -235,7 +235,7 @@ def _point_id(key: str) -> str:
 
 
 def _node_text(payload: Mapping[str, Any], key: str) -> str | None:
-    if "_node_content" in payload:
-        text: str | None = json.loads(payload["_node_content"]).get("text")
+    if NODE_FIELD in payload:
+        text: str | None = json.loads(payload[NODE_FIELD]).get("text")
         return text or payload.get(key)
     return payload.get(key)

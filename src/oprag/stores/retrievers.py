@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import random
 import re
 import warnings
+from typing import Any
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
@@ -140,7 +141,8 @@ def test_our_retriever_has_its_texts():
     store = store_of(windows("a.txt", 1)[::-1])
     text = prose(800, 1)
     assert not check_positions(store).ok
-    for given in ({"a.txt": text}, lambda name, filter: {"a.txt": text}[name]):
+    ways: list[Any] = [{"a.txt": text}, lambda name, filter: {"a.txt": text}[name]]
+    for given in ways:
         retriever = OrderPreservingRetriever(vectorstore=store, read_source=given)
         assert check_positions(retriever).ok
         assert only(check_positions(retriever)).kind is PositionKind.OFFSET

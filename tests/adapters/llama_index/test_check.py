@@ -1,6 +1,7 @@
 """A check of indexes, retrievers and nodes agrees with what retrieval would say of them."""
 
 import warnings
+from typing import Any
 
 import pytest
 from llama_index.core import Document, MockEmbedding, StorageContext, SummaryIndex, VectorStoreIndex
@@ -148,8 +149,9 @@ def test_our_retriever_has_its_texts():
     retriever = OrderPreservingRetriever(retriever=by_store.as_retriever(), read_source={"a.txt": text})
     assert not check_positions(by_store).ok
     assert check_positions(retriever).ok
+    requires_filter: Any = lambda name, filter: ""  # noqa: E731
     with pytest.raises(OptionError, match="read_source is a function that requires filter"):
-        check_positions(by_store, read_source=lambda name, filter: "")
+        check_positions(by_store, read_source=requires_filter)
 
 
 def test_positions_are_written_into_a_docstore():

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag import OptionError
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.stores import StoreAdapter, qdrant
 from oprag.stores import postgres as postgres_stores
 from oprag.stores.adapter import adapter_of

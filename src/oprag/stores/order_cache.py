@@ -14,14 +14,14 @@ from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
-from oprag.positions.insertion import InsertionOrder, StoredChunk, occurrences, read_insertion_order
+from oprag.positions.insertion_order import InsertionOrder, StoredChunk, occurrences, read_insertion_order
 from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.listing import chunks_of_sources
 from oprag.warn import warn
 
-__all__ = ["InsertionOrders"]
+__all__ = ["InsertionOrderCache"]
 
 # How many chunks are remembered, of all sources together.
 _REMEMBERED = 200_000
@@ -78,7 +78,7 @@ class _Known(NamedTuple):
         return rows == sorted(rows)
 
 
-class InsertionOrders:
+class InsertionOrderCache:
     """The sequences in which stores received the chunks of sources.
 
     What was found for a source is remembered. It is used as long as the retrieved chunks have the same texts, and the
@@ -90,7 +90,7 @@ class InsertionOrders:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy has other stores, and identities mean nothing in another process.
-        return InsertionOrders, ()
+        return InsertionOrderCache, ()
 
     def complete(
         self, inputs: ContextInputs, options: ContextOptions, stores: Callable[[], Iterable[StoreAdapter]]

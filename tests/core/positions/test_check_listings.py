@@ -19,7 +19,7 @@ from oprag import (
     arrange,
 )
 from oprag.chunk import changed
-from oprag.positions.check import Listing, check_listings
+from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.remedies import Remedies
 from oprag.positions.stamp import stamps
 from oprag.warn import forget

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
 from oprag.masking import describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
-from oprag.positions.insertion import ADDED_AGAIN, overlaps_of, places_in_store
+from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
     STAMPED_FIELDS,
     TIES_BY_STORE,

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from oprag.chunk import StorePlace
-from oprag.positions.insertion import StoredChunk, read_insertion_order
+from oprag.positions.insertion_order import StoredChunk, read_insertion_order
 
 
 def prose(words, seed):

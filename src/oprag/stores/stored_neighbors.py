@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed
 from oprag.options import ContextOptions
-from oprag.positions.insertion import StoredChunk, places_in_store
+from oprag.positions.insertion_order import StoredChunk, places_in_store
 from oprag.positions.placing import place, without_order
 from oprag.positions.sources import ID_FIELDS, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter

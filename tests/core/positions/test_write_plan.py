@@ -10,7 +10,7 @@ import pytest
 
 from oprag import Chunk, PositionKind, SourceWarning, Span
 from oprag.positions.placing import place
-from oprag.positions.write import plan_positions
+from oprag.positions.write_plan import plan_positions
 from oprag.warn import forget
 from tests.helpers import prose
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion import StoredChunk
+from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import ID_FIELDS
 
 __all__ = [
+    "NODE_FIELD",
     "content_with",
     "docstore_rows",
     "is_one_of",
@@ -22,6 +23,9 @@ __all__ = [
     "united",
     "with_metadata",
 ]
+
+NODE_FIELD = "_node_content"
+"""The metadata key under which LlamaIndex writes a whole node into other stores."""
 
 
 def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
@@ -70,17 +74,17 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
 
     Everything else in the node stays as it was written, whatever version of LlamaIndex wrote it.
     """
-    if "_node_content" not in flat:
+    if NODE_FIELD not in flat:
         raise OptionError(
-            f"the node {describe(key)} was written without _node_content, as very old versions of LlamaIndex did, so "
+            f"the node {describe(key)} was written without {NODE_FIELD}, as very old versions of LlamaIndex did, so "
             "nothing would keep added metadata from the model; nothing was written",
             key,
         )
-    node = json.loads(flat["_node_content"])
+    node = json.loads(flat[NODE_FIELD])
     node["metadata"] = {**node["metadata"], **added}
     for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
         node[name] = united([node[name], [*added]])
-    return {**added, "_node_content": json.dumps(node, ensure_ascii=False)}
+    return {**added, NODE_FIELD: json.dumps(node, ensure_ascii=False)}
 
 
 def nodes_in(docstore: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
 from oprag.masking import masked_error, without_keys
-from oprag.positions.insertion import places_in_store
+from oprag.positions.insertion_order import places_in_store
 from oprag.positions.ladder import LOCATED, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD, TIES_BY_STORE, shared
 from oprag.positions.locate import SourceText
 from oprag.positions.placing import Placed, place, without_order
@@ -79,10 +79,11 @@ class WrittenPositions:
             "dry_run": self.dry_run,
             "sources": [
                 {
-                    name: without_keys(value) if isinstance(value, str) else value
-                    for name, value in one._asdict().items()
+                    **one._asdict(),
+                    "source": one.source and without_keys(one.source),
+                    "kind": one.kind.name.lower(),
+                    "note": without_keys(one.note),
                 }
-                | {"kind": one.kind.name.lower()}
                 for one in self.sources
             ],
         }
