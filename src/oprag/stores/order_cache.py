@@ -143,12 +143,15 @@ class InsertionOrderCache:
     def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder]:
         """The order of each source in one store."""
         names = [(id(store.store), repr(store.search), one.field, one.source) for one in wanted]
-        known = [self._known.get(name) for name in names]
-        known = [one if one is not None and one.has(about) else None for one, about in zip(known, wanted, strict=True)]
-        if any(known):
-            rows = _rows(store, [about for one, about in zip(known, wanted, strict=True) if one is not None]) or {}
-            known = [one if one and one.agrees(about, rows) else None for one, about in zip(known, wanted, strict=True)]
-        unknown = [index for index, one in enumerate(known) if one is None]
+        known: dict[int, _Known] = {}
+        for index, about in enumerate(wanted):
+            one = self._known.get(names[index])
+            if one is not None and one.has(about):
+                known[index] = one
+        if known:
+            rows = _rows(store, [wanted[index] for index in known]) or {}
+            known = {index: one for index, one in known.items() if one.agrees(wanted[index], rows)}
+        unknown = [index for index in range(len(wanted)) if index not in known]
         for index, one in zip(unknown, _read(store, [wanted[index] for index in unknown]), strict=True):
             if one.order.refuted:
                 _warn_of(wanted[index].source, one.order.refuted)
@@ -156,7 +159,7 @@ class InsertionOrderCache:
         # A copy, since another thread may add to it.
         if sum(len(one.texts) + 1 for one in list(self._known.values())) > _REMEMBERED:
             self._known.clear()
-        return [one.order for one in known if one is not None]
+        return [known[index].order for index in range(len(wanted))]
 
 
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
