@@ -207,7 +207,7 @@ def test_other_folders_are_refused(tmp_path):
     assert "check_positions(FAISS.load_local(folder, embeddings, allow_dangerous_deserialization=True))" in message
     path = tmp_path / "index.pkl"
     path.write_bytes(b"\x80\x05.")
-    assert "is a pickle, which can run code" in told(path, code=REFUSED)
+    assert "is a pickle; loading one can run code" in told(path, code=REFUSED)
 
 
 def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
@@ -243,7 +243,7 @@ def test_texts_of_the_sources(tmp_path):
 def test_a_sample(tmp_path):
     path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
     output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
-    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which goes on after them" in output
+    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which continues after them" in output
     assert "max-chunks" in told(path, "--max-chunks", 0, code=REFUSED)
 
 
@@ -258,7 +258,7 @@ def test_keys_of_metadata(tmp_path):
 
 def test_a_collection_goes_with_a_store(tmp_path, persisted):
     for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
-        assert "--collection goes with a folder of Chroma or LanceDB" in told(path, "--collection", "a", code=REFUSED)
+        assert "--collection needs a folder of Chroma or LanceDB" in told(path, "--collection", "a", code=REFUSED)
 
 
 # What others may have put there.
@@ -267,7 +267,7 @@ def test_a_collection_goes_with_a_store(tmp_path, persisted):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "has no chunks in it"),
+        ("", "contains no chunks"),
         ("[]", "must be a JSON object"),
         ("no JSON", "line 1: is not JSON"),
         ('{"text": 5}', "line 1: text or page_content must be a string, got 5"),

@@ -72,7 +72,7 @@ def _checked(
         rows = iter(saved.rows)
         first = next(rows, None)
         if first is None:
-            raise InputFileError(f"{path} has no chunks in it", str(path))
+            raise InputFileError(f"{path} contains no chunks", str(path))
         if first.node is not None or NODE_FIELD in first.metadata:
             from oprag.llama_index.check import chunks_in, remedies_for
         else:

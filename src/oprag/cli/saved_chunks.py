@@ -36,9 +36,9 @@ class SavedChunks(NamedTuple):
     """The chunks of a file or a folder.
 
     Attributes:
-        name: What has them, such as "Chroma".
+        name: The kind of store or file, such as "Chroma".
         rows: The chunks.
-        adapter: What is done with such a store; None for a list that need not be in any.
+        adapter: The adapter of such a store; None for a list.
         in_insertion_order: Whether a store received them in this sequence.
         total: Their number, if it is known.
     """
@@ -66,7 +66,7 @@ def open_saved(path: Path, collection: str | None, most: int) -> Iterator[SavedC
             with _opened_folder(path, collection, most) as found:
                 yield found
         elif collection is not None:
-            raise OptionError("--collection goes with a folder of Chroma or LanceDB", collection)
+            raise OptionError("--collection needs a folder of Chroma or LanceDB", collection)
         else:
             yield _read_file(path)
 
@@ -96,7 +96,7 @@ def _read_file(path: Path) -> SavedChunks:
             rows = [StoredChunk(str(row), *one) for row, one in enumerate(both)]
             return SavedChunks("DocumentIndex", rows, total=len(rows))
     if start.startswith(_PICKLE):
-        raise InputFileError(f"{path} is a pickle, which can run code when it is loaded, so it is not", str(path))
+        raise InputFileError(f"{path} is a pickle; loading one can run code, so it is not read", str(path))
     return _read_json(path)
 
 
@@ -136,7 +136,7 @@ def _opened_folder(path: Path, collection: str | None, most: int) -> Iterator[Sa
         yield _read_lancedb(path, collection, most)
     elif (path / _LLAMA_INDEX).is_file():
         if collection is not None:
-            raise OptionError("--collection goes with a folder of Chroma or LanceDB", collection)
+            raise OptionError("--collection needs a folder of Chroma or LanceDB", collection)
         yield _read_llama_index(path)
     elif (path / _FAISS).is_file():
         raise InputFileError(

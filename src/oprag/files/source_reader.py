@@ -133,7 +133,7 @@ class SourceReader:
         read_source: A function, a mapping or a folder.
 
     Raises:
-        OptionError: `read_source` is none of them, or the folder does not exist.
+        OptionError: `read_source` is of another type, or the folder does not exist.
     """
 
     def __init__(self, read_source: ReadSource) -> None:
@@ -142,7 +142,7 @@ class SourceReader:
         if isinstance(read_source, str | os.PathLike):
             self._read_source = SourceFolder(read_source)
         elif iscoroutinefunction(read_source):
-            raise OptionError("read_source must be a function that gives the text, and not an async one", read_source)
+            raise OptionError("read_source must be a function that returns the text, not an async one", read_source)
         elif not isinstance(read_source, Mapping) and not callable(read_source):
             raise OptionError(
                 f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
@@ -158,7 +158,7 @@ class SourceReader:
 
     @property
     def filter(self) -> Any:
-        """What the texts depend on beside the name; None for all but a function that requires the filter."""
+        """The filter that the texts depend on; None unless the function requires one."""
         return None if self._filter is None else self._filter()
 
     def __call__(self, name: str) -> str:
@@ -167,7 +167,7 @@ class SourceReader:
         text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
-            raise SourceReadError(f"read_source has no text for source {name!r}: it gave {found}", name)
+            raise SourceReadError(f"read_source must return the text of source {name!r}, got {found}", name)
         return text
 
 
@@ -179,5 +179,7 @@ def as_reader(read_source: ReadSource | None) -> SourceReader | None:
 def read_with(reader: SourceReader | None, name: str) -> str:
     """The whole text of a source, or a `SourceReadError` that asks for `read_source=`."""
     if reader is None:
-        raise SourceReadError(f"source {name!r} cannot be read, since there is no read_source=", name)
+        raise SourceReadError(
+            f"source {name!r} cannot be read without read_source=; give a folder, a mapping or a function", name
+        )
     return reader(name)

@@ -106,7 +106,7 @@ def check_positions(
 
 
 def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
-    """What is searched: stores, and the docstores of those that do not list their nodes."""
+    """The stores that are searched, and the docstores of those that do not list their nodes."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
     if isinstance(searched, BasePydanticVectorStore):

@@ -115,7 +115,7 @@ class _Sample(NamedTuple):
 
 
 def _read(listings: Sequence[Listing], source_key: SourceKey | None, most: int) -> _Sample:
-    """Read chunks, up to a number."""
+    """Read up to a maximum number of chunks."""
     chunks: list[Chunk] = []
     listed: dict[str | None, Listing] = {}
     for listing in listings:
@@ -201,7 +201,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
 
 
 class _Located(NamedTuple):
-    """What was found in the texts of sources.
+    """The chunks that were looked for in the texts of their sources.
 
     Attributes:
         chunks: All chunks, with the places that were found.
@@ -241,7 +241,7 @@ def _key_of(chunk: Chunk) -> Any:
 
 
 def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) -> list[SourceCheck]:
-    """What was found about each source; chunks without a source are one."""
+    """The findings about each source; chunks without a source count as one."""
     groups: dict[str | None, list[Chunk]] = {}
     for group in judged.placed.groups.values():
         groups.setdefault(group[0].source, []).extend(group)
@@ -284,7 +284,7 @@ def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) ->
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
-    """What a chunk has in common with its repetition: its text, and its place where that is another one for each."""
+    """A key that repetitions of a chunk share: its text, and its place if its kind of position tells one."""
     position = chunk.position
     if position is None or position.kind not in (*_EXACT, PositionKind.PAGE):
         return chunk.source, chunk.text
@@ -386,7 +386,7 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, li
     if twice:
         was = "was" if len(twice) == 1 else "were"
         yield Note(
-            f"{counted(len(twice), 'source')} {was} added more than once, so a search finds fewer different chunks",
+            f"{counted(len(twice), 'source')} {was} added more than once, so a search returns duplicates",
             lines.deletion(twice[0].source),
         )
     if near := sum(check.near_duplicates for check in checks):
@@ -409,7 +409,7 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, li
         )
     if found := [name for name in located.sources if name not in judged.problems]:
         yield Note(
-            f"the order of {counted(len(found), 'source')} is known from the text that was read, and not without it",
+            f"the order of {counted(len(found), 'source')} is known only from the text that was read",
             lines.writing("read_source=read_source"),
         )
     if located.unread:

@@ -1,4 +1,4 @@
-"""Finding existing chunks in the original text, so that an index can be given positions without embedding anew."""
+"""Finding existing chunks in the original text, so that an index gets positions without new embeddings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Located", "SourceText", "locate_positions"]
 Place = tuple[int, int]
 
 _SPACE = re.compile(r"\s+")
-# A text that stands at more places than this is boilerplate; which of them is meant cannot be told.
+# A text that occurs more often is boilerplate; which place is meant is unknown.
 _MOST_PLACES = 1000
-# So many chunks that rise by chance, in a list that is not in sequence, are less likely than one in a hundred.
+# The chance that this many places rise in a list that is not in sequence is less than one in a hundred.
 _ENOUGH = 5
 # Comparing more stretches of text, into which the places that overlap cut each other, takes too long.
 _MOST_STRETCHES = 500_000
@@ -40,7 +40,7 @@ _MOST_REMEMBERED = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a chunk stands in the original text.
+    """The place of a chunk in the original text.
 
     Attributes:
         chunk: The chunk.
@@ -75,10 +75,10 @@ def locate_positions(
 ) -> list[Located]:
     """Find chunks in the texts that they were cut from.
 
-    A chunk is looked for as it is, then with every run of white space read as one space. Where the text stands at
-    several places, one is chosen only if something tells which: neighbours in the given sequence that leave one place
-    between them, an offset that the chunk already has, or as many equal chunks as places. Otherwise the chunk stays
-    without an offset, and says why.
+    A chunk is looked for as it is, then with every run of white space read as one space. If its text occurs at several
+    places, one is chosen only if it is certain: neighbors in the given sequence leave one place between them, the chunk
+    has an offset already, or there are as many equal chunks as places. Otherwise the chunk gets no offset, and `detail`
+    says why.
 
     Args:
         chunks: The chunks, best in the sequence of their source (as a store lists them, or sorted by any hint).
@@ -168,7 +168,7 @@ class SourceText:
         return found
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Find out which places of a text are meant, where it is at more places than there are chunks with it.
+        """Find out which places of a text are meant, if it occurs more often than there are chunks with it.
 
         It can be a part of other chunks there, or the source repeats itself. Chunks cover the whole source, so a place
         is one of its own if no other chunk can cover all of it.
@@ -270,7 +270,11 @@ def _own_places(
 
 
 def _why(count: int) -> str:
-    return f"its text stands at {count} places, and nothing tells which" if count else "its text is not in the source"
+    return (
+        f"its text occurs at {count} places, and which one is meant is unknown"
+        if count
+        else "its text is not in the source"
+    )
 
 
 def _places(pieces: Sequence[str], text: str) -> dict[str, list[Place]]:
@@ -305,7 +309,7 @@ def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: in
 
 
 def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
-    """Between which offsets each chunk must begin, by the neighbours whose place is certain.
+    """Between which offsets each chunk must begin, by the neighbors whose place is certain.
 
     Where these do not stand in the given sequence, or are too few to tell, the sequence says nothing.
     """

@@ -1,4 +1,4 @@
-"""What a check of the positions in a store found: a table in a terminal and a notebook, and JSON."""
+"""The result of a check of positions: a table in a terminal and a notebook, and JSON."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,10 +17,10 @@ _NAME = 40  # characters of a name that are shown
 
 @dataclass(frozen=True, repr=False)
 class SourceCheck:
-    """What was found about the chunks of one source.
+    """The findings about the chunks of one source.
 
     Attributes:
-        source: The name of the source; None for all chunks that do not say one.
+        source: The name of the source; None for all chunks that do not name one.
         chunks: Number of chunks.
         kind: How their positions are known.
         field: The metadata keys that they were read from.
@@ -57,7 +57,7 @@ class SourceCheck:
 
 
 class Note(NamedTuple):
-    """What is worth knowing, although the order is not at stake.
+    """A finding that does not affect the order.
 
     Attributes:
         what: A sentence.
@@ -70,16 +70,16 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class PositionCheck:
-    """What was found about the order of the sources in a store or list; a table when it is printed or shown.
+    """The findings about the order of the sources in a store or list; printed or shown in a notebook, it is a table.
 
     Attributes:
-        searched: What was checked, such as the name of the store.
+        searched: Name of the store or list that was checked.
         sources: The sources, those with a problem first.
         chunks: Number of chunks that were read.
         total: Number of all chunks, where that is known.
         sampled: Whether chunks were left out, since there are more than `max_chunks`.
-        left_out: The name of the source in the middle of which the sample ends; empty where there is none.
-        notes: What does not concern the order: repeats, and text that is in several chunks.
+        left_out: Name of the source that the end of the sample cuts off; empty if there is none.
+        notes: Findings that do not affect the order: repetitions, and text that is in several chunks.
     """
 
     searched: str
@@ -140,7 +140,7 @@ class PositionCheck:
         if self.sampled:
             read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
         if self.left_out:
-            read += f", without {_shown(self.left_out)}, which goes on after them"
+            read += f", without {_shown(self.left_out)}, which continues after them"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"{wrong:,} with a problem" if wrong else "no problem"
         return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
@@ -173,7 +173,7 @@ def _shown(name: str | None) -> str:
 
 
 def _order_text(source: SourceCheck) -> str:
-    """What the order rests on, as the documentation numbers and names it."""
+    """The kind of the positions, as the documentation numbers and names it, and where they were read."""
     kind = f"{source.kind.value} {source.kind.name.lower().replace('_', ' ')}"
     # Without the name of the store, which is told once.
     field = source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field

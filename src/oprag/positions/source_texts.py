@@ -30,7 +30,7 @@ _READ_AGAIN = 60.0  # seconds after which a text that lacks a chunk is read agai
 
 
 class _Known(NamedTuple):
-    """What was read of a source.
+    """The text of a source.
 
     Attributes:
         text: Its text; None where it could not be read.

@@ -1,4 +1,4 @@
-"""What `write_positions` adds to the metadata in a store so that the order of its chunks is known, and its report."""
+"""The positions that `write_positions` adds to the metadata in a store, and its report."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ _NAME = 80
 
 
 class WrittenSource(NamedTuple):
-    """What was written for one source.
+    """The result of `write_positions` for one source.
 
     Attributes:
-        source: Its name; None for chunks that do not say.
+        source: Its name; None for chunks that do not name one.
         chunks: How many chunks it has in the store.
         written: How many of them were given a position; those that had the same one before are not counted.
         kind: How the positions are known.
@@ -49,10 +49,10 @@ class WrittenSource(NamedTuple):
 
 @dataclass(frozen=True)
 class WrittenPositions:
-    """What `write_positions` wrote into a store, or would write; printed, it is a table.
+    """The result of `write_positions`, or of a dry run; printed, it is a table.
 
     Attributes:
-        sources: What was written for each source whose chunks had no certain order.
+        sources: The results for sources whose order was not certain.
         chunks: How many chunks the store has.
         known: How many other sources needed nothing: their order is known already, or they have one chunk.
         dry_run: Whether nothing was written.
@@ -139,7 +139,7 @@ def plan_positions(
         in_insertion_order: Whether the store received them in this sequence.
         read_source: Reads the text of a source.
         source_key: See `ContextOptions.source_key`.
-        dry_run: What the report says.
+        dry_run: Whether the report is about a dry run.
     """
     warn_about_key("source_key", source_key, chunks)
     # Links order all chunks of a source, and not always those that a question finds.
@@ -162,7 +162,7 @@ def plan_positions(
         found, doubts = _found(group, chunks, store if in_insertion_order else "", read_source, source_key)
         repeated = sum(times[chunk.id] > 1 for chunk in group)
         if repeated:
-            doubts.append(f"{counted(repeated, 'chunk')} cannot be told apart from others by id, so nothing is written")
+            doubts.append(f"{counted(repeated, 'chunk')} have the id of another chunk, so nothing is written")
         positions = {} if repeated else _positions(found, doubts)
         more = {
             chunk.id: positions[chunk.rank]
@@ -233,7 +233,7 @@ def _located(group: Sequence[Chunk], read_source: Callable[[str], str], doubts: 
         doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places of its text")
     alike = _interchangeable(group, places)
     if alike:
-        doubts.append(f"{counted(alike, 'chunk')} with equal texts may have the places of each other")
+        doubts.append(f"{counted(alike, 'chunk')} with equal texts may be in each other's places")
     return [None if at is None else Span(*at) for at in places]
 
 
@@ -264,7 +264,7 @@ def _positions(found: Placed, doubts: list[str]) -> dict[int, dict[str, object]]
         doubts.append("its chunks are linked in several runs whose relative order is unknown, so nothing is written")
         return {}
     if report.missing:
-        doubts.append(f"nothing tells the position of {counted(report.missing, 'chunk')}")
+        doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
         if report.kind < PositionKind.LINKS and report.field != LOCATED:
             # The others have theirs in their metadata.
             return {}
@@ -274,11 +274,11 @@ def _positions(found: Placed, doubts: list[str]) -> dict[int, dict[str, object]]
             doubts.append(f"some of these have a {STAMP_FIELD} of their own, so nothing is written")
             return {}
     if report.kind is PositionKind.PAGE and shared([chunk for _, chunk in known], [key for key, _ in known]):
-        doubts.append("nothing tells the order of chunks that share a page or another number, so nothing is written")
+        doubts.append("the order of chunks that share a page or another number is unknown, so nothing is written")
         return {}
     by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
     if by_store and not report.missing and without_order(found):
-        doubts.append("overlapping texts do not confirm all of the sequence of the store")
+        doubts.append("overlapping texts confirm only a part of the order of the store")
     # Equal chunks at one place are one, as retrieval reads them.
     numbers: dict[tuple[Any, str], int] = {}
     for key, chunk in sorted(known, key=itemgetter(0)):

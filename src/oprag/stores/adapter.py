@@ -25,10 +25,10 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class StoredVector(NamedTuple):
-    """What a store keeps under a key.
+    """A vector as a store keeps it.
 
     Attributes:
-        vector: The vector, of shape (dimension,).
+        vector: The numbers, of shape (dimension,).
         text: The text that it belongs to, where the store returns it; a vector of another text is not used.
     """
 
@@ -38,7 +38,7 @@ class StoredVector(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreAdapter(ABC):
-    """A vector store that was searched, and what can be done with it beyond that; a subclass for each kind of store.
+    """Everything that is done with a vector store beyond searching it; a subclass for each kind of store.
 
     Attributes:
         store: LangChain's vector store, LlamaIndex's vector store, or a `DocumentIndex`.
@@ -121,7 +121,7 @@ class StoreAdapter(ABC):
         return None
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:  # noqa: ARG002
-        """List the chunks that the search can find, those that its filter leaves out excepted.
+        """List the chunks that the search can find with its filter.
 
         Args:
             field: The metadata key that names the source (for LlamaIndex's documents, `ref_doc_id`); all chunks are
@@ -149,7 +149,7 @@ class StoreAdapter(ABC):
 
     @property
     def writable(self) -> bool:
-        """Whether `write` is there."""
+        """Whether `write` is implemented."""
         return type(self).write is not StoreAdapter.write
 
     def refuse_unknown(self, added: Iterable[str], known: Collection[str]) -> None:
@@ -228,7 +228,7 @@ def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:
 def adapter_of(
     store: Any, search: Mapping[str, Any] = _NOTHING, nodes: Mapping[str, str] = _NOTHING, docstore: Any = None
 ) -> StoreAdapter | None:
-    """The adapter of a store that was searched, None where there is none; the arguments are those of `StoreAdapter`."""
+    """The adapter of a store that was searched, or None; the arguments are those of `StoreAdapter`."""
     for path in map(_path, type(store).__mro__):
         adapter = _registered.get(path)
         if adapter is None and path in _ADAPTERS:

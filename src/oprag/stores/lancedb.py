@@ -78,19 +78,19 @@ class LangChainLanceDB(StoreAdapter):
         self.refuse_unknown(added, set(ids))
         wanted = [one for one in ids if one in added]
         if len(wanted) > len(added):
-            raise OptionError(f"{self.name} has several rows with the same id, which cannot be told apart", wanted)
+            raise OptionError(f"{self.name} has several rows with the same id", wanted)
         changed = rows.filter(pa.array([one in added for one in ids])).combine_chunks()
         metadata = _merged(changed["metadata"], [added[one] for one in wanted])
         indexes = [index for index in table.list_indices() if index.name != _OWN_INDEX]
-        behind = [index for index in indexes if index.columns[0].split(".")[0] in (key, "metadata")]
-        for index in behind:
+        affected = [index for index in indexes if index.columns[0].split(".")[0] in (key, "metadata")]
+        for index in affected:
             if index.index_type not in _MADE_AGAIN:
-                message = f"the index {describe(index.name)} would be lost: drop it, and make it again afterwards"
+                message = f"the index {describe(index.name)} would be lost: drop it and create it again afterwards"
                 raise OptionError(message, index.name)
         new = pa.field("metadata", pa.struct(list(metadata.type)[about.num_fields :]))
         _replace(table, key, new, pa.table({key: changed[key], "metadata": metadata}))
         # Indexes leave out the rows whose columns were written; one that has none left breaks `optimize`.
-        for index in behind:
+        for index in affected:
             table.create_index(index.columns[0], config=getattr(kinds, index.index_type)(), name=index.name)
 
     @property
@@ -145,7 +145,7 @@ def _replace(table: Any, key: str, new: Any, changed: Any) -> None:
         table.drop_index(_OWN_INDEX)
     if not _all_rows(table, [key]).equals(before):
         table.restore(version)
-        raise OptionError("this version of LanceDB moves rows that are changed, so nothing was written", table)
+        raise OptionError("this version of LanceDB moves changed rows, so nothing was written", table)
 
 
 def _among(column: str, values: Collection[str]) -> str:
@@ -167,7 +167,7 @@ def _merged(metadata: Any, added: Sequence[Mapping[str, Any]]) -> Any:
         try:
             column = pa.array(values, columns[at].type if at >= 0 else None)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise OptionError(f"the metadata field {describe(name)} has another type: {error}", values) from error
+            raise OptionError(f"the metadata field {describe(name)} has a different type: {error}", values) from error
         if at >= 0:
             columns[at] = column
         else:

@@ -76,8 +76,8 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     """
     if NODE_FIELD not in flat:
         raise OptionError(
-            f"the node {describe(key)} was written without {NODE_FIELD}, as very old versions of LlamaIndex did, so "
-            "nothing would keep added metadata from the model; nothing was written",
+            f"the node {describe(key)} was written without {NODE_FIELD}, as by very old versions of LlamaIndex, so "
+            "models would see the added metadata; nothing was written",
             key,
         )
     node = json.loads(flat[NODE_FIELD])

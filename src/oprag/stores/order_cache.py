@@ -49,7 +49,7 @@ class _Wanted(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What was found for a source.
+    """The order that was found for a source.
 
     Attributes:
         order: The order.
@@ -163,7 +163,7 @@ class InsertionOrderCache:
 
 
 def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
-    """What is asked about the chunks of a source; None where one of them has no key in the store."""
+    """The question to the store about the chunks of a source; None if one of them has no key."""
     keys = occurrences(map(store.key, chunks))
     return _Wanted(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 

@@ -169,7 +169,7 @@ class LangChainPGVectorStore(StoreAdapter):
         elif columns < names:
             missing = describe(sorted(names - columns))
             raise OptionError(
-                f"the table of {self.name} needs columns of these names, or one of JSON: {missing}", names
+                f"the table of {self.name} needs a JSON column, or columns with these names: {missing}", names
             )
         place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
         update = text(_UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column)))
@@ -301,7 +301,7 @@ def _write(
             changed = change(connection, batch).rowcount
             if changed != len(batch):
                 raise OptionError(
-                    f"{store.name} has only {changed} of {len(batch)} chunks with these ids, so nothing was written; "
+                    f"{store.name} has only {changed} of these {len(batch)} chunks, so nothing was written; "
                     "if it changed meanwhile, try again",
                     list(batch),
                 )

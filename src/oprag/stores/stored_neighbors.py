@@ -30,7 +30,7 @@ def stored_neighbors(
         store: The store that was searched, with its filter.
         options: How sources and positions are found.
         as_chunk: Makes a chunk with a rank.
-        passes: What the search is restricted to beside its filter.
+        passes: A restriction of the search besides its filter.
         store_order: Whether the sequence in which the store received chunks is used.
     """
     # Nothing is read for this before it is iterated over.

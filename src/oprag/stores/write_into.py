@@ -30,8 +30,8 @@ def write_into(
     """Write the positions of all chunks whose order is not certain.
 
     Args:
-        adapter: The adapter of the store; None where there is none.
-        given: What the caller gave, for messages.
+        adapter: The adapter of the store, or None.
+        given: The argument of the caller, for messages.
         as_chunk: Makes a chunk with a rank, whose id is that of the stored one.
         read_source: As in `write_positions`.
         source_key: As in `write_positions`.

@@ -129,7 +129,7 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     assert not in_order(asked(store)[0], book)
     (source,) = write_positions(store).sources
     assert (source.written, source.field) == (len(documents), "page, store")
-    assert "do not confirm all" in source.note
+    assert "confirm only a part" in source.note
     found, told = asked(store)
     assert (in_order(found, book), told) == (True, [])
     (tmp_path / "a.pdf").write_bytes(pdf(*(page[:60] for page in pages)))
@@ -154,7 +154,7 @@ def test_headers_of_markdown_and_rows_of_a_table():
     store = store_of(shuffled(documents))
     (source,) = write_positions(store, read_source={"a.md": text}).sources
     assert source.written == len(documents)
-    assert source.note.endswith("chunks with equal texts may have the places of each other")
+    assert source.note.endswith("chunks with equal texts may be in each other's places")
     by_place = sorted(store.store.values(), key=lambda row: row["metadata"]["chunk_index"])
     assert [row["text"] for row in by_place] == [document.page_content for document in documents]
     assert asked(store)[1] == []
@@ -250,8 +250,8 @@ def test_equal_documents_without_ids_keep_their_source_from_being_written():
     retriever = Listed(docs=[*documents, Document(documents[0].page_content, metadata={"source": "other"})])
     written = write_positions(retriever)
     notes = {source.source: source.note for source in written.sources}
-    assert "cannot be told apart from others by id" in notes["voyage.txt"]
-    assert "cannot be told apart" not in notes["letters.txt"]
+    assert "have the id of another chunk" in notes["voyage.txt"]
+    assert "have the id of another chunk" not in notes["letters.txt"]
     assert {document.metadata["source"] for document in retriever.docs if "chunk_index" in document.metadata} == {
         "letters.txt"
     }
@@ -350,5 +350,5 @@ def test_what_is_uncertain_is_no_warning_but_in_the_report():
         warnings.simplefilter("error", PositionWarning)
         written = write_positions(store_of(split()))
     assert {source.note for source in written.sources} == {
-        "overlapping texts do not confirm all of the sequence of the store"
+        "overlapping texts confirm only a part of the order of the store"
     }

@@ -282,7 +282,7 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     searched = index(document(), document("b.txt", prose(900, seed=6)))
     searched.insert(document())
     (note,) = check_positions(searched).notes
-    assert note.what == "1 source was added more than once, so a search finds fewer different chunks"
+    assert note.what == "1 source was added more than once, so a search returns duplicates"
     exec(note.remedy, {"index": searched, "check_positions": check_positions})
     assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
     searched.insert(document())

@@ -175,9 +175,9 @@ def test_paths_and_numbers_name_the_texts_of_a_mapping_as_they_do_in_metadata():
 def test_a_mapping():
     read = SourceReader(MappingProxyType[str, Any]({"a": "A", "empty": "", "wrong": 5}))
     assert (read("a"), read("empty")) == ("A", "")
-    with pytest.raises(SourceReadError, match="no text for source 'b': it gave nothing"):
+    with pytest.raises(SourceReadError, match="must return the text of source 'b', got nothing"):
         read("b")
-    with pytest.raises(SourceReadError, match="it gave int"):
+    with pytest.raises(SourceReadError, match="got int"):
         read("wrong")
 
 

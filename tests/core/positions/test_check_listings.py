@@ -192,7 +192,7 @@ def test_a_second_ingestion_is_counted_and_is_no_problem_of_the_order():
     assert (source.ingestions, source.duplicates, source.chunks) == (2, len(cut()), 2 * len(cut()))
     assert (source.orderable_pairs, source.near_duplicates, found.ok) == (1.0, 0, True)
     assert (
-        "1 source was added more than once, so a search finds fewer different chunks",
+        "1 source was added more than once, so a search returns duplicates",
         "delete('book')",
     ) in found.notes
     assert only(check(cut() * 3, store="Store")).ingestions == 3
@@ -327,7 +327,7 @@ def test_chunks_are_looked_for_in_the_text_of_their_source():
     assert (found.ok, only(found).kind, only(found).field) == (True, PositionKind.OFFSET, "text of the source")
     (note,) = found.notes
     assert note == (
-        "the order of 1 source is known from the text that was read, and not without it",
+        "the order of 1 source is known only from the text that was read",
         "write(, read_source=read_source)",
     )
 
@@ -360,7 +360,7 @@ def test_a_sample_leaves_out_the_source_that_it_cuts():
     assert [source.source for source in found.sources] == ["a"]
     assert (found.chunks, found.total, found.sampled, found.left_out) == (10, 30, True, "b")
     assert str(found).startswith(
-        "documents: 1 source in the first 10 chunks of 30, without b, which goes on after them"
+        "documents: 1 source in the first 10 chunks of 30, without b, which continues after them"
     )
     found = check(chunks, max_chunks=20)
     assert (len(found.sources), found.sampled, found.left_out) == (2, True, "")

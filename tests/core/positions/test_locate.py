@@ -74,7 +74,7 @@ AGAIN = "Yes. Alpha part. Yes. Beta part. Yes."
 def test_nothing_is_guessed():
     (located,) = locate_positions([chunk("Yes.")], {"book": AGAIN})
     assert located.metadata == {}
-    assert located.detail == "its text stands at 3 places, and nothing tells which"
+    assert located.detail == "its text occurs at 3 places, and which one is meant is unknown"
 
 
 @pytest.mark.parametrize("hint", [{"metadata": {"start_index": "17"}}, {"span": Span(17, 21)}])
@@ -141,7 +141,7 @@ def test_many_pieces_are_found_as_one_by_one(data):
         if len(places) == 1:
             assert located.start == places[0]
         elif len(places) > 1 and located.start is None:
-            assert f"stands at {len(places)} places" in located.detail
+            assert f"occurs at {len(places)} places" in located.detail
 
 
 def test_a_source_of_thousands_of_chunks_takes_linear_time():
@@ -214,7 +214,7 @@ def test_what_is_found_is_the_text_of_the_chunk(data):
     chunks = [chunk(piece, rank) for rank, piece in enumerate(pieces)]
     for piece, located in zip(pieces, locate_positions(chunks, {"book": text}), strict=True):
         if located.start is None:
-            assert not piece.strip() or "nothing tells which" in located.detail
+            assert not piece.strip() or "which one is meant is unknown" in located.detail
         else:
             assert folded(text[located.start : located.end]) == folded(piece)
 

@@ -84,7 +84,7 @@ def test_a_sequence_that_texts_do_not_confirm_is_written_and_told():
     chunks = stored(windows(overlap=0))
     written = plan(chunks)
     assert numbers(written, chunks) == list(range(len(chunks)))
-    assert one(written).note == "overlapping texts do not confirm all of the sequence of the store"
+    assert one(written).note == "overlapping texts confirm only a part of the order of the store"
 
 
 def test_the_text_of_the_source():
@@ -162,7 +162,7 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store(overlap):
     written = plan(chunks)
     assert numbers(written, chunks) == list(range(len(chunks)))
     assert (one(written).kind, one(written).field) == (PositionKind.PAGE, "page, store")
-    assert one(written).note == ("" if overlap else "overlapping texts do not confirm all of the sequence of the store")
+    assert one(written).note == ("" if overlap else "overlapping texts confirm only a part of the order of the store")
     # Offsets beside a page would count from its start.
     assert not any("start_index" in more for more in plan(chunks, {"a.pdf": "\n\n".join(pages)}).added.values())
     by_text = plan(shuffled(chunks), {"a.pdf": "\n\n".join(pages)}, in_sequence=False)
@@ -170,7 +170,7 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store(overlap):
     unknown = plan(shuffled(chunks), in_sequence=False)
     assert one(unknown)[2:] == (
         *(0, PositionKind.PAGE, "page"),
-        "nothing tells the order of chunks that share a page or another number, so nothing is written",
+        "the order of chunks that share a page or another number is unknown, so nothing is written",
     )
 
 
@@ -209,7 +209,7 @@ def test_chunks_that_are_not_in_the_text_have_no_position():
     chunks = shuffled(stored(texts))
     written = plan(chunks, {"book": TEXT}, in_sequence=False)
     assert one(written).written == len(chunks) - 1
-    assert one(written).note == "1 chunk not found in its text; nothing tells the position of 1 chunk"
+    assert one(written).note == "1 chunk not found in its text; the position of 1 chunk is unknown"
     kept = after(chunks, written)
     again = plan(kept, {"book": TEXT}, in_sequence=False)
     assert (again.added, one(again).kind) == ({}, PositionKind.STAMPED)
@@ -229,7 +229,7 @@ def test_a_source_that_repeats_itself():
     lacking = [chunk for chunk in chunks if chunk.id != "id 3"]
     assert one(
         plan([replace(chunk, rank=rank) for rank, chunk in enumerate(lacking)], {"book": text}, in_sequence=False)
-    ).note == ("7 chunks found at several places of its text; nothing tells the position of 7 chunks")
+    ).note == ("7 chunks found at several places of its text; the position of 7 chunks is unknown")
 
 
 def test_a_source_that_was_added_twice():
@@ -246,12 +246,12 @@ def test_a_second_version_of_a_source():
     other = [text if number % 5 else text[::-1] for number, text in enumerate(texts, 1)]
     chunks = stored([*texts, *other])
     refuted = "the sequence of the store is not used: the source seems to have been added to the store more than once"
-    assert one(plan(chunks)).note == f"{refuted}; nothing tells the position of {len(chunks)} chunks"
+    assert one(plan(chunks)).note == f"{refuted}; the position of {len(chunks)} chunks is unknown"
     written = plan(chunks, {"book": TEXT})
     left = sum(text not in texts for text in other)
     assert written.written == len(chunks) - left
     assert one(written).note == (
-        f"{left} chunks not found in its text; {refuted}; nothing tells the position of {left} chunks"
+        f"{left} chunks not found in its text; {refuted}; the position of {left} chunks is unknown"
     )
 
 
@@ -277,7 +277,7 @@ def test_stamps_of_two_ingestions(in_sequence):
     assert one(written).note == "replaces its chunk_index and chunk_numbering"
     assert plan(after(chunks, written)).known == 1
     lost = plan(chunks, in_sequence=False)
-    assert (lost.added, one(lost).note) == ({}, f"nothing tells the position of {len(chunks)} chunks")
+    assert (lost.added, one(lost).note) == ({}, f"the position of {len(chunks)} chunks is unknown")
     # Numbers of two stampings side by side would tell nothing.
     changed = [(text.replace("a", "4") if number == 5 else text, row) for number, (text, row) in enumerate(rows)]
     partly = plan(chunks_of(changed), {"book": TEXT}, in_sequence=False)
@@ -291,7 +291,7 @@ def test_chunks_that_were_added_to_stamped_ones():
     first = plan(chunks)
     grown = [*after(chunks, first), *chunks_of([(text, {"source": "book"}) for text in texts])[-2:]]
     unknown = plan(grown, in_sequence=False)
-    assert (unknown.added, one(unknown).note) == ({}, "nothing tells the position of 2 chunks")
+    assert (unknown.added, one(unknown).note) == ({}, "the position of 2 chunks is unknown")
     second = plan(grown)
     assert numbers(second, grown) == list(range(len(texts)))
     assert one(second).note == "replaces its chunk_numbering"
@@ -324,7 +324,7 @@ def test_offsets_that_some_chunks_have_stay():
     rows = [(text, {"source": "book", "start_index": TEXT.index(text)}) for text in windows()]
     del rows[4][1]["start_index"]
     lacking = plan(shuffled(chunks_of(rows)), in_sequence=False)
-    assert (lacking.added, one(lacking).note) == ({}, "nothing tells the position of 1 chunk")
+    assert (lacking.added, one(lacking).note) == ({}, "the position of 1 chunk is unknown")
     assert plan(chunks_of(rows)).written == len(rows)
     assert plan(shuffled(chunks_of(rows)), {"book": TEXT}, in_sequence=False).written == len(rows)
 
@@ -344,7 +344,7 @@ def test_chunks_that_cannot_be_told_apart_keep_their_source_from_being_written()
     twins = [replace(chunk, id="same" if chunk.rank in (2, 5) else chunk.id) for chunk in chunks]
     written = plan(twins)
     assert [(source.source, source.written) for source in written.sources] == [("a", 0), ("b", len(windows()))]
-    assert written.sources[0].note == "2 chunks cannot be told apart from others by id, so nothing is written"
+    assert written.sources[0].note == "2 chunks have the id of another chunk, so nothing is written"
     assert "same" not in written.added
 
 
@@ -388,7 +388,7 @@ def test_equal_chunks_with_other_metadata_may_be_interchanged(in_sequence):
     chunks = chunks_of(rows)
     written = plan(chunks if in_sequence else shuffled(chunks), {"book": text}, in_sequence=in_sequence)
     assert written.written == len(rows)
-    told = "5 chunks with equal texts may have the places of each other"
+    told = "5 chunks with equal texts may be in each other's places"
     assert one(written).note == ("" if in_sequence else told)
     if in_sequence:
         assert numbers(written, chunks) == list(range(len(rows)))

@@ -184,7 +184,7 @@ def test_what_cannot_be_written_changes_nothing(corpus: Corpus, tmp_path: Path):
     store = filled(tmp_path, corpus, parts=1)
     adapter = adapter_of_store(store)
     before = store.get_table().to_arrow()
-    with pytest.raises(OptionError, match="'page' has another type"):
+    with pytest.raises(OptionError, match="'page' has a different type"):
         adapter.write({"5": {"page": "five"}})
     store.get_table().create_index("metadata.source", config=FTS(), name="words")
     with pytest.raises(OptionError, match="the index 'words' would be lost"):

@@ -290,7 +290,7 @@ def test_columns_of_metadata(engine: Any, corpus: Corpus):
     places = [listed(store)[text] for text in corpus.texts[:CHUNKS]]
     assert places[:9] == [{"place": number, "source": "a.txt", "Part": "one"} for number in range(9)]
     assert {about["place"] for about in places[9:]} == {None}
-    with pytest.raises(OptionError, match=r"needs columns of these names, or one of JSON: \['unknown'\]"):
+    with pytest.raises(OptionError, match=r"needs a JSON column, or columns with these names: \['unknown'\]"):
         adapter.write({key: {"place": 0, "unknown": 1} for key in added})
     with pytest.raises(Exception, match="invalid input syntax"):
         adapter.write({key: {"place": "first", "Part": "two"} for key in added})
@@ -367,7 +367,7 @@ def test_collections_are_kept_apart_and_all_is_undone(
     assert {chunk.key for chunk in adapter_of_store(mine).chunks() or ()} == set(numbered(mine, corpus))
     monkeypatch.setattr("oprag.stores.postgres._BATCH", 7)
     other = next(iter(numbered(theirs, corpus)))
-    with pytest.raises(OptionError, match="PGVector has only 4 of 5 chunks with these ids"):
+    with pytest.raises(OptionError, match="PGVector has only 4 of these 5 chunks"):
         adapter_of_store(mine).write({**numbered(mine, corpus), other: {"place": 1}})
     assert listed(mine) == listed(theirs) == at_first
     adapter_of_store(mine).write(numbered(mine, corpus))
