@@ -9,7 +9,7 @@ from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_n
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
-# The sources in a condition, well below the values that SQLite takes in a statement.
+# The sources in a condition, well below the values that SQLite takes in a statement; more are told apart here.
 _SOURCES = 5_000
 
 
@@ -25,23 +25,16 @@ class LangChainChroma(StoreAdapter):
         return _vectors(self.store.get, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of insertion, in which Chroma lists them."""
-        ids: list[str] = self.store.get(ids=list(keys), include=[])["ids"]
-        return ids
+        """The ids in the sequence of insertion."""
+        return _in_sequence(self.store.get, keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """The chunks in the sequence of insertion."""
         if field and not sources:
             return ()
-        conditions: list[dict[str, Any]] = []
-        # SQLite takes some thousand values; more sources are told apart here.
-        if field and len(sources) <= _SOURCES:
-            conditions.append({field: {"$in": list(sources)}})
-        if self.search.get("filter"):
-            conditions.append(self.search["filter"])
         found = self.store.get(
             ids=self.search.get("ids"),
-            where=_all_of(conditions),
+            where=_where(field, sources, self.search.get("filter")),
             where_document=self.search.get("where_document"),
             include=[],
         )
@@ -78,9 +71,8 @@ class LlamaIndexChroma(StoreAdapter):
         return _vectors(self.store.client.get, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of insertion, in which Chroma lists them."""
-        ids: list[str] = self.store.client.get(ids=list(keys), include=[])["ids"]
-        return ids
+        """The ids in the sequence of insertion."""
+        return _in_sequence(self.store.client.get, keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The nodes in the sequence of insertion; None for keywords of Chroma that are not known here."""
@@ -91,10 +83,7 @@ class LlamaIndexChroma(StoreAdapter):
 
         filters = self.search.get("filters")
         given = self.search.get("where") if filters is None else _to_chroma_filter(filters)
-        # SQLite takes some thousand values; more sources are told apart here.
-        named = {field: {"$in": list(sources)}} if field and len(sources) <= _NODES_A_REQUEST else None
-        conditions = [condition for condition in (named, given) if condition]
-        where = _all_of(conditions)
+        where = _where(field, sources, given)
         found = self.store._get(None, where, where_document=self.search.get("where_document"))  # noqa: SLF001
         yield from listed_nodes(found.nodes, field, sources)
 
@@ -129,9 +118,18 @@ _KEYWORDS = {
 _NODES_A_REQUEST = 1_000
 
 
-def _all_of(conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """One condition for several, of which Chroma takes no single one in an "and"."""
-    return {"$and": list(conditions)} if len(conditions) > 1 else next(iter(conditions), None)
+def _where(field: str, sources: Collection[str], given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The condition for chunks of these sources that pass the filter of the search; None for all chunks."""
+    named = {field: {"$in": list(sources)}} if field and len(sources) <= _SOURCES else None
+    conditions = [condition for condition in (named, given) if condition]
+    # Chroma takes no single one in an "and".
+    return {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+
+
+def _in_sequence(get: Callable[..., Any], ids: Collection[str]) -> Sequence[str]:
+    """The ids in the sequence of insertion, in which Chroma lists them."""
+    found: list[str] = get(ids=list(ids), include=[])["ids"]
+    return found
 
 
 def _vectors(get: Callable[..., Any], ids: Sequence[str]) -> Mapping[str, StoredVector]:
