@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from oprag.chunk import counted
 from oprag.errors import OptionError
-from oprag.masking import describe
+from oprag.masking import describe, error_text
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector
 
@@ -15,10 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainLanceDB"]
 
-_OWN_INDEX = "oprag_ids"
 _STRINGS = ("string", "large_string")
 # Indexes that have no settings.
 _MADE_AGAIN = {"BTree", "Bitmap", "LabelList"}
+# LanceDB has no class of errors for changes that another program makes at the same time.
+_CONFLICTS = ("commit conflict", "incompatible transaction", "write contention", "concurrent")
+# How often a step is tried that such a change stopped.
+_TRIES = 5
 
 
 class LangChainLanceDB(StoreAdapter):
@@ -41,13 +47,13 @@ class LangChainLanceDB(StoreAdapter):
         """The vectors of documents by text."""
         text, vector = self.store._text_key, self.store._vector_key  # noqa: SLF001 - the store says nowhere else
         # A text that is in several rows has the same vector in each of them.
-        rows = self._rows(_among(text, keys), [text, vector])
+        rows = self._rows([_among(text, keys)], [text, vector])
         return {row[text]: StoredVector(row[vector], row[text]) for row in rows}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """The texts in the sequence of the table."""
         text = self.store._text_key  # noqa: SLF001
-        return [row[text] for row in self._rows(_among(text, keys) + self._filter, [text])]
+        return [row[text] for row in self._rows([_among(text, keys), self._filter], [text])]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The chunks in the sequence of the table, which deletions keep."""
@@ -60,38 +66,94 @@ class LangChainLanceDB(StoreAdapter):
             return None
         if field and str(about.field(field).type if about.get_field_index(field) >= 0 else "") not in _STRINGS:
             return []
-        condition = _among(f"metadata.`{field}`", sources) if field else "true"
+        named = _among(f"metadata.`{field}`", sources) if field else ""
         text, key = self.store._text_key, self.store._id_key  # noqa: SLF001
-        rows = self._rows(condition + self._filter, [text, "metadata", key])
+        rows = self._rows([named, self._filter], [text, "metadata", key])
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Change the metadata of all rows in one version of the table, and move no row."""
+        """Change the metadata of all rows in one version of the table, and move no row.
+
+        Rows that another program adds, changes or deletes at the same time stay as it leaves them.
+        """
         table, about, key = self._table, self._about, self.store._id_key  # noqa: SLF001
         if about is None:
             super().write(added)
-        import pyarrow as pa
         from lancedb import index as kinds
 
-        rows = _all_rows(table, [key, "metadata"])
+        rows = _read(table, [key, "metadata"])
         ids = [str(one) for one in rows[key].to_pylist()]
         self.refuse_unknown(added, set(ids))
         wanted = [one for one in ids if one in added]
         if len(wanted) > len(added):
             raise OptionError(f"{self.name} has several rows with the same id", wanted)
-        changed = rows.filter(pa.array([one in added for one in ids])).combine_chunks()
-        metadata = _merged(changed["metadata"], [added[one] for one in wanted])
-        indexes = [index for index in table.list_indices() if index.name != _OWN_INDEX]
-        affected = [index for index in indexes if index.columns[0].split(".")[0] in (key, "metadata")]
-        for index in affected:
+        indexes = [index for index in table.list_indices() if index.columns[0].split(".")[0] in (key, "metadata")]
+        for index in indexes:
             if index.index_type not in _MADE_AGAIN:
                 message = f"the index {describe(index.name)} would be lost: drop it and create it again afterwards"
                 raise OptionError(message, index.name)
-        new = pa.field("metadata", pa.struct(list(metadata.type)[about.num_fields :]))
-        _replace(table, key, new, pa.table({key: changed[key], "metadata": metadata}))
+        fields = list(_merged(rows, key, added)["metadata"].type)[::-1]
+        if not _stay_in_place():
+            raise OptionError("this version of LanceDB moves changed rows, so nothing was written", table)
+        _repeated(lambda: self._add_fields(fields))
+        _repeated(lambda: self._change(added))
         # Indexes leave out the rows whose columns were written; one that has none left breaks `optimize`.
-        for index in affected:
-            table.create_index(index.columns[0], config=getattr(kinds, index.index_type)(), name=index.name)
+        for index in indexes:
+            config = getattr(kinds, index.index_type)()
+            _repeated(partial(self._make_index, index.columns[0], config=config, name=index.name))
+
+    def _make_index(self, column: str, **options: Any) -> None:
+        self._table.create_index(column, **options)
+
+    def _add_fields(self, fields: Sequence[Any]) -> None:
+        """Add those of the fields that the metadata do not have yet; they are null in all rows."""
+        import pyarrow as pa
+
+        about = self._about
+        new = [one for one in fields if about.get_field_index(one.name) < 0]
+        if new:
+            self._table.add_columns(pa.schema([pa.field("metadata", pa.struct(new))]))
+
+    def _change(self, added: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write the metadata of all rows, and put back those that another program wrote at the same time."""
+        key, text = self.store._id_key, self.store._text_key  # noqa: SLF001
+        table = self._table
+        before = table.version
+        rows = _merged(_read(table, [key, "metadata"]), key, added)
+        after = _replace(table, key, rows)
+        if after == before + 1:
+            return
+        # Others wrote in between. LanceDB has written over the rows that they changed.
+        columns = [key, text, "metadata"]
+        old = {row[key]: _content(row) for row in _read(self._at(before), columns).to_pylist()}
+        theirs = _read(self._at(after - 1), columns).to_pylist()
+        changed = {row[key] for row in theirs if row[key] in old and _content(row) != old[row[key]]}
+        if changed:
+            self._put_back(changed, after)
+            raise OptionError(
+                f"{self.name} was changed meanwhile: {counted(len(changed), 'row')} that another program changed at "
+                "the same time stayed as it wrote them; call it again",
+                sorted(map(str, changed)),
+            )
+
+    def _put_back(self, keys: Collection[Any], version: int) -> None:
+        """Replace metadata that a version wrote by those before it, where nobody has changed them since then."""
+        import pyarrow as pa
+
+        key = self.store._id_key  # noqa: SLF001
+        table = self._table
+        theirs, ours, now = (_read(one, [key, "metadata"]) for one in (self._at(version - 1), self._at(version), table))
+        same = {row[key]: _content(row) for row in ours.to_pylist()}
+        present = {row[key] for row in now.to_pylist() if _content(row) == same.get(row[key])}
+        chosen = [one in keys and one in present for one in theirs[key].to_pylist()]
+        _replace(table, key, _merged(theirs.filter(pa.array(chosen)), key, {}))
+
+    def _at(self, version: int) -> Any:
+        """A version of the table."""
+        # A handle of its own: another one stays at the newest version.
+        table = self._table
+        table.checkout(version)
+        return table
 
     @property
     def _table(self) -> Any:
@@ -115,37 +177,74 @@ class LangChainLanceDB(StoreAdapter):
             from langchain_community.vectorstores.lancedb import to_lance_filter
 
             given = to_lance_filter(given)
-        return f" AND ({given})" if isinstance(given, str) and given else ""
+        return given if isinstance(given, str) else ""
 
-    def _rows(self, condition: str, columns: list[str]) -> list[dict[str, Any]]:
-        table = self._table
-        query = table.search().where(condition).select(columns).limit(table.count_rows())
-        rows: list[dict[str, Any]] = query.to_arrow().to_pylist()
-        return rows
+    def _rows(self, conditions: Sequence[str], columns: list[str]) -> list[dict[str, Any]]:
+        """Columns of the rows that meet all of the conditions, of which some may be empty."""
+        table, where = self._table, " AND ".join(f"({one})" for one in conditions if one)
+        try:
+            rows = _read(table, columns, where)
+        except ValueError:
+            if not where:
+                raise
+            # LanceDB 0.40 cannot filter a table in which rows were written without a metadata key of others.
+            import lancedb
+
+            whole = _read(table, [*dict.fromkeys([*columns, self.store._text_key, "metadata"])])  # noqa: SLF001
+            rows = _read(lancedb.connect("memory://").create_table("copy", whole), columns, where)
+        listed: list[dict[str, Any]] = rows.to_pylist()
+        return listed
 
 
-def _all_rows(table: Any, columns: list[str]) -> Any:
-    """Columns of all rows, as a table of Arrow."""
-    return table.search().select(columns).limit(table.count_rows()).to_arrow()
+def _read(table: Any, columns: list[str], where: str = "") -> Any:
+    """Columns of the rows that meet a condition, or of all rows, as a table of Arrow."""
+    query = table.search().select(columns).limit(table.count_rows())
+    return (query.where(where) if where else query).to_arrow()
 
 
-def _replace(table: Any, key: str, new: Any, changed: Any) -> None:
-    """Replace a column in rows that are named by their keys, after it has got new fields, which are null."""
+def _repeated(step: Callable[[], None]) -> None:
+    """Take a step, and take it again where another program changed the table at the same time."""
+    for left in reversed(range(_TRIES)):
+        try:
+            step()
+        except OptionError:
+            raise
+        except Exception as error:
+            if not any(word in error_text(error).lower() for word in _CONFLICTS):
+                raise
+            if not left:
+                # Without LanceDB's message, which names files of the machine that it was built on.
+                raise OptionError("LanceDB was changed meanwhile by other programs; call it again", step) from error
+        else:
+            return
+
+
+def _replace(table: Any, key: str, rows: Any) -> int:
+    """Replace the metadata of rows, which are named by their keys, and return the version that has them."""
+    if not rows.num_rows:
+        return int(table.version)
+    merge = table.merge_insert(key).when_matched_update_all().use_index(False)  # noqa: FBT003 - LanceDB's own
+    return int(merge.execute(rows).version)
+
+
+@cache
+def _stay_in_place() -> bool:
+    """Whether this version of LanceDB changes rows in their places."""
+    import lancedb
     import pyarrow as pa
-    from lancedb.index import BTree
 
-    version, before = table.version, _all_rows(table, [key])
-    # Where the key has an index, LanceDB changes rows in their places; elsewhere it moves them to the end.
-    table.create_index(key, config=BTree(), name=_OWN_INDEX)
-    try:
-        if new.type.num_fields:
-            table.add_columns(pa.schema([new]))
-        table.merge_insert(key).when_matched_update_all().execute(changed)
-    finally:
-        table.drop_index(_OWN_INDEX)
-    if not _all_rows(table, [key]).equals(before):
-        table.restore(version)
-        raise OptionError("this version of LanceDB moves changed rows, so nothing was written", table)
+    keys = ["1", "2", "3"]
+    kind = pa.struct([pa.field("a", pa.string()), pa.field("b", pa.string())])
+    rows = pa.table({"id": keys, "text": keys, "metadata": pa.array([{"a": one, "b": one} for one in keys], kind)})
+    table = lancedb.connect("memory://").create_table("rows", rows)
+    _replace(table, "id", _merged(rows.select(["id", "metadata"]).slice(0, 2), "id", {"1": {"b": "changed"}}))
+    return bool(_read(table, ["id"])["id"].to_pylist() == keys)
+
+
+def _content(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a row, without metadata that it does not have."""
+    metadata = {name: value for name, value in (row["metadata"] or {}).items() if value is not None}
+    return {**row, "metadata": metadata}
 
 
 def _among(column: str, values: Collection[str]) -> str:
@@ -154,16 +253,24 @@ def _among(column: str, values: Collection[str]) -> str:
     return f"{column} IN ({quoted})"
 
 
-def _merged(metadata: Any, added: Sequence[Mapping[str, Any]]) -> Any:
-    """A column of structs with more fields, in which the others are as they were."""
+def _merged(rows: Any, key: str, added: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Rows whose keys are distinct, with the metadata that are added to some of them.
+
+    The metadata have all of their fields, since LanceDB cannot filter rows whose fields it has in several files. The
+    fields are in reverse, since it moves changed rows to the end of the table where they are in the sequence of the
+    table and no index has the keys.
+    """
     import pyarrow as pa
 
-    old = metadata.combine_chunks()
+    times = Counter(rows[key].to_pylist())
+    rows = rows.filter(pa.array([one is not None and times[one] == 1 for one in rows[key].to_pylist()], pa.bool_()))
+    more = [added.get(str(one), {}) for one in rows[key].to_pylist()]
+    old = rows["metadata"].combine_chunks()
     fields, columns = list(old.type), old.flatten()
-    for name in dict.fromkeys(name for more in added for name in more):
+    for name in dict.fromkeys(name for one in added.values() for name in one):
         at = old.type.get_field_index(name)
-        before = columns[at].to_pylist() if at >= 0 else [None] * len(added)
-        values = [more.get(name, value) for more, value in zip(added, before, strict=True)]
+        before = columns[at].to_pylist() if at >= 0 else [None] * len(more)
+        values = [one.get(name, value) for one, value in zip(more, before, strict=True)]
         try:
             column = pa.array(values, columns[at].type if at >= 0 else None)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -173,4 +280,5 @@ def _merged(metadata: Any, added: Sequence[Mapping[str, Any]]) -> Any:
         else:
             fields.append(pa.field(name, column.type))
             columns.append(column)
-    return pa.StructArray.from_arrays(columns, fields=fields)
+    metadata = pa.StructArray.from_arrays(columns[::-1], fields=fields[::-1])
+    return pa.table({key: rows[key], "metadata": metadata})
