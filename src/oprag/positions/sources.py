@@ -22,6 +22,7 @@ __all__ = [
     "field_of",
     "keys_seen",
     "names_of_parts",
+    "numbers_named",
     "source_of",
     "source_parts",
     "warn_about_key",
@@ -37,6 +38,8 @@ _FILES = ("file_path", "file_name")
 SOURCE_FIELDS = (*NAME_FIELDS, *ID_FIELDS)
 # A longer number is an id.
 _LONGEST_PAGE = 6
+# Stores have whole numbers of 64 bits.
+_LARGEST_STORED = 2**63
 
 # A time in a URL: "&t=30s", "?t=1m30s", "#t=10,20", and YouTube's "?t=30" and "?start=30".
 _TIME = r"([?&#])(t|start)=(?:npt:)?([0-9][0-9hms:.]*)(?:,[0-9:.]*)?(&|(?=#)|$)"
@@ -93,7 +96,7 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
     named = () if source_key is None or callable(source_key) else source_key
     fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
     for field in fields:
-        if all(chunk.metadata.get(field) == chunk.source for chunk in chunks):
+        if all(source_name(chunk.metadata.get(field)) == chunk.source for chunk in chunks):
             return field
     return ID_FIELDS[0] if all(chunk.document_id == chunk.source for chunk in chunks) else ""
 
@@ -207,6 +210,20 @@ def source_name(value: Any) -> str | None:
         opposite = ordinal(_negated(value))
         number = None if opposite is None else -opposite
     return None if number is None else str(number)
+
+
+def numbers_named(names: Iterable[str]) -> list[int | float]:
+    """The numbers that have these names, for a store that compares values of one type only."""
+    numbers: list[int | float] = []
+    for name in names:
+        try:
+            number = float(name)
+            value = int(name) if number.is_integer() else number
+        except (ValueError, OverflowError):
+            continue
+        if source_name(value) == name and abs(value) < _LARGEST_STORED:
+            numbers.append(value)
+    return numbers
 
 
 def text_of(texts: Mapping[Any, Any], name: str) -> Any:

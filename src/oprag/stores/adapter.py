@@ -16,6 +16,7 @@ from oprag.chunk import Chunk, counted
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import source_name
 
 __all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "parts", "register_store"]
 
@@ -126,7 +127,7 @@ class StoreAdapter(ABC):
         Args:
             field: The metadata key that names the source (for LlamaIndex's documents, `ref_doc_id`); all chunks are
                 listed without one.
-            sources: Its values.
+            sources: Its values; a number or a path is given as text.
 
         Returns:
             The chunks, in the sequence in which the store received them where it is `in_insertion_order`; None, as by
@@ -203,8 +204,7 @@ def chunks_with(
         passes: The filter of the search.
     """
     for chunk in chunks:
-        # A value of metadata need not be hashable.
-        wanted = not field or (isinstance(name := chunk.metadata.get(field), str) and name in sources)
+        wanted = not field or source_name(chunk.metadata.get(field)) in sources
         if wanted and (passes is None or passes(chunk)):
             yield chunk
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
@@ -120,10 +121,18 @@ _NODES_A_REQUEST = 1_000
 
 def _where(field: str, sources: Collection[str], given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The condition for chunks of these sources that pass the filter of the search; None for all chunks."""
-    named = {field: {"$in": list(sources)}} if field and len(sources) <= _SOURCES else None
-    conditions = [condition for condition in (named, given) if condition]
-    # Chroma takes no single one in an "and".
-    return {"$and": conditions} if len(conditions) > 1 else next(iter(conditions), None)
+    named = None
+    if field and len(sources) <= _SOURCES:
+        numbers = numbers_named(sources)
+        whole = [number for number in numbers if isinstance(number, int)]
+        # Values of one type are compared with each other.
+        named = _joined("$or", [{field: {"$in": some}} for some in ([*sources], whole, [*map(float, numbers)]) if some])
+    return _joined("$and", [condition for condition in (named, given) if condition])
+
+
+def _joined(operator: str, conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    # Chroma takes no single one in an "and" or "or".
+    return {operator: conditions} if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def _in_sequence(get: Callable[..., Any], ids: Collection[str]) -> Sequence[str]:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import source_name
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
-from oprag.stores.llama_index_nodes import docstore_rows, is_one_of, listed_nodes, put_rows
+from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]
 
@@ -83,7 +84,7 @@ class LlamaIndexSimple(StoreAdapter):
             # The docstore makes each node anew, which takes time. Stores of old versions have no metadata.
             if key in among
             and passes(key)
-            and (not field or key not in flat or is_one_of(flat[key].get(field), sources))
+            and (not field or key not in flat or source_name(flat[key].get(field)) in sources)
         ]
         yield from listed_nodes(self.docstore.get_nodes(ids, raise_error=False), field, sources)
 

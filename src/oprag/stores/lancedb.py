@@ -11,6 +11,7 @@ from oprag.chunk import counted
 from oprag.errors import OptionError
 from oprag.masking import describe, error_text
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredVector
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainLanceDB"]
 
-_STRINGS = ("string", "large_string")
 # Indexes that have no settings.
 _MADE_AGAIN = {"BTree", "Bitmap", "LabelList"}
 # LanceDB has no class of errors for changes that another program makes at the same time.
@@ -64,9 +64,12 @@ class LangChainLanceDB(StoreAdapter):
         about = self._about
         if about is None:
             return None
-        if field and str(about.field(field).type if about.get_field_index(field) >= 0 else "") not in _STRINGS:
-            return []
-        named = _among(f"metadata.`{field}`", sources) if field else ""
+        named = ""
+        if field:
+            values = _values(about.field(field).type, sources) if about.get_field_index(field) >= 0 else []
+            if not values:
+                return []
+            named = _among(f"metadata.`{field}`", values)
         text, key = self.store._text_key, self.store._id_key  # noqa: SLF001
         rows = self._rows([named, self._filter], [text, "metadata", key])
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
@@ -247,10 +250,20 @@ def _content(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "metadata": metadata}
 
 
-def _among(column: str, values: Collection[str]) -> str:
+def _values(kind: Any, sources: Collection[str]) -> list[str | int | float]:
+    """The values of a type of Arrow that name these sources."""
+    import pyarrow as pa
+
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return [*sources]
+    numbers = numbers_named(sources) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else []
+    return [one for one in numbers if isinstance(one, int) or pa.types.is_floating(kind)]
+
+
+def _among(column: str, values: Collection[str | int | float]) -> str:
     """The condition that a column has one of these values."""
-    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-    return f"{column} IN ({quoted})"
+    written = ("'" + one.replace("'", "''") + "'" if isinstance(one, str) else repr(one) for one in values)
+    return f"{column} IN ({', '.join(written)})"
 
 
 def _merged(rows: Any, key: str, added: Mapping[str, Mapping[str, Any]]) -> Any:

@@ -20,7 +20,7 @@ def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str])
         return None
     chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}
     for chunk in listed:
-        chunks[source_in(chunk, field)].append(chunk)
+        chunks[source_in(chunk, field) or ""].append(chunk)
     return chunks
 
 

@@ -9,13 +9,12 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
-from oprag.positions.sources import ID_FIELDS
+from oprag.positions.sources import ID_FIELDS, source_name
 
 __all__ = [
     "NODE_FIELD",
     "content_with",
     "docstore_rows",
-    "is_one_of",
     "listed_nodes",
     "nodes_in",
     "put_rows",
@@ -44,14 +43,14 @@ def united(lists: Iterable[list[str]]) -> list[str]:
     return list(dict.fromkeys(key for keys in lists for key in keys))
 
 
-def source_in(chunk: StoredChunk, field: str) -> Any:
-    """The source of a chunk by a metadata key; for a node, the id of its document by one of `ID_FIELDS`.
+def source_in(chunk: StoredChunk, field: str) -> str | None:
+    """The name of the source of a chunk by a metadata key; for a node, the id of its document by one of `ID_FIELDS`.
 
     LlamaIndex's stores keep that id under these keys, whatever metadata have the same name.
     """
     if chunk.node is not None and field in ID_FIELDS:
-        return chunk.node.ref_doc_id
-    return chunk.metadata.get(field)
+        return source_name(chunk.node.ref_doc_id)
+    return source_name(chunk.metadata.get(field))
 
 
 def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
@@ -60,13 +59,8 @@ def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> 
 
     for node in nodes:
         chunk = StoredChunk(node.node_id, node.get_content(MetadataMode.NONE), node.metadata, node=node)
-        if not field or is_one_of(source_in(chunk, field), sources):
+        if not field or source_in(chunk, field) in sources:
             yield chunk
-
-
-def is_one_of(value: Any, sources: Collection[str]) -> bool:
-    """Whether a value of metadata, which need not be hashable, is one of these sources."""
-    return isinstance(value, str) and value in sources
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
@@ -46,7 +47,7 @@ class LangChainPGVector(StoreAdapter):
         if given:
             query = query.where(self._made._create_filter_clause(given))  # noqa: SLF001
         if field:
-            query = query.where(rows.cmetadata[field].astext == _any_of(sources))
+            query = query.where(rows.cmetadata[field].astext == _any_of(_as_texts(sources)))
         found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
         return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
 
@@ -147,7 +148,7 @@ class LangChainPGVectorStore(StoreAdapter):
             query = query.where(text(clause).bindparams(**values))
         if field:
             named = cast(column(field), String) if field in store.metadata_columns else about.op("->>")(field)
-            query = query.where(named == _any_of(sources))
+            query = query.where(named == _any_of(_as_texts(sources)))
         found = _in_transaction(store.engine, lambda connection: connection.execute(query).all())
         rows = (
             StoredChunk(str(key), body, {**(about or {}), **dict(zip(store.metadata_columns, values, strict=True))})
@@ -231,7 +232,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         if filters is not None and filters.filters:
             query = query.where(self.store._recursively_apply_filters(filters))  # noqa: SLF001
         if field:
-            query = query.where(rows.metadata_[field].astext.in_(list(sources)))
+            query = query.where(rows.metadata_[field].astext.in_(_as_texts(sources)))
         with self._begun() as session:
             found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
         yield from listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
@@ -333,6 +334,11 @@ def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
     # In a thread, since this one may have an event loop.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, run()).result()
+
+
+def _as_texts(sources: Collection[str]) -> list[str]:
+    """The values of metadata that name these sources, as the database writes them."""
+    return [*sources, *(repr(float(number)) for number in numbers_named(sources))]
 
 
 def _any_of(values: Collection[str]) -> Any:

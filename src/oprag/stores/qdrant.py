@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
 from oprag.stores.llama_index_nodes import NODE_FIELD, content_with, docstore_rows, listed_nodes, put_rows
 
@@ -64,7 +65,7 @@ class LangChainQdrant(StoreAdapter):
         conditions: list[Any] = [] if given is None else [given]
         if field:
             key = f"{_path(self.store.metadata_payload_key)}.{_path(field)}"
-            conditions.append(models.FieldCondition(key=key, match=models.MatchAny(any=list(sources))))
+            conditions.append(_named(key, sources))
         return chunks_with(self._rows(models.Filter(must=conditions)), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
@@ -142,7 +143,7 @@ class LlamaIndexQdrant(StoreAdapter):
         conditions = [] if given is None else [given]
         if field and '"' not in field:
             # Quoted, a key may contain a point.
-            conditions.append(models.FieldCondition(key=f'"{field}"', match=models.MatchAny(any=list(sources))))
+            conditions.append(_named(f'"{field}"', sources))
         offset: Any = None
         while True:
             points, offset = self.store.client.scroll(
@@ -210,6 +211,15 @@ class LlamaIndexQdrant(StoreAdapter):
 def _as_ids(keys: Iterable[str]) -> list[int | str]:
     """The ids of points, which are whole numbers or UUIDs; keys are strings."""
     return [int(key) if key.isdecimal() else key for key in keys]
+
+
+def _named(key: str, sources: Collection[str]) -> Any:
+    """The condition that a key of the payload, which may be a number, names one of these sources."""
+    from qdrant_client import models
+
+    numbers = [models.Range(gte=number, lte=number) for number in numbers_named(sources)]
+    named = models.FieldCondition(key=key, match=models.MatchAny(any=[*sources]))
+    return models.Filter(should=[named, *(models.FieldCondition(key=key, range=number) for number in numbers)])
 
 
 def _path(key: str) -> str:

@@ -1,6 +1,7 @@
 """The chunks around each kept one, read from the store that was searched."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
@@ -69,6 +70,20 @@ def test_neighbors_come_from_the_store(kind, wrapped):
         assert places(documents, chunks) == around(found, chunks, number)
         asynchronous = asyncio.run(OrderPreservingRetriever(neighbors=number, **given).ainvoke(QUESTION))
         assert asynchronous == documents
+
+
+@pytest.mark.parametrize("source", [7, 7.0, 7.5, -3, Path("texts/voyage.txt")], ids=repr)
+@pytest.mark.parametrize("kind", ["store", "stamped"])
+def test_sources_are_numbers_and_paths(source, kind):
+    chunks = [
+        chunk.model_copy(update={"metadata": {**chunk.metadata, "source": source}})
+        for chunk in of_store(windows("voyage.txt", 1))[kind]
+    ]
+    store = store_of([*chunks, Document("Another one.", metadata={"source": 8})])
+    found = store.similarity_search(QUESTION, k=3)
+    documents = OrderPreservingRetriever(vectorstore=store, k=3, neighbors=1).invoke(QUESTION)
+    straight = chunks[::-1] if kind == "stamped" else chunks
+    assert places(documents, straight) == around(found, straight, 1)
 
 
 def test_a_single_chunk_has_neighbors_too():

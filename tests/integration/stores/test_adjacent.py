@@ -24,16 +24,24 @@ IN_SEQUENCE = [kind for kind in STORES if kind.name.startswith(("in_memory", "ch
 COUNT, K = 60, 3
 
 
-def filled(kind: Kind, corpus: Corpus, places: Places, *, stamped: bool) -> list[tuple[int, str]]:
+def filled(
+    kind: Kind, corpus: Corpus, places: Places, *, stamped: bool, names: dict[str, Any] | None = None
+) -> list[tuple[int, str]]:
     """The numbers and tenants of the documents of a question with one neighbor each, from a store of two tenants."""
-    name = f"{kind.name}_{'stamped' if stamped else 'plain'}_adjacent"
+    sources = dict(zip(TENANTS, TENANTS, strict=True)) if names is None else names
+    named = "_".join(str(source).translate(str.maketrans(".-", "pm")) for source in sources.values())
+    name = f"{kind.name}_{'stamped' if stamped else 'plain'}_{named}"
     with places(name) as place:
         documents = [
             Document(
                 corpus.texts[number],
                 id=identify(name, tenant, number),
                 # A type that each store can filter by.
-                metadata={"source": tenant, "tenant": tenant, **({"chunk_index": number} if stamped else {})},
+                metadata={
+                    "source": sources[tenant],
+                    "tenant": tenant,
+                    **({"chunk_index": number} if stamped else {}),
+                },
             )
             for number in range(COUNT)
             for tenant in TENANTS
@@ -64,3 +72,10 @@ def test_neighbors_by_stamps(kind: Kind, corpus: Corpus, places: Places):
 @pytest.mark.parametrize("kind", IN_SEQUENCE, ids=str)
 def test_neighbors_by_the_sequence_of_the_store(kind: Kind, corpus: Corpus, places: Places):
     assert filled(kind, corpus, places, stamped=False) == expected(corpus)
+
+
+@pytest.mark.parametrize("sources", [(7, 8), (7.5, 8.0), (-7.0, 8.0)], ids=repr)
+@pytest.mark.parametrize("kind", STORES, ids=str)
+def test_neighbors_of_sources_that_are_numbers(kind: Kind, sources: tuple[Any, Any], corpus: Corpus, places: Places):
+    names = dict(zip(TENANTS, sources, strict=True))
+    assert filled(kind, corpus, places, stamped=True, names=names) == expected(corpus)

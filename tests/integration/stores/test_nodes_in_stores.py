@@ -152,7 +152,8 @@ def test_the_nodes_of_some_sources(filled: Filled):
         ("ref_doc_id", ["bee"], {"bee"}),
         ("document_id", ["bee", "ant"], {"ant", "bee"}),
         ("title", ['It\'s "it"\n – é, 漢'], {"ant", "bee", "cat"}),
-        ("year", ["1984"], set()),
+        ("year", ["1984"], {"ant", "bee", "cat"}),
+        ("year", ["1985"], set()),
         ("author", ["Ada"], set()),
     ):
         found = listed(store, field, sources)
