@@ -321,6 +321,9 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
     """Each pattern and what replaces it; what says more about a secret than its name does comes first."""
     header = r"\\?['\"]?\s{0,3}[:=,]\s{0,3}(?:b?\\?['\"])?"
     gap = r"(?:\s{1,3}|%20|\+)"
+    # A bracket, comma or point at the end belongs to the text around an address.
+    inside, around = r"[^&\s'\"#;<>\\)\]},.]", r"[)\]},.]"
+    in_query = rf"(?:{inside}++|{around}++(?={inside}))++"
     # An address without its scheme; others have a colon and an at sign, such as mailto:ada@example.org.
     bare_login = (
         r"(?i)(?<![\w.:/+-])(?!(?:mailto|xmpp|sips?|acct|data|urn|pkg):)[\w.+%-]{1,64}:[^\s/@:'\"<>]{3,128}"
@@ -328,7 +331,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
     )
     simple = (
         r"(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)",
-        rf"(?i)(?P<before>[?&;](?:[\w.-]{{0,40}}?[-_.])?(?:api|access)?(?:{_IN_QUERY})=)[^&\s'\"#;<>\\]++",
+        rf"(?i)(?P<before>[?&;](?:[\w.-]{{0,40}}?[-_.])?(?:api|access)?(?:{_IN_QUERY})=){in_query}",
         rf"(?i)(?P<before>cookie{header}[^'\"\n=]{{1,99}}=)[^'\"\n]++",
         rf"(?i)(?P<before>authorization{header}(?:(?:{_SCHEMES})\s{{1,3}}))[^\s,'\"\\]++",
         rf"(?i)(?P<before>(?<![A-Za-z])bearer{gap})(?!(?:auth|token|credential|scheme|realm)[a-z]*\b)[\w.~+/=:-]{{8,}}+",

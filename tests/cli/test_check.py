@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import random
 import sqlite3
@@ -261,20 +262,31 @@ def test_a_collection_goes_with_a_store(tmp_path, persisted):
         assert "--collection needs a folder of Chroma or LanceDB" in told(path, "--collection", "a", code=REFUSED)
 
 
+def test_a_collection_without_chunks(tmp_path):
+    assert told(chroma(tmp_path / "db", empty=[]), code=FINE) == "Chroma: no chunks\n"
+    assert told(write(tmp_path / "docs.jsonl", []), code=FINE) == "documents: no chunks\n"
+    (found,) = json.loads(told(tmp_path / "docs.jsonl", "--json", code=FINE))["checks"]
+    assert (found["ok"], found["chunks"], found["sources"]) == (True, 0, [])
+
+
+def test_numbers_that_only_python_writes(tmp_path):
+    path = write(tmp_path / "docs.jsonl", rows(score=math.nan))
+    assert "NaN" in path.read_text()
+    assert f"in {len(PIECES)} chunks" in told(path, code=AMISS)
+
+
 # What others may have put there.
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "contains no chunks"),
         ("[]", "must be a JSON object"),
         ("no JSON", "line 1: is not JSON"),
         ('{"text": 5}', "line 1: text or page_content must be a string, got 5"),
         ('{"metadata": {}}', "text or page_content must be a string, got None"),
         ('{"text": "a", "metadata": [1]}', "metadata must be an object, got [1]"),
         ("[" * 100_000, "recursion limit"),
-        ('{"text": "a", "metadata": {"page": NaN}}', "is not JSON"),
         ("\udcff", "is not UTF-8"),
     ],
 )

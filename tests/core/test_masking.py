@@ -61,6 +61,14 @@ def test_secrets_of_the_environment_are_found_escaped(monkeypatch, written):
     assert without_keys(f"got {written}.").strip('"') in ("got ***.", 'got "***".')
 
 
+@pytest.mark.parametrize("end", [")", "].", "}),", ".", ""])
+def test_what_ends_the_text_around_an_address_stays(end):
+    for value in ("0123456789", "a,b.c)d", "x}"):
+        masked = without_keys(f"(https://ada:s3cret@host/a?api_key={value}{end} and more")
+        kept = "}" * value.endswith("}") + end
+        assert masked == f"(https://***@host/a?api_key=***{kept} and more"
+
+
 @pytest.mark.parametrize("value", ["postgres://ada:s3cr%3Et@db:5432/x", "https://s3cr%3Et@host/x"])
 def test_logins_in_addresses_of_the_environment_are_secrets(monkeypatch, value):
     monkeypatch.setenv("DATABASE_URL", value)

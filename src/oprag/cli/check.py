@@ -13,7 +13,6 @@ from rich.text import Text
 
 from oprag.cli.console import AMISS, console, echo_json
 from oprag.cli.options import AsJson, TypedOptions, typed_options
-from oprag.errors import InputFileError
 from oprag.masking import safe
 from oprag.options import ContextOptions
 from oprag.positions.position_check import PositionCheck
@@ -71,13 +70,12 @@ def _checked(
     with open_saved(path, collection, max_chunks) as saved:
         rows = iter(saved.rows)
         first = next(rows, None)
-        if first is None:
-            raise InputFileError(f"{path} contains no chunks", str(path))
-        if first.node is not None or NODE_FIELD in first.metadata:
+        if first is not None and (first.node is not None or NODE_FIELD in first.metadata):
             from oprag.llama_index.check import chunks_in, remedies_for
         else:
             from oprag.langchain.check import chunks_in, remedies_for
-        listing = Listing(saved.name, chunks_in(chain([first], rows)), saved.in_insertion_order, saved.total)
+        every = rows if first is None else chain([first], rows)
+        listing = Listing(saved.name, chunks_in(every), saved.in_insertion_order, saved.total)
         writable = saved.adapter is not None and saved.adapter(None).writable
         return check_listings(
             [listing],

@@ -105,7 +105,7 @@ def _read_json(path: Path) -> SavedChunks:
     builder = DataSetBuilder(path)
     rows: list[StoredChunk] = []
     dumped = False
-    for record in json_records(builder, path):
+    for record in json_records(builder, path, with_nan=True):
         documents = [record.fields]
         if record.fields and all(isinstance(one, dict) and "text" in one for one in record.fields.values()):
             dumped, documents = True, list(record.fields.values())

@@ -81,6 +81,7 @@ def check_positions(
             adapter.name,
             chunks_in(rows),
             store_order and adapter.in_insertion_order,
+            adapter.total,
             read_whole=has_own_adapter(adapter.store),
         )
         for adapter in adapters
@@ -147,7 +148,7 @@ _STORE = replace(
     stamp=_DOCUMENTS.stamp + _AGAIN,
     name=_DOCUMENTS.name + _AGAIN,
     offsets=_DOCUMENTS.offsets + _AGAIN,
-    delete="store.delete(check_positions(store).ids({source}))  # and add it once",
+    delete="store.delete(check_positions(store{options}).ids({source}))  # and add it once",
 )
 
 

@@ -91,7 +91,7 @@ def check_positions(
             # Nothing that searches a docstore asks for its sequence.
             by_store = store_order and not isinstance(adapter.store, BaseDocumentStore)
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Listing(adapter.name, chunks_in(rows), in_order, read_whole=own))
+            listings.append(Listing(adapter.name, chunks_in(rows), in_order, adapter.total, read_whole=own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
             listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes)))
@@ -182,7 +182,8 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
         write="write_positions(index{options})" if writable else "",
         retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
         delete=(
-            "index.delete_nodes(check_positions(index).ids({source}), delete_from_docstore=True)  # and add it once"
+            "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)"
+            "  # and add it once"
             if in_store
             else "nodes = list({{node.get_content(): node for node in nodes}}.values())"
         ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
 from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
-from oprag.masking import describe, masked_error, without_keys
+from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
@@ -33,6 +34,8 @@ __all__ = ["Listing", "check_listings"]
 _REPEATED = 0.05
 # Fewer texts that come again can be those of a source that repeats itself.
 _FEW = 5
+# More chunks than any store has.
+_ALL = 1_000_000_000
 # The kinds whose position is that of one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
 # Retrieval finds a part of the chunks, and links reach over one that is missing, but not over two.
@@ -86,16 +89,31 @@ def check_listings(
     if read_source is not None and options.position_key is None:
         located = _locate(judged, sample.chunks, read_source)
         judged = _judged(sample._replace(chunks=located.chunks), options)
-    checks = _checks(judged, remedies)
+    total = None if any(listing.total is None for listing in listings) else sum(one.total or 0 for one in listings)
+    checked = _options(options, sample, total)
+
+    def lines(chunks: Sequence[Chunk]) -> Remedies:
+        return replace(remedies(chunks), checked=checked)
+
+    checks = _checks(judged, lines)
     return PositionCheck(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=_worst_first)),
         chunks=len(sample.chunks),
-        total=listings[0].total if len(listings) == 1 else None,
+        total=total if len(listings) == 1 else None,
         sampled=sample.sampled,
         left_out=sample.left_out,
-        notes=tuple(_notes(checks, judged, located, remedies(()))),
+        notes=tuple(_notes(checks, judged, located, lines(()))),
     )
+
+
+def _options(options: ContextOptions, sample: _Sample, total: int | None) -> str:
+    """The options with which a check has the same sources, and all of their chunks."""
+    key = options.source_key
+    shown = [] if key is None else ["source_key=source_key" if callable(key) else f"source_key={key!r}"]
+    if sample.sampled:
+        shown.append(f"max_chunks={total or _ALL}")
+    return "".join(f", {one}" for one in shown)
 
 
 class _Sample(NamedTuple):
@@ -415,5 +433,6 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, li
     if located.unread:
         name, why = next(iter(located.unread.items()))
         yield Note(
-            f"the text of {counted(len(located.unread), 'source')} cannot be read, such as {describe(name)}: {why}"
+            f"the text of {counted(len(located.unread), 'source')} cannot be read, such as {describe(name)}: "
+            f"{clean(why)}"
         )

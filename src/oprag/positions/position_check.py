@@ -1,15 +1,18 @@
 """The result of a check of positions: a table in a terminal and a notebook, and JSON."""
 
+import ast
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
+from oprag.errors import OptionError
 from oprag.masking import clean, describe, without_keys
 from oprag.text_table import escaped, html_table, printable, shortened, table
 
-__all__ = ["Note", "PositionCheck", "SourceCheck"]
+__all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 
 _ROWS = 20  # sources that are shown
 _NAME = 40  # characters of a name that are shown
@@ -99,9 +102,18 @@ class PositionCheck:
         """The ids of the chunks of a source, for the store's `delete`.
 
         Args:
-            source: The name of the source.
+            source: The name of the source, or the hash of a name that a line of code cannot show.
+
+        Raises:
+            OptionError: Not all chunks were read, so some ids of the source may be missing.
         """
-        return [key for one in self.sources if one.source == source for key in one.ids]
+        if self.sampled:
+            raise OptionError(
+                f"only {self._read()} were read, so ids of this source may be missing; check again with a larger "
+                "max_chunks",
+                source,
+            )
+        return [key for one in self.sources if source in (one.source, _hash_of(one.source)) for key in one.ids]
 
     def __repr__(self) -> str:
         return f"PositionCheck({self._summary()})"
@@ -136,14 +148,21 @@ class PositionCheck:
         }
 
     def _summary(self) -> str:
-        read = counted(self.chunks, "chunk")
-        if self.sampled:
-            read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
+        read = self._read()
         if self.left_out:
             read += f", without {_shown(self.left_out)}, which continues after them"
+        if not self.chunks and not self.sampled:
+            return f"{self.searched}: no chunks"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"{wrong:,} with a problem" if wrong else "no problem"
         return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
+
+    def _read(self) -> str:
+        """The chunks that were read, in words."""
+        read = counted(self.chunks, "chunk")
+        if self.sampled:
+            read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
+        return read
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows; columns that say nothing about any source are left out."""
@@ -157,7 +176,7 @@ class PositionCheck:
         alike: dict[tuple[str, str], list[SourceCheck]] = {}
         for source in self.sources:
             if source.problem:
-                remedy = source.remedy.replace(describe(source.source), "")
+                remedy = source.remedy.replace(source_literal(source.source), "")
                 alike.setdefault((source.problem, remedy), []).append(source)
         for (problem, _), sources in alike.items():
             others = f" and {counted(len(sources) - 1, 'more source')}" if len(sources) > 1 else ""
@@ -165,6 +184,20 @@ class PositionCheck:
             yield "Problem", f"{problem}{where}", sources[0].remedy
         for note in self.notes:
             yield "Note", note.what, note.remedy
+
+
+def source_literal(name: str | None) -> str:
+    """The name of a source as a line of code has it; its hash where the name would be cut or masked there."""
+    shown = describe(name)
+    try:
+        exact = ast.literal_eval(shown) == name and clean(f"ids({shown})") == f"ids({shown})"
+    except (SyntaxError, ValueError):
+        exact = False
+    return shown if exact else repr(_hash_of(name))
+
+
+def _hash_of(name: str | None) -> str | None:
+    return None if name is None else f"sha256:{sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def _shown(name: str | None) -> str:

@@ -11,6 +11,7 @@ from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.insertion_order import ADDED_AGAIN
 from oprag.positions.placing import BY_STORE, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
+from oprag.positions.position_check import source_literal
 from oprag.positions.sources import NAME_FIELDS, first_name
 
 __all__ = ["Remedies"]
@@ -30,7 +31,9 @@ class Remedies:
         offsets: Makes the splitter write offsets; empty where it does so by itself, or cannot.
         write: Writes positions into the store, with `{options}`; empty where that is impossible.
         retrieve: Retrieves with `{options}`.
-        delete: Deletes a `{source}` from the store; from documents, what is there twice.
+        delete: Deletes a `{source}` from the store, which is checked with `{options}`; from documents, what is there
+            twice.
+        checked: The options of that check.
     """
 
     stamp: str
@@ -39,6 +42,7 @@ class Remedies:
     write: str
     retrieve: str
     delete: str
+    checked: str = ""
 
     def against(self, cause: str, source: str | None, chunks: Sequence[Chunk], *, contradictory: bool) -> str:
         """The line for a problem.
@@ -71,7 +75,7 @@ class Remedies:
 
     def deletion(self, source: str | None) -> str:
         """The line for a source that is in the store twice."""
-        return self.delete.format(source=describe(source))
+        return self.delete.format(source=source_literal(source), options=self.checked)
 
     def retrieval(self, options: str) -> str:
         """The line for a retriever with other options."""

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
-from oprag.masking import masked_error, without_keys
+from oprag.masking import clean, masked_error, without_keys
 from oprag.positions.insertion_order import places_in_store
 from oprag.positions.ladder import LOCATED, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD, TIES_BY_STORE, shared
 from oprag.positions.locate import SourceText
@@ -82,7 +82,7 @@ class WrittenPositions:
                     **one._asdict(),
                     "source": one.source and without_keys(one.source),
                     "kind": one.kind.name.lower(),
-                    "note": without_keys(one.note),
+                    "note": clean(one.note),
                 }
                 for one in self.sources
             ],
@@ -112,11 +112,11 @@ class WrittenPositions:
         rows = sorted(self.sources, key=lambda one: not one.note)
         return [
             [
-                "(not named)" if one.source is None else shortened(without_keys(one.source), _NAME),
+                "(not named)" if one.source is None else shortened(clean(one.source), _NAME),
                 f"{one.chunks:,}",
                 f"{one.written:,}",
                 one.field or "-",
-                without_keys(one.note),
+                clean(one.note),
             ]
             for one in rows[:_ROWS]
         ]
@@ -172,7 +172,8 @@ def plan_positions(
         doubts += _replaced(group, positions)
         added |= more
         how = found.sources[0]
-        sources.append(WrittenSource(report.source, len(group), len(more), how.kind, how.field, "; ".join(doubts)))
+        note = clean("; ".join(doubts))
+        sources.append(WrittenSource(report.source, len(group), len(more), how.kind, how.field, note))
     return WrittenPositions(tuple(sources), len(chunks), known, dry_run, added)
 
 

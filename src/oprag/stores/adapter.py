@@ -135,6 +135,11 @@ class StoreAdapter(ABC):
         """
         return None
 
+    @property
+    def total(self) -> int | None:
+        """How many chunks `chunks` lists; None, as by default, where that is not known without reading them."""
+        return None
+
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ARG002
         """Add metadata to chunks, whose vectors, texts and other metadata stay as they are.
 

@@ -12,6 +12,8 @@ __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
 # The sources in a condition, well below the values that SQLite takes in a statement; more are told apart here.
 _SOURCES = 5_000
+# Keywords of LangChain's search that leave out chunks.
+_FILTERS = {"filter", "ids", "where_document"}
 
 
 class LangChainChroma(StoreAdapter):
@@ -40,6 +42,11 @@ class LangChainChroma(StoreAdapter):
             include=[],
         )
         return chunks_with(self._rows(found["ids"]), field, sources)
+
+    @property
+    def total(self) -> int | None:
+        """The number of chunks, where no filter leaves some out."""
+        return None if self.search.keys() & _FILTERS else int(self.store._collection.count())  # noqa: SLF001
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Update the metadata, into which Chroma merges the new keys; a batch is written whole or not at all."""

@@ -46,6 +46,11 @@ class LangChainFaiss(StoreAdapter):
         rows = self._all_chunks()
         return chunks_with(rows, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
 
+    @property
+    def total(self) -> int | None:
+        """The number of chunks, where no filter leaves some out."""
+        return None if self.search.get("filter") else len(self.store.index_to_docstore_id)
+
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents at once, since callers may hold those that were found or added."""
         documents = getattr(self.store.docstore, "_dict", None)

@@ -33,14 +33,20 @@ class LangChainInMemory(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """The chunks in the sequence of the store."""
-        rows = (StoredChunk(row["id"], row["text"], row["metadata"]) for row in list(self.store.store.values()))
+        rows = (StoredChunk(row["id"], row["text"], row["metadata"] or {}) for row in list(self.store.store.values()))
         return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
+
+    @property
+    def total(self) -> int | None:
+        """The number of chunks, where no filter leaves some out."""
+        return None if self.search.get("filter") else len(self.store.store)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the entries at once, since documents of earlier searches share their metadata."""
         rows = self.store.store
         self.refuse_unknown(added, rows)
-        rows.update({key: {**rows[key], "metadata": {**rows[key]["metadata"], **more}} for key, more in added.items()})
+        changed = {key: {**(rows[key]["metadata"] or {}), **more} for key, more in added.items()}
+        rows.update({key: {**rows[key], "metadata": metadata} for key, metadata in changed.items()})
 
     def _passes(self, chunk: StoredChunk) -> bool:
         from langchain_core.documents import Document

@@ -74,6 +74,11 @@ class LangChainLanceDB(StoreAdapter):
         rows = self._rows([named, self._filter], [text, "metadata", key])
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
 
+    @property
+    def total(self) -> int | None:
+        """The number of chunks, where no filter leaves some out."""
+        return None if self._about is None or self._filter else int(self._table.count_rows())
+
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Change the metadata of all rows in one version of the table, and move no row.
 

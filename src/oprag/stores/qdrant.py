@@ -68,6 +68,13 @@ class LangChainQdrant(StoreAdapter):
             conditions.append(_named(key, sources))
         return chunks_with(self._rows(models.Filter(must=conditions)), field, sources)
 
+    @property
+    def total(self) -> int | None:
+        """The number of chunks that pass the filter."""
+        given = self._given("shard_key_selector", "timeout")
+        count = self.store.client.count(self.store.collection_name, count_filter=self.search.get("filter"), **given)
+        return int(count.count)
+
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Set keys of the payload, all those of a point in one operation."""
         from qdrant_client import models

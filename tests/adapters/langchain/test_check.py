@@ -350,3 +350,71 @@ def test_a_subclass_of_a_store_may_search_in_its_own_way():
     store = store_of(chunks, OwnStore)
     assert "wrong if some of them were added later" in only(check_positions(store)).problem
     assert told(store, 5, map(str, range(8)))
+
+
+# The line that deletes a source.
+
+LONG = "https://docs.example.com/" + "a-long-path/" * 20 + "book.md"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a's.txt",
+        LONG,
+        "https://user:hunter2@wiki.example.com/book",
+        "s3://bucket/book?X-Amz-Signature=0123456789abcdef0123456789abcdef",
+        "red\x1b[31m.txt",
+        "two\nlines",
+        7,
+    ],
+    ids=repr,
+)
+def test_the_line_is_about_a_source_of_any_name(name):
+    others = windows("b.txt", 2)
+    added = [Document(one.page_content, metadata={"source": name}) for one in windows("a.txt", 1) * 2]
+    store = store_of([*others, *added])
+    found = check_positions(store)
+    printed = [line.strip() for line in str(found).splitlines() if "delete(" in line]
+    for line in (found.notes[0].remedy, found.to_dict()["notes"][0]["remedy"], *printed):
+        store = store_of([*others, *added])
+        exec(line, {"store": store, "check_positions": check_positions})
+        assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}
+        assert "hunter2" not in line
+        assert "0123456789abcdef0" not in line
+
+
+def test_the_line_has_the_source_key_of_the_check():
+    store = store_of([Document(one.page_content, metadata={"book": "a"}) for one in windows("a", 1) * 2])
+    line = check_positions(store, source_key="book").notes[0].remedy
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert store.store == {}
+
+
+def test_a_source_that_was_not_read_whole_is_deleted_whole():
+    chunks = windows("a.txt", 1)
+    store = store_of([*chunks * 3, *windows("b.txt", 2)])
+    read, total = 2 * len(chunks) + 9, len(store.store)
+    sample = check_positions(store, max_chunks=read)
+    assert str(sample).startswith(f"InMemoryVectorStore: 1 source in the first {read} chunks of {total}")
+    with pytest.raises(OptionError, match=f"only the first {read} chunks of {total} were read"):
+        sample.ids("a.txt")
+    (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}
+
+
+def test_a_chunk_without_metadata():
+    chunks = windows("a.txt", 1)
+    store = store_of(chunks)
+    key = next(iter(store.store))
+    store.store[key]["metadata"] = None
+    assert [(one.source, one.chunks) for one in check_positions(store).sources] == [
+        (None, 1),
+        ("a.txt", len(chunks) - 1),
+    ]
+
+
+def test_a_store_without_chunks():
+    found = check_positions(store_of([]))
+    assert (found.ok, str(found)) == (True, "InMemoryVectorStore: no chunks")

@@ -524,6 +524,18 @@ def test_hostile_names():
     assert json.loads(json.dumps(written.to_dict()))["sources"][0]["source"] == name
     secret = plan(stored(windows()[:4], source="https://example.org/?api_key=sk-abcdefghijklmnopqrstuvwx012345"))
     assert "abcdefgh" not in str(secret) + secret._repr_html_() + json.dumps(secret.to_dict())
+    login = plan(stored(windows()[:4], source="https://ada:hunter2@example.org/"), lambda _: 1 / 0)
+    assert "hunter2" not in str(login) + login._repr_html_() + json.dumps(login.to_dict())
     alone = plan(stored(windows()[:4], source="a\ud800b"))
     alone._repr_html_().encode()
     str(alone).encode()
+
+
+def test_the_error_of_a_reader_is_masked():
+    def refuse(_):
+        raise RuntimeError("\x1b[31mred https://ada:hunter2@example.org/")
+
+    written = plan(stored(windows()[:4]), refuse)
+    for note in (written.sources[0].note, written.to_dict()["sources"][0]["note"], str(written)):
+        assert "red https://***@example.org/" in note
+        assert "\x1b" not in note

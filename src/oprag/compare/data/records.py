@@ -78,28 +78,34 @@ class Record(NamedTuple):
     fields: Mapping[str, Any]
 
 
-def json_lines(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
+def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
     """One JSON object a line; blank lines are skipped."""
     for number, line in enumerate(lines(builder.reads(path)), 1):
         place = f"{path}, line {number}"
         with builder.at(place):
             if text := _decoded(line).strip():
-                yield Record(place, f"{stem(path)}-{number}", _object(_json_value(text)))
+                yield Record(place, f"{stem(path)}-{number}", _object(_json_value(text, with_nan)))
 
 
-def json_records(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON object, a list of them, or one of them a line."""
+def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
+    """The objects of a file that is one JSON object, a list of them, or one of them a line.
+
+    Args:
+        builder: Counts what is read.
+        path: The file.
+        with_nan: Whether numbers may be NaN and Infinity, which Python writes and JSON does not have.
+    """
     if not without_gz(path.name).lower().endswith(".json"):
-        yield from json_lines(builder, path)
+        yield from json_lines(builder, path, with_nan=with_nan)
         return
     data = read_bytes(builder.reads(path))
     with builder.at(str(path)):
         try:
-            whole = _json_value(_decoded(data))
+            whole = _json_value(_decoded(data), with_nan)
         except RecordError as error:
             if "trailing characters" not in str(error):
                 raise
-            yield from json_lines(builder, path)
+            yield from json_lines(builder, path, with_nan=with_nan)
             return
         if not isinstance(whole, list):
             yield Record(str(path), stem(path), _object(whole))
@@ -133,10 +139,10 @@ def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iter
         csv.field_size_limit(before)
 
 
-def _json_value(text: str) -> Any:
-    """The value of a JSON text; NaN and Infinity are refused."""
+def _json_value(text: str, with_nan: bool) -> Any:  # noqa: FBT001
+    """The value of a JSON text."""
     try:
-        return from_json(text, allow_inf_nan=False)
+        return from_json(text, allow_inf_nan=with_nan)
     except ValueError as error:
         problem = str(error).replace("at line 1 column", "at character")
         raise RecordError(f"is not JSON: {problem}, in {describe(text)}") from None
