@@ -17,7 +17,7 @@ from oprag.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
-from oprag.langchain.retriever import OrderPreservingRetriever, searched_in
+from oprag.langchain.retriever import OrderPreservingRetriever, bare, searched_in
 from oprag.options import ContextOptions, check_count
 from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
@@ -75,6 +75,7 @@ def check_positions(
         store_order = searched.store_order
         read_source = searched.read_source if read_source is None else read_source
     options = ContextOptions(source_key=source_key, position_key=position_key)
+    searched = bare(searched)
     adapters = list(_adapters(searched))
     listings = [
         Listing(
@@ -105,7 +106,7 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
     found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
     if isinstance(searched, OrderPreservingRetriever):
         if searched.vectorstore is None:
-            yield from _adapters(searched.retriever)
+            yield from _adapters(bare(searched.retriever))
             return
         found = [(searched.vectorstore, searched.search_kwargs)]
     elif isinstance(searched, BaseRetriever):
@@ -122,11 +123,30 @@ def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
         yield row.as_chunk(rank)
 
 
+def _why(searched: Any) -> str:
+    """Why it is not certain what a wrapper of a retriever searches."""
+    if not isinstance(searched, Runnable) or isinstance(searched, BaseRetriever):
+        return ""
+    from langchain_core.runnables import RunnableWithFallbacks
+    from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.configurable import DynamicRunnable
+
+    if isinstance(searched, RunnableWithFallbacks):
+        return ", since its fallbacks do not search the same stores with the same filters"
+    if isinstance(searched, DynamicRunnable):
+        return ", since it is configured when it runs"
+    if isinstance(searched, RunnableBindingBase):
+        return _why(searched.bound) or f", since a {type(searched.bound).__name__} may use what is bound in any way"
+    return ""
+
+
 def _documents(documents: Any, most: int) -> Listing:
     if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
+        while isinstance(documents, OrderPreservingRetriever):
+            documents = documents.vectorstore or documents.retriever
         raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed; give the documents that were added: "
-            "check_positions(documents)",
+            f"the chunks of {type(documents).__name__} cannot be listed{_why(documents)}; give the documents that were "
+            "added: check_positions(documents)",
             documents,
         )
     total = len(documents) if isinstance(documents, Sized) else None

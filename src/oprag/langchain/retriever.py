@@ -40,19 +40,22 @@ from oprag.options import (
     everything_kept,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
+from oprag.positions.sources import source_parts
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.retrievers import NO_FILTERS
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["OrderPreservingRetriever", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
+__all__ = ["OrderPreservingRetriever", "bare", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
 
 # Where LangChain's retrievers have the one that they wrap.
 _INNER = ("base_retriever", "retriever")
 # By name, since it may not be installed.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
+_MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
 
 
 def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
@@ -321,6 +324,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             (found, scores), vector = yield from self._store_search(query, filter, options, sources)
         if not isinstance(found, list | tuple):
             raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(found).__name__}", found)
+        if _merges(self.retriever):
+            found = _each_once(found)
         inputs = ContextInputs(chunks_of(found, scores), vector, neighbors)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has a limit of its own.
@@ -343,7 +348,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
         assert self.retriever is not None  # noqa: S101 - checked at construction
         keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
-        if keywords and not _takes_filter(self.retriever):
+        if keywords and not _takes_filter(bare(self.retriever)):
             # It would be dropped, and documents returned that it should keep apart.
             raise OptionError(
                 f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
@@ -437,6 +442,80 @@ def unwrapped(runnable: Any) -> Iterator[Any]:
         yield runnable
 
 
+def bare(retriever: Any) -> Any:
+    """The retriever under bindings, retries and fallbacks, with their keywords, where it is certain what is searched.
+
+    A retriever that is configured when it runs is not looked into, although it answers for its default: the store may
+    then be that of another user.
+    """
+    if retriever is None or isinstance(retriever, BaseRetriever):
+        return retriever
+    # Imported here, since LangChain loads them only for those who use them.
+    from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
+    from langchain_core.runnables.retry import RunnableRetry
+
+    if type(retriever) is RunnableWithFallbacks:
+        first, *others = map(bare, retriever.runnables)
+        return first if all(_searches_the_same(first, other) for other in others) else retriever
+    # Others of their kind add to the input.
+    if type(retriever) not in (RunnableBinding, RunnableRetry):
+        return retriever
+    inner, keywords = bare(retriever.bound), retriever.kwargs
+    if not keywords:
+        return inner if isinstance(inner, BaseRetriever) else retriever
+    if type(inner) is VectorStoreRetriever:
+        return inner.model_copy(update={"search_kwargs": {**inner.search_kwargs, **keywords}})
+    return retriever
+
+
+def _searches_the_same(first: Any, other: Any) -> bool:
+    """Whether two retrievers search the same stores, with the same filters."""
+    if first is other:
+        return isinstance(first, BaseRetriever)
+    mine, its = list(searched_in(first)), list(searched_in(other))
+    return bool(mine) and [(id(store), _filters(search)) for store, search in mine] == [
+        (id(store), _filters(search)) for store, search in its
+    ]
+
+
+def _filters(search: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in search.items() if name not in NO_FILTERS}
+
+
+def _merges(retriever: Any) -> bool:
+    """Whether documents come from a `MergerRetriever`, which leaves those in that several retrievers find."""
+    retriever = _uncompressed(retriever)
+    return f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _MERGER
+
+
+def _each_once(documents: Sequence[Any]) -> list[Any]:
+    """Documents, of which those that several retrievers found are there once; only some retrievers give ids."""
+    kept: list[Any] = []
+    by_text: dict[str, list[int]] = {}
+    for document in documents:
+        if not isinstance(document, Document):
+            kept.append(document)
+            continue
+        places = by_text.setdefault(document.page_content, [])
+        twin = next((place for place in places if _is_same(kept[place], document)), None)
+        if twin is None:
+            places.append(len(kept))
+            kept.append(document)
+        elif kept[twin].id is None:
+            kept[twin] = document
+    return kept
+
+
+def _is_same(first: Document, other: Document) -> bool:
+    """Whether two documents with one text are the same chunk; some stores add to the metadata."""
+    if first.id is not None and other.id is not None:
+        return bool(first.id == other.id)
+    both = first.metadata.keys() & other.metadata.keys()
+    return source_parts(first.metadata) == source_parts(other.metadata) and all(
+        first.metadata[name] == other.metadata[name] for name in both
+    )
+
+
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
     """The filter of a search: that of the question, else that of the store's search."""
     if filter is not None:
@@ -468,10 +547,9 @@ def _takes_filter(retriever: Any) -> bool:
 def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
     """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
 
-    Rerankers and compressors (`base_retriever`) are looked through. A retriever that is configured when it runs is not,
-    although it answers for its default: the store may then be that of another user.
+    Rerankers and compressors (`base_retriever`) are looked through, and what `bare` looks through.
     """
-    while isinstance(retriever, BaseRetriever):
+    while isinstance(retriever := bare(retriever), BaseRetriever):
         if isinstance(retriever, VectorStoreRetriever):
             return retriever.vectorstore, retriever.search_kwargs
         # By name, since the class loads NumPy.
@@ -484,8 +562,9 @@ def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
 def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """The stores and the listed documents that a retriever searches, with the keywords of their search.
 
-    Rerankers, ensembles and other retrievers around retrievers are looked through.
+    Rerankers, ensembles and other retrievers around retrievers are looked through, and what `bare` looks through.
     """
+    retriever = bare(retriever)
     if isinstance(retriever, VectorStoreRetriever):
         yield retriever.vectorstore, retriever.search_kwargs
     elif isinstance(retriever, BaseRetriever):
@@ -496,7 +575,7 @@ def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
 
 
 def _uncompressed(retriever: Any) -> Any:
-    while f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
+    while f"{type(retriever := bare(retriever)).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
         retriever = retriever.base_retriever
     return retriever
 

@@ -15,10 +15,10 @@ from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
-__all__ = ["ListedDocuments"]
+__all__ = ["NO_FILTERS", "ListedDocuments"]
 
-# Keywords of a search that keep no document from being found.
-_NO_FILTERS = {"fetch_k", "k", "lambda_mult", "score_threshold"}
+NO_FILTERS = frozenset({"fetch_k", "k", "lambda_mult", "score_threshold"})
+"""Keywords of a search that keep no document from being found."""
 
 
 class ListedDocuments(StoreAdapter):
@@ -44,7 +44,7 @@ class ListedDocuments(StoreAdapter):
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """The documents in their sequence; None where a filter leaves some out."""
         searched = {**self.search, **(getattr(self.store, "search_kwargs", None) or {})}
-        filtered = any(value for name, value in searched.items() if name not in _NO_FILTERS)
+        filtered = any(value for name, value in searched.items() if name not in NO_FILTERS)
         return None if filtered or self._documents is None else chunks_with(self._all_chunks(), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:

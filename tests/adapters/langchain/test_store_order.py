@@ -10,6 +10,7 @@ import pytest
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     EnsembleRetriever,
+    MergerRetriever,
     MultiVectorRetriever,
     ParentDocumentRetriever,
 )
@@ -17,12 +18,13 @@ from langchain_core.documents import Document
 from langchain_core.documents.compressor import BaseDocumentCompressor
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import PositionKind, PositionWarning
-from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from oprag import OptionError, PositionKind, PositionWarning
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, check_positions
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
@@ -371,6 +373,77 @@ def test_wrapped_retrievers_are_looked_through(kind):
     assert len(documents) > 5
     assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
     assert told == []
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner.with_config(tags=["mine"]),
+        lambda inner: inner.with_retry(),
+        lambda inner: inner.bind(k=12).with_config(run_name="mine").with_retry(),
+        lambda inner: inner.with_fallbacks([inner.with_retry()]),
+        lambda inner: inner.with_fallbacks([inner.vectorstore.as_retriever(search_kwargs={"k": 5})]),
+        lambda inner: ContextualCompressionRetriever(base_retriever=inner.with_retry(), base_compressor=Shuffled()),
+        lambda inner: EnsembleRetriever(retrievers=[inner.with_config(tags=["a"]), inner.with_retry()], weights=[1, 1]),
+    ],
+    ids=["with_config", "with_retry", "bind", "with_fallbacks", "other k", "compressed", "ensemble"],
+)
+def test_bindings_and_retries_are_looked_through(wrap):
+    chunks = windows("a.txt", 1)
+    store = store_of(chunks)
+    wrapped = wrap(store.as_retriever(search_kwargs={"k": 20}))
+    documents, _ = found(OrderPreservingRetriever(retriever=wrapped))
+    places = numbers(documents, chunks)
+    assert len(places) >= 12
+    assert places == sorted(places)
+    for given in (wrapped, OrderPreservingRetriever(retriever=wrapped)):
+        assert check_positions(given).sources[0].kind is PositionKind.STORE
+    if not isinstance(wrapped, EnsembleRetriever):
+        around = OrderPreservingRetriever(retriever=wrapped.with_config(tags=["b"]), neighbors=1)
+        assert len(found(around)[0]) > len(places)
+
+
+def test_a_bound_filter_is_that_of_the_search():
+    red, blue = windows("a.txt", 1, tenant="red"), windows("a.txt", 1, tenant="blue")
+    store = store_of([*red[:15], *blue, *red[15:]])
+    inner = store.as_retriever(search_kwargs={"k": 9}).bind(filter=lambda one: one.metadata["tenant"] == "red")
+    documents, _ = found(OrderPreservingRetriever(retriever=inner.with_retry(), neighbors=1))
+    assert {document.metadata["tenant"] for document in documents} == {"red"}
+    assert numbers(documents, red) == sorted(numbers(documents, red))
+    assert check_positions(inner).chunks == len(red)
+
+
+def test_wrappers_that_may_search_something_else_are_left_alone():
+    one, other = (store_of(windows(name, 1)).as_retriever() for name in ("a.txt", "b.txt"))
+    red = one.bind(filter=lambda document: "red" in document.metadata)
+    fallbacks = "its fallbacks do not search the same stores with the same filters"
+    for wrapped, why in (
+        (one.with_fallbacks([other]), fallbacks),
+        (one.with_fallbacks([red]).with_config(tags=["a"]), fallbacks),
+        (one.configurable_fields(search_kwargs=ConfigurableField(id="search")), "it is configured when it runs"),
+        (OneSource(docs=[]).bind(user="ada"), "a OneSource may use what is bound in any way"),
+    ):
+        for given in (wrapped, OrderPreservingRetriever(retriever=wrapped)):
+            with pytest.raises(OptionError, match=f"^the chunks of Runnable.* cannot be listed, since {why}; give"):
+                check_positions(given)
+
+
+@pytest.mark.usefixtures("listed_is_known")
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_several_retrievers_find_is_there_once(compressed):
+    chunks = windows("a.txt", 1)
+    vectors = store_of(chunks).as_retriever(search_kwargs={"k": 12})
+    listed = Listed(docs=chunks)
+    for retrievers in ([vectors, listed], [listed, listed.model_copy()], [vectors, vectors.model_copy(), listed]):
+        wrapped: BaseRetriever = MergerRetriever(retrievers=retrievers)
+        merged = wrapped.invoke(QUESTION)
+        if compressed:
+            wrapped = ContextualCompressionRetriever(base_retriever=wrapped, base_compressor=Shuffled())
+        documents, _ = found(OrderPreservingRetriever(retriever=wrapped))
+        places = numbers(documents, chunks)
+        assert places == sorted(set(places))
+        assert set(places) == set(numbers(merged, chunks))
+        assert len(places) < len(merged)
 
 
 def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
