@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,20 @@ def test_demo_compares_the_orders(runner):
     assert len(starts) >= 5
     assert starts == sorted(starts)
     assert "dropped" in result.stdout
+
+
+def test_demo_fits_80_columns_and_is_what_the_readme_shows(runner):
+    printed = runner.invoke(app, ["demo"], env={"COLUMNS": "80"}).stdout.splitlines()
+    # What a model says, and how to install one, may be longer.
+    shown = list(takewhile(lambda line: not line.startswith(("No answer", "The answer")), printed))
+    assert max(map(len, shown)) <= 80
+    root = Path(__file__).parents[2]
+    readme = (root / "README.md").read_text()
+    block = readme.partition("$ make demo")[2].partition("```")[0].splitlines()[1:]
+    if printed[0] != block[0]:
+        pytest.skip("the reference of this version of Python is another text")
+    assert block == [line.rstrip() for line in printed[: len(block)]]
+    assert "\n".join(block) in (root / "docs" / "index.md").read_text()
 
 
 def test_nothing_is_written(runner, book, monkeypatch):

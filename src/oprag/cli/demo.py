@@ -31,7 +31,8 @@ __all__ = ["demo"]
 _QUESTION = "What happens when an exception is raised inside a with statement?"
 _SOURCE = "python-reference"
 _CANDIDATES, _K, _TOKEN_BUDGET = 12, 8, 1_000
-_WIDTH = 28
+# Characters of a text in the table, and of each half of an excerpt: lines fit a terminal of 80 columns.
+_WIDTH, _HALF = 28, 38
 
 
 def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
@@ -86,9 +87,9 @@ def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> 
 
 def _line(chunk: Chunk) -> str:
     start = chunk.span.start if chunk.span is not None else 0
-    return f"{start:>7,}  {shortened(one_line(safe(chunk.text)), _WIDTH + 1)}"
+    return f"{start:>7,}  {shortened(one_line(safe(chunk.text)), _WIDTH)}"
 
 
 def _excerpt(passage: Passage) -> str:
     words = one_line(safe(passage.text))
-    return words if len(words) <= 4 * _WIDTH else f"{words[: 2 * _WIDTH]} … {words[-2 * _WIDTH :]}"
+    return words if len(words) <= 2 * _HALF else f"{words[:_HALF]} … {words[-_HALF:]}"
