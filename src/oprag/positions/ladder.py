@@ -28,6 +28,7 @@ __all__ = [
     "TIES_BY_STORE",
     "Placement",
     "PositionKey",
+    "counts_from_document",
     "find_positions",
     "is_exact",
     "numberings",
@@ -326,9 +327,11 @@ def _frames(
     Offsets count from each kind of page, or from the start of the source. The first way that covers every chunk is the
     last one: what comes after it is never taken. Where page labels and offsets contradict each other, the labels
     restart, as those of merged files do, and mean nothing without the offsets either. Page numbers usually count
-    through the file, so there the offsets are at fault: they restart in every section of a page.
+    through the file, so there the offsets are at fault: they restart in every section of a page. A framework's own
+    offsets count from the document that was split, so they can be compared where each page is one document.
     """
     offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
+    documents = [chunk.document_id for chunk in chunks] if _ATTRIBUTE in offset_field.split(", ") else []
     frames: list[_Frame] = []
     if not offset_field:
         return frames, pages
@@ -344,10 +347,26 @@ def _frames(
             if page_field == LABEL_FIELD:
                 del believed[page_field]
             continue
+        if documents and documents.count(documents[0]) < len(documents) and _across_documents(documents, claims):
+            continue
         frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
             break
     return frames, believed
+
+
+def _across_documents(documents: Sequence[str | None], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
+    """Whether offsets on one page, or without pages those of the source, count from several documents."""
+    of_page: dict[Key, str] = {}
+    return any(
+        claim is not None and document is not None and of_page.setdefault(claim[0], document) != document
+        for claim, document in zip(claims, documents, strict=True)
+    )
+
+
+def counts_from_document(position: Position | None) -> bool:
+    """Whether a position is an offset that counts from the framework's document, and not from a page."""
+    return position is not None and position.kind is PositionKind.OFFSET and _ATTRIBUTE in position.field.split(", ")
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:

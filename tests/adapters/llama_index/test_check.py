@@ -89,6 +89,7 @@ def leaves():
 SCENARIOS = {
     "default": lambda: index(document(), document("b.txt", prose(900, seed=6))),
     "pages": lambda: index(*(document(text=prose(300, seed), page_label=str(seed)) for seed in range(4))),
+    "sections": lambda: index(*(document(text=prose(300, seed)) for seed in range(4))),
     "markdown": lambda: index(markdown(), parser=MarkdownNodeParser()),
     "windows of sentences": lambda: index(document(), parser=SentenceWindowNodeParser()),
     "links alone": lambda: index_of(without_offsets(split())),
@@ -281,9 +282,9 @@ def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
 def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     searched = index(document(), document("b.txt", prose(900, seed=6)))
     searched.insert(document())
-    (note,) = check_positions(searched).notes
-    assert note.what == "1 source was added more than once, so a search returns duplicates"
-    exec(note.remedy, {"index": searched, "check_positions": check_positions})
+    twice = check_positions(searched).sources[0]
+    assert (twice.source, twice.ingestions) == ("a.txt", 2)
+    exec(twice.remedy, {"index": searched, "check_positions": check_positions})
     assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
     searched.insert(document())
     assert check_positions(searched).notes == ()
