@@ -226,8 +226,8 @@ class _Among:
             # A source that was added twice has copies of its chunks, which are at the places of the first ones.
             row: list[int] = []
             places: dict[Any, int] = {}
-            for chunk in sorted(group, key=key_of):
-                name = (key_of(chunk), chunk.text) if _has_a_place(chunk) else chunk.rank
+            for chunk in sorted(filter(_has_a_place, group), key=key_of):
+                name = key_of(chunk), chunk.text
                 if name not in places:
                     places[name] = len(row)
                     row.append(chunk.rank)
@@ -238,7 +238,7 @@ class _Among:
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         row = _row(chunk, [self._chunks[row] for row in self._rows.get(_name(chunk), ())])
-        if row is None:
+        if row is None or row not in self._where:
             return []
         group, at = self._where[row]
         return [self._chunks[near] for near in group[max(0, at - number) : at + number + 1]]

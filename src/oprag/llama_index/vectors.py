@@ -180,7 +180,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     ) -> Steps[ContextInputs]:
         """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
         if self.read_source is not None:
-            inputs = yield from self._located(inputs, options, stores=self._stores)
+            inputs = yield from self._located(inputs, options, stores=self._stores, store_order=self.store_order)
         return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:

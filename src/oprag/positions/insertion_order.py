@@ -8,7 +8,7 @@ a splitter repeats the end of a chunk at the start of the next one, the texts te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ __all__ = [
     "ADDED_AGAIN",
     "TORN_APART",
     "InsertionOrder",
+    "ListedSource",
     "StoredChunk",
     "occurrences",
     "overlaps_of",
@@ -77,6 +78,22 @@ class StoredChunk(NamedTuple):
             rank: Its rank.
         """
         return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
+
+
+class ListedSource(NamedTuple):
+    """All chunks of a source, as a store lists them.
+
+    Attributes:
+        chunks: The chunks.
+        keys: The key of each in the store, and the number of chunks with that key before it.
+        key: Returns the key of a chunk that was found.
+        in_sequence: Whether the store received them in this sequence.
+    """
+
+    chunks: Sequence[Chunk]
+    keys: Sequence[tuple[str, int]]
+    key: Callable[[Chunk], str | None]
+    in_sequence: bool
 
 
 class InsertionOrder(NamedTuple):

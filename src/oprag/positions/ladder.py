@@ -6,6 +6,7 @@ most. Stamped ordinals, offsets and pages are read here, links in `oprag.positio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import chain, compress, pairwise
@@ -17,6 +18,7 @@ from oprag.positions.sources import SOURCE_FIELDS, source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [
+    "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
     "LOCATED",
     "NUMBERING_FIELD",
@@ -34,6 +36,7 @@ __all__ = [
     "numberings",
     "page_of",
     "shared",
+    "stamped_by_store",
     "stated_span",
 ]
 
@@ -41,6 +44,9 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
+BY_STORE_NUMBERING = "s"
+"""What numberings begin with that were written from the sequence of a store: a text of the source goes before them."""
+_BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 STAMPED_FIELDS = (STAMP_FIELD, "chunk_idx", "chunk_number", "chunk_order", "split_id")
 # Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
 # a later correction (`locate_positions`) is written to metadata.
@@ -162,17 +168,24 @@ def _readings(
     linked: bool,
 ) -> Iterator[_Reading]:
     """Every kind that says something about these chunks and does not contradict itself, best first."""
-    yield from _stamped(chunks, fields, pages, linked=linked)
     keys: _Keys
+    located: list[_Reading] = []
+    if any(chunk.located is not None for chunk in chunks):
+        keys = _located_keys(chunks)
+        located = [_Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
+    stamped = _stamped(chunks, fields, pages, linked=linked)
+    if located and stamped_by_store(chunks):
+        yield located[0]
+        stamped = (one for one in stamped if one.field != STAMP_FIELD or not _runs_against(one.keys, located[0]))
+        located = []
+    yield from stamped
     for page_field, offset_field, _, claims in frames:
         if page_field:
             kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
         else:
             kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
         yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
-    if any(chunk.located is not None for chunk in chunks):
-        keys = _located_keys(chunks)
-        yield _Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)
+    yield from located
     if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
         yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():
@@ -253,6 +266,14 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
             number = ordinal(number)
         keys.append(None if number is None else (number,))
     return keys
+
+
+def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
+    """Whether some of these chunks have numbers that were written from the sequence of a store."""
+    return any(
+        isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) and _BY_STORE_NUMBERING.fullmatch(name)
+        for chunk in chunks
+    )
 
 
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
