@@ -17,6 +17,7 @@ from oprag.positions.ladder import (
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
+    stamped_by_store,
     stated_span,
 )
 from oprag.positions.locate import SourceText
@@ -84,7 +85,7 @@ def check_listings(
     judged = _judged(sample, options)
     located = _Located(sample.chunks, set(), {})
     if read_source is not None and options.position_key is None:
-        located = _locate(judged, sample.chunks, read_source)
+        located = _locate(judged, sample, read_source)
         judged = _judged(sample._replace(chunks=located.chunks), options)
     checks = _checks(judged, remedies)
     return PositionCheck(
@@ -214,12 +215,13 @@ class _Located(NamedTuple):
     unread: dict[str, str]
 
 
-def _locate(judged: _Judged, chunks: Sequence[Chunk], read_source: Callable[[str], str]) -> _Located:
+def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _Located:
     """Look for the chunks whose order is not certain in the text of their source."""
+    chunks = sample.chunks
     result = _Located(list(chunks), set(), {})
     for group in judged.placed.groups.values():
         name = group[0].source
-        if name is None or len(group) < 2 or name not in judged.problems:
+        if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
             continue
         try:
             text = SourceText(read_source(name))
@@ -227,7 +229,8 @@ def _locate(judged: _Judged, chunks: Sequence[Chunk], read_source: Callable[[str
             result.unread[name] = masked_error(error)
             continue
         text.learn(chunk.text for chunk in group)
-        for chunk, one in zip(group, text.locate(group), strict=True):
+        in_sequence = sample.listings[name].in_insertion_order
+        for chunk, one in zip(group, text.locate(group, in_sequence=in_sequence), strict=True):
             if one is not None:
                 result.chunks[chunk.rank] = changed(chunks[chunk.rank], located=Span(*one))
                 result.sources.add(name)

@@ -111,7 +111,7 @@ def test_the_sequence_of_a_store_is_known_where_texts_confirm_it():
     assert source.field == f"Store, {len(cut()) - 1} of {len(cut()) - 1} neighbors overlap"
     source = only(check(cut(overlap=0), store="Store"))
     assert "in the sequence in which the store received them, which is wrong" in source.problem
-    assert source.remedy == "write()"
+    assert source.remedy == 'write(, read_source="folder")  # or trust_store_order=True, if nothing was added later'
 
 
 def test_a_store_whose_texts_refute_its_sequence_has_a_problem():
