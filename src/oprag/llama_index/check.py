@@ -184,6 +184,6 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
         delete=(
             "index.delete_nodes(check_positions(index).ids({source}), delete_from_docstore=True)  # and add it once"
             if in_store
-            else "nodes = list({{node.get_content(): node for node in nodes}}.values())"
+            else "nodes = check_positions(nodes).distinct(nodes)"
         ),
     )

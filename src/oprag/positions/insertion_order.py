@@ -175,8 +175,9 @@ def _added_again(texts: Sequence[str]) -> bool:
     # A few repeated chunks at the end are not another version.
     starts = (start for start in range(1, 2 * len(texts) // 3 + 1) if texts[start] in texts[: min(start, _FIRST)])
     for start in islice(starts, _MOST_STARTS):
-        before = set(texts[:start])
-        if 2 * sum(text in before for text in texts[start:]) > len(texts) - start:
+        # Each once: an answer such as "Yes" may come again and again.
+        later = set(texts[start:])
+        if 2 * len(later.intersection(texts[:start])) > len(later):
             return True
     return False
 

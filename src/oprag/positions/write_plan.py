@@ -262,7 +262,7 @@ def _located(
     left = [chunk for chunk, at in zip(group, places, strict=True) if at is None]
     absent = sum(not text.places(chunk.text) for chunk in left)
     if absent:
-        doubts.append(f"{counted(absent, 'chunk')} not found in its text")
+        doubts.append(f"{counted(absent, 'chunk')} not found in its text (another version?)")
     if absent < len(left):
         doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places of its text")
     alike = _interchangeable(group, places)

@@ -279,6 +279,19 @@ def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
     assert only(check_positions(SCENARIOS["torn apart"]())).remedy == 'write_positions(index, read_source="folder")'
 
 
+def test_nodes_that_are_there_twice_are_left_out_by_the_line():
+    def made(name):
+        texts = ("Introduction", f"Body of {name}", "The end")
+        return [TextNode(text=text, metadata={"file_name": name, "page": page}) for page, text in enumerate(texts)]
+
+    nodes = [*made("a.pdf"), *made("a.pdf"), *made("b.pdf")]
+    found = check_positions(nodes)
+    names = {"nodes": nodes, "check_positions": check_positions}
+    exec(found.notes[0].remedy, names)
+    assert names["nodes"] == [*nodes[:3], *nodes[6:]]
+    assert check_positions(names["nodes"]).notes == ()
+
+
 def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     searched = index(document(), document("b.txt", prose(900, seed=6)))
     searched.insert(document())

@@ -224,7 +224,7 @@ def test_chunks_that_are_not_in_the_text_have_no_position():
     chunks = shuffled(stored(texts))
     written = plan(chunks, {"book": TEXT}, in_sequence=False)
     assert one(written).written == len(chunks) - 1
-    assert one(written).note == "1 chunk not found in its text; the position of 1 chunk is unknown"
+    assert one(written).note == "1 chunk not found in its text (another version?); the position of 1 chunk is unknown"
     kept = after(chunks, written)
     again = plan(kept, {"book": TEXT}, in_sequence=False)
     assert (again.added, one(again).kind) == ({}, PositionKind.STAMPED)
@@ -267,7 +267,7 @@ def test_a_second_version_of_a_source():
     left = sum(text not in texts for text in other)
     assert written.written == len(chunks) - left
     assert one(written).note == (
-        f"{left} chunks not found in its text; {refuted}; the position of {left} chunks is unknown"
+        f"{left} chunks not found in its text (another version?); {refuted}; the position of {left} chunks is unknown"
     )
 
 
@@ -375,9 +375,8 @@ def test_a_text_that_cannot_be_read():
     assert one(written).note.startswith("its text cannot be read: ConnectionError: no answer")
     assert "abcdefgh" not in one(written).note
     lost = one(plan(chunks, {"book": ""}))
-    assert (lost.written, lost.note) == (
-        *(0, f"{len(chunks)} chunks not found in its text; the position of {len(chunks)} chunks is unknown"),
-    )
+    assert lost.written == 0
+    assert lost.note.startswith(f"{len(chunks)} chunks not found in its text (another version?); the position of")
 
 
 def test_a_text_is_read_where_it_is_needed():
