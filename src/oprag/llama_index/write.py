@@ -7,12 +7,13 @@ from typing import Any
 from llama_index.core import VectorStoreIndex
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
 from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import searched_in, store_of
+from oprag.llama_index.vectors import docstore_of, searched_in, store_of
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
@@ -41,8 +42,8 @@ def write_positions(
     call writes the rest.
 
     Args:
-        index: A `VectorStoreIndex`, whose store and docstore are written to, another index, or a docstore. Persist one
-            that is in memory afterwards.
+        index: A `VectorStoreIndex`, whose store and docstore are written to, another index, a vector store that keeps
+            texts, or a docstore. Persist one that is in memory afterwards.
         read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
             texts, or a function of the name. Where a text lacks some chunks, positions are written for the others.
         trust_store_order: Whether the sequence of the store is written where overlapping texts do not confirm all of
@@ -59,8 +60,8 @@ def write_positions(
     refuse_filter("read_source", read_source)
     store = index
     if isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
-        store = index.docstore
-    if isinstance(store, BaseDocumentStore):
+        store, adapter = index.docstore, docstore_of(index) or adapter_of(index.docstore)
+    elif isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
         adapter = adapter_of(store)
     else:
         searched = searched_in(index)
