@@ -4,7 +4,14 @@ import warnings
 from typing import Any
 
 import pytest
-from llama_index.core import Document, MockEmbedding, StorageContext, SummaryIndex, VectorStoreIndex
+from llama_index.core import (
+    Document,
+    MockEmbedding,
+    SimpleKeywordTableIndex,
+    StorageContext,
+    SummaryIndex,
+    VectorStoreIndex,
+)
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
@@ -31,7 +38,7 @@ from oprag.llama_index import (
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
 from oprag.warn import forget
-from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, index_of, windows
+from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, numbers, windows
 from tests.helpers import prose
 
 TEXT = prose(2_000, seed=4)
@@ -128,6 +135,64 @@ def test_indexes_retrievers_engines_and_nodes_are_one():
     for one in given:
         found = check_positions(one)
         assert (only(found).chunks, only(found).kind, found.ok) == (len(nodes), PositionKind.OFFSET, True)
+
+
+def fused(nodes):
+    plain = index_of(nodes).as_retriever(similarity_top_k=12)
+    return QueryFusionRetriever([plain, plain], llm=MockLLM(), num_queries=1, similarity_top_k=12, use_async=False)
+
+
+WITHOUT_VECTORS = {
+    "fused": fused,
+    "summary": lambda nodes: SummaryIndex(nodes).as_retriever(),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_VECTORS)
+@pytest.mark.parametrize("moved", [False, True])
+def test_retrieval_uses_the_sequence_that_a_check_promises(kind, moved):
+    nodes = windows("a.txt", 1)
+    inner = WITHOUT_VECTORS[kind]([*nodes[9:], *nodes[:9]] if moved else nodes)
+    found, told_of = asked(OrderPreservingRetriever(retriever=inner).retrieve)
+    checked = check_positions(inner)
+    assert checked.ok == (not told_of) == (not moved)
+    assert only(checked).kind is (PositionKind.NONE if moved else PositionKind.STORE)
+    if not moved:
+        assert numbers(found, nodes) == sorted(numbers(found, nodes))
+
+
+def test_an_index_among_others_in_a_docstore_has_its_own_nodes():
+    nodes, others = windows("a.txt", 1), windows("a.txt", 2)
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(others)
+    words = SimpleKeywordTableIndex(nodes, llm=MockLLM(), storage_context=context)
+    assert only(check_positions(words.as_retriever())).chunks == len(nodes)
+    inner = SummaryIndex(nodes, storage_context=context)
+    assert (only(check_positions(inner)).chunks, check_positions(inner).ok) == (len(nodes), True)
+    assert write_positions(inner).written == len(nodes)
+    assert not any("chunk_index" in node.metadata for node in context.docstore.get_nodes([n.node_id for n in others]))
+
+
+def test_a_check_of_auto_merging_promises_no_order_of_the_store():
+    nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128]).get_nodes_from_documents([document()])
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(nodes)
+    searched = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=context, embed_model=EMBEDDING)
+    leaves_of: Any = searched.as_retriever()
+    found = only(check_positions(AutoMergingRetriever(leaves_of, context)))
+    assert found.problem
+    assert "HierarchicalNodeParser" in found.remedy
+    assert "StampPositions()" in found.remedy
+
+
+def test_lines_of_code_name_what_was_checked():
+    nodes = index_of([*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]])
+    docstore = nodes.docstore
+    assert only(check_positions(nodes)).remedy.startswith("write_positions(index,")
+    assert only(check_positions(docstore)).remedy.startswith("write_positions(docstore,")
+    docstore.add_documents([node.model_copy(update={"id_": f"{key} again"}) for key, node in docstore.docs.items()])
+    exec(only(check_positions(docstore)).remedy, {"docstore": docstore, "check_positions": check_positions})
+    assert docstore.docs == {}
 
 
 def test_our_retriever_has_its_options():
