@@ -52,12 +52,17 @@ class ContextInputs:
         """Reads the chunks around one, once, however often the context is made again."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
-    def without_order(self, options: ContextOptions) -> list[list[Chunk]]:
-        """The chunks of each source whose order is not known, where the options ask for that order."""
+    def without_order(self, options: ContextOptions, *, by_store: bool = False) -> list[list[Chunk]]:
+        """The chunks of each source whose order is not known, where the options ask for that order.
+
+        Args:
+            options: The options.
+            by_store: Whether numbers that were written from the sequence of a store count as not known.
+        """
         if options.order != "source" or options.position_key is not None:
             return []
         # Where neighbors are read, a single chunk needs its place too.
-        return without_order(self.place(options), least=1 if options.neighbors else 2)
+        return without_order(self.place(options), least=1 if options.neighbors else 2, by_store=by_store)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, found once for these options."""

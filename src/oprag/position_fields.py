@@ -13,7 +13,7 @@ from oprag.option_fields import OptionFields
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter
-from oprag.stores.listing import all_texts
+from oprag.stores.listing import all_chunks
 from oprag.stores.order_cache import InsertionOrderCache
 
 if TYPE_CHECKING:
@@ -65,11 +65,13 @@ class ReadSourceFields(OptionFields):
         options: ContextOptions,
         filter: Callable[[], Any] = lambda: None,
         stores: Callable[[], Collection[StoreAdapter]] = tuple,
+        *,
+        store_order: bool = False,
     ) -> Steps[ContextInputs]:
         """The inputs with the places of chunks in the texts of their sources, where nothing else tells their order."""
         texts = self._source_texts
         assert texts is not None  # noqa: S101 - called with read_source
-        listed = lambda chunks: all_texts(chunks, stores(), options.source_key)  # noqa: E731
+        listed = lambda chunks: all_chunks(chunks, stores(), options.source_key, store_order=store_order)  # noqa: E731
         return (yield from texts.complete(inputs, options, filter, listed))
 
 

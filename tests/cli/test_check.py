@@ -13,8 +13,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import Document as LlamaDocument
-from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core import MockEmbedding, SummaryIndex, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 from typer.testing import CliRunner
@@ -128,6 +129,33 @@ def test_documents_of_a_pipeline_are_left_out_beside_nodes(tmp_path):
     )
     docstore.persist(str(tmp_path / "docstore.json"))
     assert "SimpleDocumentStore: 1 source in" in told(tmp_path, code=FINE)
+
+
+def test_a_folder_of_llama_index_with_faiss(tmp_path):
+    """FAISS writes its index in place of the vectors; the rows are in the file of the index structure."""
+    nodes = [TextNode(text=piece, metadata={"file_name": "a.txt"}) for piece in PIECES]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=3))
+    rows = {str(row): node.node_id for row, node in enumerate(nodes[7:] + nodes[:7])}
+    index.index_struct.nodes_dict = rows
+    index.storage_context.index_store.add_index_struct(index.index_struct)
+    index.storage_context.persist(tmp_path)
+    (tmp_path / "default__vector_store.json").write_bytes(b"IxFI\x03\x00\x00\x00")
+    output = told(tmp_path, code=AMISS)
+    assert output.startswith(f"FaissVectorStore: 1 source in {len(nodes)} chunks; 1 with a problem")
+    assert "added to the store apart from each other" in output
+
+
+def test_a_folder_of_an_index_without_vectors(tmp_path):
+    nodes = [TextNode(text=piece, metadata={"file_name": "a.txt"}) for piece in PIECES]
+    SummaryIndex(nodes).storage_context.persist(tmp_path)
+    assert f"1 source in {len(nodes)} chunks; no problem" in told(tmp_path, code=FINE)
+
+
+def test_a_docstore_of_a_pipeline_has_no_chunks(tmp_path):
+    docstore = SimpleDocumentStore()
+    docstore.add_documents([LlamaDocument(text=TEXT, metadata={"file_name": "a.txt"})])
+    docstore.persist(str(tmp_path / "docstore.json"))
+    assert "check the vector store that the pipeline fills" in told(tmp_path, code=REFUSED)
 
 
 def test_a_docstore_of_llama_index_alone(persisted):

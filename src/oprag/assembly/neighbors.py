@@ -10,7 +10,7 @@ from oprag.chunk import Chunk, Drop, PositionKind, changed
 from oprag.errors import ChunkError, OptionError, PositionWarning
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.ladder import PositionKey
+from oprag.positions.ladder import PositionKey, counts_from_document
 from oprag.positions.placing import SourceReport, group_by_source, place, report_sources
 from oprag.positions.sources import SourceKey
 from oprag.warn import warn
@@ -50,6 +50,9 @@ def fill_in(
     A neighbour that was retrieved keeps its rank and its score. One that repeats a kept chunk, or was left out for want
     of a position, does not come back. Where neighbours contradict the positions of what was retrieved, nothing is
     filled in for that source.
+
+    Offsets of a framework count from a document. Around a chunk that is placed by them, those of another document of
+    the source cannot be compared.
     """
     if read is None:
         raise OptionError(
@@ -100,6 +103,8 @@ def _checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number
     for neighbour in around:
         if not isinstance(neighbour, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects as neighbours, got {type(neighbour).__name__}", neighbour)
+    if chunk.document_id is not None and counts_from_document(chunk.position):
+        return [near for near in around if near.document_id in (None, chunk.document_id)]
     return around
 
 
@@ -221,8 +226,8 @@ class _Among:
             # A source that was added twice has copies of its chunks, which are at the places of the first ones.
             row: list[int] = []
             places: dict[Any, int] = {}
-            for chunk in sorted(group, key=key_of):
-                name = (key_of(chunk), chunk.text) if _has_a_place(chunk) else chunk.rank
+            for chunk in sorted(filter(_has_a_place, group), key=key_of):
+                name = key_of(chunk), chunk.text
                 if name not in places:
                     places[name] = len(row)
                     row.append(chunk.rank)
@@ -233,7 +238,7 @@ class _Among:
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         row = _row(chunk, [self._chunks[row] for row in self._rows.get(_name(chunk), ())])
-        if row is None:
+        if row is None or row not in self._where:
             return []
         group, at = self._where[row]
         return [self._chunks[near] for near in group[max(0, at - number) : at + number + 1]]

@@ -267,7 +267,7 @@ class Indexing:
         None, "Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens."
     )
     chunk_overlap: int | None = option(
-        None, "Tokens or words that neighbouring chunks share; by default none or, recursive, a tenth of the size."
+        None, "Tokens or words that neighboring chunks share; by default none or, recursive, a tenth of the size."
     )
     search: SearchKind = option(
         "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."

@@ -21,6 +21,7 @@ from oprag.stores.adapter import StoreAdapter
 from oprag.stores.chroma import LangChainChroma
 from oprag.stores.chroma_file import CHROMA_FILE, ChromaFile
 from oprag.stores.docstore import LlamaIndexSimpleDocstore
+from oprag.stores.faiss import LlamaIndexFaiss
 from oprag.stores.in_memory import LangChainInMemory, LlamaIndexSimple
 from oprag.stores.lancedb import LangChainLanceDB
 from oprag.stores.llama_index_nodes import NODE_FIELD
@@ -169,14 +170,46 @@ def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
 
 def _read_llama_index(path: Path) -> SavedChunks:
     with _needing("llama-index-core", path):
+        from llama_index.core.schema import Document
         from llama_index.core.storage.docstore import SimpleDocumentStore
         from llama_index.core.vector_stores import SimpleVectorStore
     docstore = SimpleDocumentStore.from_persist_dir(str(path))
-    if (path / _LLAMA_INDEX_VECTORS).is_file():
+    listed = (path / _LLAMA_INDEX_VECTORS).is_file()
+    if listed and not _is_json(path / _LLAMA_INDEX_VECTORS):
+        # FAISS writes its index there; the file of the index structure has the rows.
+        nodes = _rows_of_vectors(path)
+        rows: Iterable[StoredChunk] = LlamaIndexFaiss(None, nodes=nodes, docstore=docstore).chunks() or ()
+        return SavedChunks("FaissVectorStore", rows, LlamaIndexFaiss, in_insertion_order=True)
+    if listed:
         vectors = SimpleVectorStore.from_persist_dir(str(path))
-        rows = LlamaIndexSimple(vectors, docstore=docstore).chunks() or ()
-        return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)
-    return SavedChunks("SimpleDocumentStore", LlamaIndexSimpleDocstore(docstore).chunks(), LlamaIndexSimpleDocstore)
+        rows = list(LlamaIndexSimple(vectors, docstore=docstore).chunks() or ())
+        # An index without vectors has an empty one.
+        if rows:
+            return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)
+    rows = list(LlamaIndexSimpleDocstore(docstore).chunks())
+    if rows and all(isinstance(row.node, Document) for row in rows):
+        raise InputFileError(
+            f"{path} contains the documents of an ingestion pipeline and no chunks; check the vector store that the "
+            "pipeline fills",
+            str(path),
+        )
+    return SavedChunks("SimpleDocumentStore", rows, LlamaIndexSimpleDocstore, in_insertion_order=listed)
+
+
+def _is_json(path: Path) -> bool:
+    with open_regular(path) as file:
+        return file.peek(1)[:1] == b"{"
+
+
+def _rows_of_vectors(path: Path) -> dict[str, str]:
+    """The ids of nodes by the rows of their vectors, from a saved index."""
+    from llama_index.core.storage.index_store import SimpleIndexStore
+
+    structs = SimpleIndexStore.from_persist_dir(str(path)).index_structs()
+    if len(structs) != 1 or not hasattr(structs[0], "nodes_dict"):
+        message = f"{path} contains {len(structs)} indexes; load one and use check_positions(index)"
+        raise InputFileError(message, str(path))
+    return dict(structs[0].nodes_dict)
 
 
 @contextmanager

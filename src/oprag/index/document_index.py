@@ -114,7 +114,7 @@ class DocumentIndex:
             splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`; by
                 default "tokens" with a tokenizer and "words" without.
             size: Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens.
-            overlap: Tokens or words that neighbours share; by default none or, recursive, a tenth of the size.
+            overlap: Tokens or words that neighbors share; by default none or, recursive, a tenth of the size.
             progress: Called with the number of embedded chunks and the number of all.
 
         Raises:

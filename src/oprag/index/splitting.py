@@ -343,7 +343,7 @@ class Split(NamedTuple):
     Attributes:
         splitter: "tokens" or "words" for windows of exactly `size`, "recursive" for paragraphs, lines and words.
         size: Tokens in a chunk, or words; None for 128 tokens, 300 words or, recursive, 1,000 tokens.
-        overlap: Tokens or words that neighbours share; None for none or, recursive, a tenth of the size.
+        overlap: Tokens or words that neighbors share; None for none or, recursive, a tenth of the size.
     """
 
     splitter: Splitter = "tokens"

@@ -336,7 +336,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             inputs = yield from given_with_vectors(inputs, query, options, sources)
         stores = partial(self._searched, filter)
         if self.read_source is not None:
-            inputs = yield from self._located(inputs, options, partial(filter_of, self, filter), stores)
+            used = partial(filter_of, self, filter)
+            inputs = yield from self._located(inputs, options, used, stores, store_order=self.store_order)
         if self.store_order:
             inputs = yield from self._order_cache.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)

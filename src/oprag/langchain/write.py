@@ -15,27 +15,34 @@ __all__ = ["write_positions"]
 
 
 def write_positions(
-    store: Any, *, read_source: ReadSource | None = None, source_key: SourceKey | None = None, dry_run: bool = False
+    store: Any,
+    *,
+    read_source: ReadSource | None = None,
+    trust_store_order: bool = False,
+    source_key: SourceKey | None = None,
+    dry_run: bool = False,
 ) -> WrittenPositions:
     """Write positions into the metadata of a store whose chunks have none, without embedding anything.
 
     The order of a source is that of its text, if `read_source` has it, else the sequence in which the store received
-    its chunks. Chunks get `chunk_index` and `chunk_numbering`, as from `stamp_positions`, and those that were found in
-    a text without pages also `start_index` and `end_index`. Sources whose metadata tell their order already are left
-    alone; vectors, texts and all other metadata stay as they are. PostgreSQL and LanceDB write all or nothing; after an
-    interruption in another store, the next call writes the rest.
+    its chunks, where overlapping texts confirm it. Chunks get `chunk_index` and `chunk_numbering`, as from
+    `stamp_positions`, and those that were found in a text without pages also `start_index` and `end_index`. Sources
+    whose metadata tell their order already are left alone, unless it was written from the sequence of the store and
+    `read_source` has their text. Vectors, texts and all other metadata stay as they are. PostgreSQL and LanceDB write
+    all or nothing; after an interruption in another store, the next call writes the rest.
 
     Args:
         store: A vector store, or a retriever with a list of documents. Save one that is in memory, such as `FAISS`,
             afterwards.
         read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
-            texts, or a function of the name.
+            texts, or a function of the name. Where a text lacks some chunks, positions are written for the others.
+        trust_store_order: Whether the sequence of the store is written where overlapping texts do not confirm all of
+            it. It is wrong where a part of a source was added later, as by an update, and nothing warns afterwards.
         source_key: See `oprag.ContextOptions.source_key`.
         dry_run: Whether to find the positions and write nothing.
 
     Returns:
-        What was written for each source, and what is not certain, such as a sequence that the texts do not confirm:
-        it is written, and nothing warns of it afterwards. Printed, it is a table.
+        What was written for each source, and why not all of it. Printed, it is a table.
 
     Raises:
         OptionError: The store cannot list its chunks or change their metadata, or an option is invalid.
@@ -54,5 +61,11 @@ def write_positions(
         [0, 11]
     """
     return write_into(
-        adapter_of(store), store, StoredChunk.as_chunk, read_source=read_source, source_key=source_key, dry_run=dry_run
+        adapter_of(store),
+        store,
+        StoredChunk.as_chunk,
+        read_source=read_source,
+        trust_store_order=trust_store_order,
+        source_key=source_key,
+        dry_run=dry_run,
     )

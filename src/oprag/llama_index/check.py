@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core import VectorStoreIndex
@@ -10,7 +11,7 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
-from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.retrievers import AutoMergingRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -22,7 +23,7 @@ from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import IndexFields, searched_by, searched_in, store_of
+from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of
 from oprag.options import ContextOptions
 from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
@@ -84,12 +85,15 @@ def check_positions(
     options = ContextOptions(source_key=source_key, position_key=position_key)
     listings: list[Listing] = []
     writable = False
+    merging = isinstance(getattr(searched, "retriever", searched), AutoMergingRetriever)
+    # Its parents are not in the store, and nothing that searches a docstore alone asks for its sequence.
+    by_store = store_order and not merging and not isinstance(searched, BaseDocumentStore)
+    kinds: set[str] = set()
     for adapter, docstore in _stores(searched):
         rows = None if adapter is None else adapter.chunks()
         if adapter is not None and rows is not None:
-            writable = writable or adapter.writable
-            # Nothing that searches a docstore asks for its sequence.
-            by_store = store_order and not isinstance(adapter.store, BaseDocumentStore)
+            writable = writable or (adapter.writable and not merging)
+            kinds.add(type(adapter.store).__name__)
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
             listings.append(Listing(adapter.name, chunks_in(rows), in_order, adapter.total, read_whole=own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
@@ -99,7 +103,7 @@ def check_positions(
     return check_listings(
         listings or [_given(searched)],
         options,
-        lambda chunks: remedies_for(chunks, in_store=in_store, writable=writable),
+        lambda chunks: _for_given(remedies_for(chunks, in_store=in_store, writable=writable), searched, kinds),
         max_chunks=max_chunks,
         read_source=as_reader(read_source),
     )
@@ -117,12 +121,19 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
     elif isinstance(searched, VectorStoreIndex):
         yield store_of(searched_in(searched)), searched.docstore
     elif isinstance(searched, BaseIndex):
-        yield adapter_of(searched.docstore), searched.docstore
-    elif isinstance(searched, VectorIndexRetriever):
-        where = searched_by(searched)
-        if where is not None:
-            yield store_of(where, searched), where.docstore
+        yield docstore_of(searched) or adapter_of(searched.docstore), searched.docstore
     elif isinstance(searched, BaseRetriever | BaseQueryEngine | BaseChatEngine):
+        yield from _searched_inside(searched)
+
+
+def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
+    """As `_stores`, for a retriever or an engine."""
+    where, index = searched_by(searched), getattr(searched, "_index", None)
+    if where is not None:
+        yield store_of(where, searched), where.docstore
+    elif isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
+        yield from _stores(index)
+    else:
         inner = next((one for name in _INNER if (one := getattr(searched, name, None)) is not None), None)
         for one in (inner, *(getattr(searched, "_retrievers", None) or ())):
             yield from _stores(one)
@@ -159,12 +170,13 @@ def _given(nodes: Any) -> Listing:
     return Listing("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
 
 
+_CANNOT_DELETE = "FaissVectorStore"
 # By the metadata key that only this parser writes.
 _PARSERS = {"window": "SentenceWindowNodeParser()", "header_path": "MarkdownNodeParser()"}
 
 
 def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
-    """The lines of code for these nodes, in a store or in a list."""
+    """The lines of code for these nodes, in the store of an index or in a list."""
     keys = {key for chunk in chunks for key in chunk.metadata}
     parser = next((parser for key, parser in _PARSERS.items() if key in keys), "SentenceSplitter()")
     if any(chunk.parent_id or chunk.child_ids for chunk in chunks):
@@ -185,6 +197,32 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
             "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)"
             "  # and add it once"
             if in_store
-            else "nodes = list({{node.get_content(): node for node in nodes}}.values())"
+            else "nodes = check_positions(nodes).distinct(nodes)"
         ),
+    )
+
+
+def _for_given(remedies: Remedies, searched: Any, kinds: Collection[str]) -> Remedies:
+    """The lines by what the user has, which need not be an index.
+
+    Args:
+        remedies: The lines for an index.
+        searched: What was checked.
+        kinds: The classes of its stores.
+    """
+    if _CANNOT_DELETE in kinds:
+        again = f"VectorStoreIndex.from_documents(documents)  # a {_CANNOT_DELETE} cannot delete {{source}}"
+        return replace(remedies, delete=again)
+    given = ""
+    if isinstance(searched, BasePydanticVectorStore):
+        given, delete = "vector_store", "vector_store.delete_nodes({ids})"
+    elif isinstance(searched, BaseDocumentStore):
+        given, delete = "docstore", "[docstore.delete_document(key) for key in {ids}]"
+    if not given:
+        return remedies
+    ids = f"check_positions({given}).ids({{source}})"
+    return replace(
+        remedies,
+        write=remedies.write.replace("(index", f"({given}"),
+        delete=f"{delete.format(ids=ids)}  # and add it once",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -64,7 +64,25 @@ def neighbor_reader(
     by_links = partial(_as_chunks, partial(_linked, linked, passes))
     if listed is None:
         return by_links
-    return lambda chunk, number: (by_links if _has_links(linked, chunk) else listed)(chunk, number)
+    return _LinkedOrListed(linked, by_links, listed)
+
+
+class _LinkedOrListed:
+    """Reads the chunks around one by its links in a docstore, or in the store where it has none."""
+
+    def __init__(self, docstore: BaseDocumentStore, by_links: NeighborReader, listed: NeighborReader) -> None:
+        self._docstore = docstore
+        self._by_links = by_links
+        self._listed = listed
+
+    def __call__(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        return (self._by_links if _has_links(self._docstore, chunk) else self._listed)(chunk, number)
+
+    def locating(self, locate: Any, otherwise: NeighborReader) -> NeighborReader:
+        """As `StoredNeighbors.locating`."""
+        locating = getattr(self._listed, "locating", None)
+        listed = otherwise if locating is None else locating(locate, otherwise)
+        return _LinkedOrListed(self._docstore, otherwise, listed)
 
 
 def _as_chunks(read: Callable[[BaseNode, int], Any], chunk: Chunk, number: int) -> list[Chunk]:

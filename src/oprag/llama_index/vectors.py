@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.data_structs.data_structs import IndexList, KeywordTable
+from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
+from llama_index.core.retrievers.fusion_retriever import QueryFusionRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
@@ -32,7 +35,16 @@ from oprag.vector_fields import VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["FindPositions", "IndexFields", "NodeSources", "searched_by", "searched_in", "store_of"]
+__all__ = [
+    "FindPositions",
+    "IndexFields",
+    "NodeSources",
+    "docstore_of",
+    "searched_by",
+    "searched_in",
+    "searched_stores",
+    "store_of",
+]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Gives chunks whose metadata do not tell their order a place from elsewhere."""
@@ -131,7 +143,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
                 options.neighbors,
             )
         self._needs_sources = sources is not None
-        in_store = self.store_order and self._where() is not None
+        in_store = self.store_order and (self._where() is not None or bool(searched_stores(self._searched)))
         elsewhere = in_store or self.read_source is not None
         self._find_positions = partial(self._found_positions, in_store=in_store) if elsewhere else None
         self._given_options = options
@@ -180,7 +192,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     ) -> Steps[ContextInputs]:
         """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
         if self.read_source is not None:
-            inputs = yield from self._located(inputs, options, stores=self._stores)
+            inputs = yield from self._located(inputs, options, stores=self._stores, store_order=self.store_order)
         return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
@@ -203,6 +215,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """What is searched, where that is certain."""
         searched = self._where()
         adapter = None if searched is None else store_of(searched, self._searched)
+        if searched is None:
+            return searched_stores(self._searched)
         return [] if adapter is None else [adapter]
 
     def _model(self) -> Any:
@@ -303,6 +317,30 @@ def searched_by(retriever: BaseRetriever | None) -> Searched | None:
         retriever._embed_model,  # noqa: SLF001
         retriever._kwargs,  # noqa: SLF001
     )
+
+
+def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:
+    """The stores that a retriever, or those that it fuses, searches; none where that is not certain."""
+    where = searched_by(retriever)
+    if where is not None:
+        adapter = store_of(where, retriever)
+        return [] if adapter is None else [adapter]
+    if type(retriever) is QueryFusionRetriever:
+        return [store for inner in retriever._retrievers for store in searched_stores(inner)]  # noqa: SLF001
+    adapter = docstore_of(getattr(retriever, "_index", None))
+    return [] if adapter is None else [adapter]
+
+
+def docstore_of(index: Any) -> StoreAdapter | None:
+    """The adapter of the docstore of a summary or keyword index, for its nodes alone; None for other indexes."""
+    struct = index.index_struct if isinstance(index, BaseIndex) else None
+    if isinstance(struct, IndexList):
+        ids: Collection[str] = struct.nodes
+    elif isinstance(struct, KeywordTable):
+        ids = struct.node_ids
+    else:
+        return None
+    return adapter_of(index.docstore, nodes={str(number): name for number, name in enumerate(ids)})
 
 
 def store_of(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from oprag.positions.ladder import (
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
+    stamped_by_store,
     stated_span,
 )
 from oprag.positions.locate import SourceText
@@ -42,6 +43,8 @@ _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, Posi
 _EVERY = 3
 # Parents may be in a circle.
 _MOST_LEVELS = 10
+_NOT_IN_TEXT = "its text lacks some of them, as that of another version does"
+_IN_PARTS = "links connect all chunks of a source, but not the part of them that a search finds"
 _REFUTED = "the sequence in which the store received the chunks of a source is not used: "
 
 
@@ -85,9 +88,9 @@ def check_listings(
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
     judged = _judged(sample, options)
-    located = _Located(sample.chunks, set(), {})
+    located = _Located(sample.chunks, set(), {}, set())
     if read_source is not None and options.position_key is None:
-        located = _locate(judged, sample.chunks, read_source)
+        located = _locate(judged, sample, read_source)
         judged = _judged(sample._replace(chunks=located.chunks), options)
     total = None if any(listing.total is None for listing in listings) else sum(one.total or 0 for one in listings)
     checked = _options(options, sample, total)
@@ -95,7 +98,7 @@ def check_listings(
     def lines(chunks: Sequence[Chunk]) -> Remedies:
         return replace(remedies(chunks), checked=checked)
 
-    checks = _checks(judged, lines)
+    checks, repeated = _checks(judged, lines, located.lacking)
     return PositionCheck(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=_worst_first)),
@@ -104,6 +107,7 @@ def check_listings(
         sampled=sample.sampled,
         left_out=sample.left_out,
         notes=tuple(_notes(checks, judged, located, lines(()))),
+        repeated=frozenset(sample.places[rank] for check in checks for rank in repeated[check.source]),
     )
 
 
@@ -122,12 +126,14 @@ class _Sample(NamedTuple):
     Attributes:
         chunks: The chunks, ranked by their place in the list.
         listings: Where the chunks of each source are listed.
+        places: The place of each chunk in its listing.
         sampled: Whether there are more.
         left_out: The source in the middle of which the sample ends.
     """
 
     chunks: list[Chunk]
     listings: Mapping[str | None, Listing]
+    places: Sequence[int]
     sampled: bool = False
     left_out: str = ""
 
@@ -135,22 +141,24 @@ class _Sample(NamedTuple):
 def _read(listings: Sequence[Listing], source_key: SourceKey | None, most: int) -> _Sample:
     """Read up to a maximum number of chunks."""
     chunks: list[Chunk] = []
+    places: list[int] = []
     listed: dict[str | None, Listing] = {}
     for listing in listings:
         rows = iter(listing.chunks)
         named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, most - len(chunks))]
-        new = [(chunk, name) for chunk, name in named if name not in listed]
+        new = [(place, chunk, name) for place, (chunk, name) in enumerate(named) if name not in listed]
         following = next(rows, None) if len(chunks) + len(named) >= most else None
         left_out = None if following is None or not new else source_of(following, source_key)
-        if left_out is not None and left_out == new[-1][1] and any(name != left_out for _, name in new):
-            new = [(chunk, name) for chunk, name in new if name != left_out]
+        if left_out is not None and left_out == new[-1][2] and any(name != left_out for _, _, name in new):
+            new = [one for one in new if one[2] != left_out]
         else:
             left_out = None
-        chunks += [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(new, len(chunks))]
-        listed.update((name, listing) for _, name in new)
+        chunks += [changed(chunk, rank=rank) for rank, (_, chunk, _) in enumerate(new, len(chunks))]
+        places += [place for place, _, _ in new]
+        listed.update((name, listing) for _, _, name in new)
         if following is not None:
-            return _Sample(chunks, listed, sampled=True, left_out=left_out or "")
-    return _Sample(chunks, listed)
+            return _Sample(chunks, listed, places, sampled=True, left_out=left_out or "")
+    return _Sample(chunks, listed, places)
 
 
 class _Problem(NamedTuple):
@@ -207,11 +215,15 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     placed = place(chunks, *keys)
     problems = {group[0].source: refuted[group[0].source] for group in unsure if group[0].source in refuted}
     found_doubts = doubts(placed, placed.chunks, options)
+    of_links: dict[str | None, _Problem] = {}
     for group in linked:
         # Retrieval finds a part of them.
         part = [changed(chunks[chunk.rank], source=chunk.source) for chunk in sorted(group, key=_key_of)[::_EVERY]]
         of_part = place(part, None, None)
-        found_doubts += doubts(of_part, of_part.chunks, options)
+        for doubt in doubts(of_part, of_part.chunks, options):
+            of_links.setdefault(group[0].source, _Problem(_IN_PARTS, doubt.cause))
+    for source, problem in of_links.items():
+        problems.setdefault(source, refuted.get(source) or problem)
     for doubt in found_doubts:
         for source in {chunk.source for chunk in doubt.chunks}:
             problems.setdefault(source, refuted.get(source) or _Problem(doubt.what, doubt.cause))
@@ -225,19 +237,22 @@ class _Located(NamedTuple):
         chunks: All chunks, with the places that were found.
         sources: The sources of which chunks were found.
         unread: Why the text of others cannot be read.
+        lacking: The sources whose text lacks some of the chunks.
     """
 
     chunks: list[Chunk]
     sources: set[str]
     unread: dict[str, str]
+    lacking: set[str]
 
 
-def _locate(judged: _Judged, chunks: Sequence[Chunk], read_source: Callable[[str], str]) -> _Located:
+def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _Located:
     """Look for the chunks whose order is not certain in the text of their source."""
-    result = _Located(list(chunks), set(), {})
+    chunks = sample.chunks
+    result = _Located(list(chunks), set(), {}, set())
     for group in judged.placed.groups.values():
         name = group[0].source
-        if name is None or len(group) < 2 or name not in judged.problems:
+        if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
             continue
         try:
             text = SourceText(read_source(name))
@@ -245,10 +260,13 @@ def _locate(judged: _Judged, chunks: Sequence[Chunk], read_source: Callable[[str
             result.unread[name] = masked_error(error)
             continue
         text.learn(chunk.text for chunk in group)
-        for chunk, one in zip(group, text.locate(group), strict=True):
+        in_sequence = sample.listings[name].in_insertion_order
+        for chunk, one in zip(group, text.locate(group, in_sequence=in_sequence), strict=True):
             if one is not None:
                 result.chunks[chunk.rank] = changed(chunks[chunk.rank], located=Span(*one))
                 result.sources.add(name)
+            elif not text.places(chunk.text):
+                result.lacking.add(name)
     return result
 
 
@@ -258,8 +276,10 @@ def _key_of(chunk: Chunk) -> Any:
     return known is NOWHERE, known.key, chunk.rank
 
 
-def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) -> list[SourceCheck]:
-    """The findings about each source; chunks without a source count as one."""
+def _checks(
+    judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies], lacking: Collection[str | None]
+) -> tuple[list[SourceCheck], dict[str | None, list[int]]]:
+    """The findings about each source, and the ranks of its repetitions; chunks without a source count as one."""
     groups: dict[str | None, list[Chunk]] = {}
     for group in judged.placed.groups.values():
         groups.setdefault(group[0].source, []).extend(group)
@@ -269,16 +289,26 @@ def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) ->
     in_order = {name: _in_order(group) for name, group in groups.items()}
     near = _near_duplicates(judged.placed.chunks, in_order)
     checks: list[SourceCheck] = []
+    repeated: dict[str | None, list[int]] = {}
     for name, group in groups.items():
         report, distinct, problem = reports[name], in_order[name], judged.problems.get(name)
         as_read = [judged.chunks[chunk.rank] for chunk in group]
         contradictory = _contradictory(group, as_read, report)
         cause = "" if problem is None else problem.cause
-        if problem is not None and _has_another_version(group, distinct, near):
+        if problem is not None and (
+            _has_another_version(group, distinct, near)
+            or _are_of_two_versions(group, near)
+            or (name in lacking and report.missing)
+        ):
             cause = ADDED_AGAIN
+            if problem.cause != cause:
+                why = _NOT_IN_TEXT if name in lacking else cause
+                problem = _Problem(f"the order of the chunks of a source is not certain: {why}", cause)
         remedy = ""
         if problem is not None:
             remedy = remedies(as_read).against(cause, name, as_read, contradictory=contradictory > 0)
+        ingestions = max(_ingestions(group), 2 if cause == ADDED_AGAIN and name not in lacking else 1)
+        repeated[name] = _repeated(group, ingestions)
         texts = [chunk.text for chunk in distinct]
         checks.append(
             SourceCheck(
@@ -287,9 +317,9 @@ def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) ->
                 kind=report.kind,
                 field=report.field,
                 missing=report.missing,
-                duplicates=len(group) - len(distinct),
+                duplicates=len(repeated[name]),
                 contradictory=contradictory,
-                ingestions=max(_ingestions(group), 2 if cause == ADDED_AGAIN else 1),
+                ingestions=ingestions,
                 orderable_pairs=_orderable_pairs(distinct, report),
                 repeated_text=sum(overlaps_of(texts)) / (sum(map(len, texts)) or 1),
                 near_duplicates=sum(chunk.rank in near for chunk in group),
@@ -298,7 +328,33 @@ def _checks(judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies]) ->
                 ids=tuple(chunk.id for chunk in group if chunk.id is not None),
             )
         )
-    return checks
+    return checks, repeated
+
+
+def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
+    """The ranks of chunks that repeat one of a smaller rank.
+
+    The same text elsewhere in a source is not a repetition, and a page does not tell one place from another.
+    """
+    names = {chunk.rank: _place_of(chunk, ingestions) for chunk in sorted(group, key=attrgetter("rank"))}
+    times = Counter(names.values())
+    seen: Counter[tuple[Any, ...]] = Counter()
+    repeated: list[int] = []
+    for rank, name in names.items():
+        # A source that was added twice may have had a text several times.
+        if seen[name] >= max(1, times[name] // ingestions):
+            repeated.append(rank)
+        seen[name] += 1
+    return repeated
+
+
+def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
+    """A key that repetitions of a chunk share, as far as it can be told."""
+    name, position = _identity(chunk), chunk.position
+    if position is not None and (position.kind is PositionKind.STORE or position.field.endswith(TIES_BY_STORE)):
+        return (*name, position.key)
+    exact = position is not None and position.kind in _EXACT
+    return name if exact or ingestions > 1 else (*name, chunk.id or chunk.rank)
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
@@ -356,14 +412,30 @@ def _ingestions(group: Sequence[Chunk]) -> int:
 
 
 def _has_another_version(group: Sequence[Chunk], distinct: Sequence[Chunk], near: Mapping[int, Chunk]) -> bool:
-    """Whether most chunks of the second half of a source repeat the first one, which itself has few repetitions."""
+    """Whether most chunks of the last part of a source repeat the first one, which itself has few repetitions.
+
+    Two splitters make parts of other sizes.
+    """
     first = {chunk.rank for chunk in distinct}
     repeats = [
         chunk.rank not in first or (chunk.rank in near and near[chunk.rank].source == chunk.source)
         for chunk in sorted(group, key=attrgetter("rank"))
     ]
-    half = len(repeats) // 2
-    return half >= _FEW and 3 * sum(repeats[half:]) >= 2 * half and 10 * sum(repeats[:half]) <= half
+    before = list(accumulate(repeats, initial=0))
+    count = len(repeats)
+    return any(
+        10 * before[start] <= start and 3 * (before[-1] - before[start]) >= 2 * (count - start)
+        for start in range(max(_FEW, count // 3), min(count - _FEW, 2 * count // 3) + 1)
+    )
+
+
+def _are_of_two_versions(group: Sequence[Chunk], near: Mapping[int, Chunk]) -> bool:
+    """Whether most chunks without a position nearly repeat another one each, in whatever sequence they are listed."""
+    pairs = {chunk.rank: near[chunk.rank] for chunk in group if chunk.rank in near}
+    others = {other.rank for other in pairs.values() if other.source == group[0].source}
+    missing = [chunk.rank for chunk in group if chunk.position is None or not chunk.position.known]
+    in_pairs = sum(rank in pairs or rank in others for rank in missing)
+    return len(missing) >= 2 * _FEW and 3 * in_pairs >= 2 * len(missing) and 10 * len(others) >= 9 * len(pairs)
 
 
 def _near_duplicates(chunks: Sequence[Chunk], in_order: Mapping[str | None, Sequence[Chunk]]) -> dict[int, Chunk]:

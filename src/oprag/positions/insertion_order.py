@@ -8,7 +8,7 @@ a splitter repeats the end of a chunk at the start of the next one, the texts te
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ __all__ = [
     "ADDED_AGAIN",
     "TORN_APART",
     "InsertionOrder",
+    "ListedSource",
     "StoredChunk",
     "occurrences",
     "overlaps_of",
@@ -43,6 +44,11 @@ _PERIOD = 5
 _MOST_STARTS = 20
 # A splitter that repeats text does so more often than this.
 _SHARE = 0.1
+# An overlap that is shorter than this share of the shortest of the others is another accident.
+_SHORTER = 0.6
+_FEW = 10  # one in so many overlaps may be shorter
+# Windows of one size overlap in the same number of characters, at this share of the places.
+_EQUAL = 0.8
 # Headings and sentences that come again look like overlaps of chunks that are not neighbors, at fewer of the places
 # where neighbors do not overlap than this.
 _ACCIDENTS = 0.02
@@ -74,6 +80,22 @@ class StoredChunk(NamedTuple):
         return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
 
 
+class ListedSource(NamedTuple):
+    """All chunks of a source, as a store lists them.
+
+    Attributes:
+        chunks: The chunks.
+        keys: The key of each in the store, and the number of chunks with that key before it.
+        key: Returns the key of a chunk that was found.
+        in_sequence: Whether the store received them in this sequence.
+    """
+
+    chunks: Sequence[Chunk]
+    keys: Sequence[tuple[str, int]]
+    key: Callable[[Chunk], str | None]
+    in_sequence: bool
+
+
 class InsertionOrder(NamedTuple):
     """Where each chunk of a source stands.
 
@@ -103,6 +125,8 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
         refuted = ADDED_AGAIN
     elif _torn_apart(texts, overlaps, [_page_of(chunk) for chunk in stored]):
         refuted = TORN_APART
+    elif _ends_as_it_begins(texts, overlaps):
+        overlaps = [0] * len(overlaps)
     evidence = f"{store}, {sum(map(bool, overlaps))} of {len(overlaps)} neighbors overlap"
     places = [StorePlace(0, 0, evidence)]
     for number, (before, overlap) in enumerate(zip(texts, overlaps, strict=False), 1):
@@ -151,8 +175,9 @@ def _added_again(texts: Sequence[str]) -> bool:
     # A few repeated chunks at the end are not another version.
     starts = (start for start in range(1, 2 * len(texts) // 3 + 1) if texts[start] in texts[: min(start, _FIRST)])
     for start in islice(starts, _MOST_STARTS):
-        before = set(texts[:start])
-        if 2 * sum(text in before for text in texts[start:]) > len(texts) - start:
+        # Each once: an answer such as "Yes" may come again and again.
+        later = set(texts[start:])
+        if 2 * len(later.intersection(texts[:start])) > len(later):
             return True
     return False
 
@@ -161,20 +186,37 @@ def overlaps_of(texts: Sequence[str]) -> list[int]:
     """The characters that the end of each text and the start of the next one have in common.
 
     0 where that proves nothing: other chunks have the same end or start, as with a form or a letterhead,
-    or they agree in much less than the others do.
+    or they agree in much less than most of the others do.
     """
     starts, ends = Counter(text[:_OVERLAP] for text in texts), Counter(text[-_OVERLAP:] for text in texts)
     found = [
         _overlap(before, after) if starts[after[:_OVERLAP]] == 1 == ends[before[-_OVERLAP:]] else 0
         for before, after in pairwise(texts)
     ]
-    least = _half_the_median(found)
+    least = _least(found)
     return [length if length >= least else 0 for length in found]
 
 
-def _half_the_median(lengths: Iterable[int]) -> float:
+def _least(lengths: Iterable[int]) -> float:
+    """The length from which overlaps count: half the median, and not much less than the shortest of the others.
+
+    A repeated phrase where two parts of a source meet agrees in less than windows of one size do.
+    """
     there = sorted(filter(None, lengths))
-    return there[len(there) // 2] / 2 if there else 0.0
+    if len(there) < 2:
+        return 0.0
+    # Of the shortest ones some may be such phrases.
+    return max(there[len(there) // 2] / 2, _SHORTER * there[1 + (len(there) - 1) // _FEW])
+
+
+def _ends_as_it_begins(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
+    """Whether the last chunk continues in the first one as neighbors do, so that the two may be in the middle."""
+    first, last = texts[0], texts[-1]
+    if len(texts) < 3 or not any(overlaps):
+        return False
+    alone = sum(text.startswith(first[:_OVERLAP]) for text in texts) == 1
+    alone = alone and sum(text.endswith(last[-_OVERLAP:]) for text in texts) == 1
+    return alone and _overlap(last, first) >= max(_OVERLAP, _least(overlaps))
 
 
 def _overlap(before: str, after: str) -> int:
@@ -200,7 +242,7 @@ def _torn_apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[A
     """
     apart = _apart(texts, overlaps, pages)
     found = [*filter(None, overlaps), *(length for _, _, length in apart)]
-    least = _half_the_median(found)
+    least = _least(found)
     links = [(end, start) for end, start, length in apart if length >= least]
     if not links or len(found) < _SHARE * len(overlaps):
         return False
@@ -241,11 +283,21 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) 
                 found.append((index, other, len(text) - at))
     halves = {(end, length): _halves(texts[end][-length:]) for end, _, length in found}
     rare = _rare({half for both in halves.values() for half in both}, texts)
+    size = _window_overlap(overlaps)
     longest: dict[int, tuple[int, int, int]] = {}
     for one in found:
-        if rare.issuperset(halves[one[0], one[2]]):
+        # What is as long as all others is no accident, however often a part of it comes.
+        if one[2] == size or rare.issuperset(halves[one[0], one[2]]):
             longest.setdefault(one[0], one)
     return list(longest.values())
+
+
+def _window_overlap(overlaps: Sequence[int]) -> int:
+    """The characters in which windows of one size overlap; 0 where the overlaps are not that of such windows."""
+    times = Counter(filter(None, overlaps)).most_common(1)
+    if not times or times[0][1] < _PERIOD or times[0][1] < _EQUAL * len(overlaps):
+        return 0
+    return times[0][0]
 
 
 def _halves(overlap: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ most. Stamped ordinals, offsets and pages are read here, links in `oprag.positio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import chain, compress, pairwise
@@ -17,6 +18,7 @@ from oprag.positions.sources import SOURCE_FIELDS, source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [
+    "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
     "LOCATED",
     "NUMBERING_FIELD",
@@ -28,11 +30,13 @@ __all__ = [
     "TIES_BY_STORE",
     "Placement",
     "PositionKey",
+    "counts_from_document",
     "find_positions",
     "is_exact",
     "numberings",
     "page_of",
     "shared",
+    "stamped_by_store",
     "stated_span",
 ]
 
@@ -40,6 +44,9 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
+BY_STORE_NUMBERING = "s"
+"""What numberings begin with that were written from the sequence of a store: a text of the source goes before them."""
+_BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 STAMPED_FIELDS = (STAMP_FIELD, "chunk_idx", "chunk_number", "chunk_order", "split_id")
 # Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
 # a later correction (`locate_positions`) is written to metadata.
@@ -161,17 +168,24 @@ def _readings(
     linked: bool,
 ) -> Iterator[_Reading]:
     """Every kind that says something about these chunks and does not contradict itself, best first."""
-    yield from _stamped(chunks, fields, pages, linked=linked)
     keys: _Keys
+    located: list[_Reading] = []
+    if any(chunk.located is not None for chunk in chunks):
+        keys = _located_keys(chunks)
+        located = [_Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
+    stamped = _stamped(chunks, fields, pages, linked=linked)
+    if located and stamped_by_store(chunks):
+        yield located[0]
+        stamped = (one for one in stamped if one.field != STAMP_FIELD or not _runs_against(one.keys, located[0]))
+        located = []
+    yield from stamped
     for page_field, offset_field, _, claims in frames:
         if page_field:
             kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
         else:
             kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
         yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
-    if any(chunk.located is not None for chunk in chunks):
-        keys = _located_keys(chunks)
-        yield _Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)
+    yield from located
     if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
         yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():
@@ -254,6 +268,14 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
     return keys
 
 
+def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
+    """Whether some of these chunks have numbers that were written from the sequence of a store."""
+    return any(
+        isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) and _BY_STORE_NUMBERING.fullmatch(name)
+        for chunk in chunks
+    )
+
+
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
     """The numberings that the stamps of one source come from; None for stamps that do not say.
 
@@ -326,9 +348,11 @@ def _frames(
     Offsets count from each kind of page, or from the start of the source. The first way that covers every chunk is the
     last one: what comes after it is never taken. Where page labels and offsets contradict each other, the labels
     restart, as those of merged files do, and mean nothing without the offsets either. Page numbers usually count
-    through the file, so there the offsets are at fault: they restart in every section of a page.
+    through the file, so there the offsets are at fault: they restart in every section of a page. A framework's own
+    offsets count from the document that was split, so they can be compared where each page is one document.
     """
     offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
+    documents = [chunk.document_id for chunk in chunks] if _ATTRIBUTE in offset_field.split(", ") else []
     frames: list[_Frame] = []
     if not offset_field:
         return frames, pages
@@ -344,10 +368,26 @@ def _frames(
             if page_field == LABEL_FIELD:
                 del believed[page_field]
             continue
+        if documents and documents.count(documents[0]) < len(documents) and _across_documents(documents, claims):
+            continue
         frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
             break
     return frames, believed
+
+
+def _across_documents(documents: Sequence[str | None], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
+    """Whether offsets on one page, or without pages those of the source, count from several documents."""
+    of_page: dict[Key, str] = {}
+    return any(
+        claim is not None and document is not None and of_page.setdefault(claim[0], document) != document
+        for claim, document in zip(claims, documents, strict=True)
+    )
+
+
+def counts_from_document(position: Position | None) -> bool:
+    """Whether a position is an offset that counts from the framework's document, and not from a page."""
+    return position is not None and position.kind is PositionKind.OFFSET and _ATTRIBUTE in position.field.split(", ")
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:

@@ -17,7 +17,7 @@ from oprag.masking import describe
 from oprag.positions.ladder import stated_span
 from oprag.positions.sources import SourceKey, source_of, text_of, warn_about_key
 
-__all__ = ["Located", "SourceText", "locate_positions"]
+__all__ = ["Located", "Place", "SourceText", "locate_positions"]
 
 Place = tuple[int, int]
 
@@ -26,6 +26,8 @@ _SPACE = re.compile(r"\s+")
 _MOST_PLACES = 1000
 # The chance that this many places rise in a list that is not in sequence is less than one in a hundred.
 _ENOUGH = 5
+# How many neighbors on each side tell whether a sequence that is known to be one has a seam there.
+_NEARBY = 2
 # Comparing more stretches of text, into which the places that overlap cut each other, takes too long.
 _MOST_STRETCHES = 500_000
 # Fewer pieces are looked for one by one, since the blocks of a text have to be listed first.
@@ -194,13 +196,18 @@ class SourceText:
         self.learned = counts
         self._places.update(_own_places(unclear, counts, covered))
 
-    def locate(self, chunks: Sequence[Chunk]) -> list[Place | None]:
-        """The place of each chunk; None where it is not in the text, or nothing tells which of its places is meant."""
+    def locate(self, chunks: Sequence[Chunk], *, in_sequence: bool = False) -> list[Place | None]:
+        """The place of each chunk; None where it is not in the text, or nothing tells which of its places is meant.
+
+        Args:
+            chunks: Some chunks of the source, or all of them.
+            in_sequence: Whether they are all of them, in the sequence in which a store received them.
+        """
         self._look_for(chunk.text for chunk in chunks)
         places = {chunk.text: self.places(chunk.text) for chunk in chunks}
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
-            bounds = _bounds(chosen)
+            bounds = _bounds_nearby(chosen) if in_sequence else _bounds(chosen)
             taken: set[tuple[str, Place]] = set()
             for index, chunk in enumerate(chunks):
                 if chosen[index] is None and (place := _choose(chunk, places[chunk.text], bounds[index])):
@@ -319,6 +326,24 @@ def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
     edges = [-math.inf, *starts, math.inf]
     before = list(accumulate((place is not None for place in chosen), initial=0))
     return [(edges[count], edges[count + 1]) for count in before[:-1]]
+
+
+def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float]]:
+    """As `_bounds`, by the nearest neighbors of each chunk alone.
+
+    A store has a sequence, of which a part may have been added later. Where the places around a chunk do not rise, the
+    sequence says nothing of it.
+    """
+    starts = [place[0] for place in chosen if place is not None]
+    before = list(accumulate((place is not None for place in chosen), initial=0))
+    bounds: list[tuple[float, float]] = []
+    for count in before[:-1]:
+        around = starts[max(0, count - _NEARBY) : count + _NEARBY]
+        rising = all(first <= second for first, second in pairwise(around))
+        low = starts[count - 1] if count else -math.inf
+        high = starts[count] if count < len(starts) else math.inf
+        bounds.append((low, high) if rising and around else (-math.inf, math.inf))
+    return bounds
 
 
 def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> Place | None:

@@ -17,6 +17,7 @@ from oprag.positions.ladder import (
     find_positions,
     numberings,
     shared,
+    stamped_by_store,
     stated_span,
 )
 from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
@@ -51,8 +52,8 @@ TORN = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
 BY_STORE = (
-    "the chunks of a source have no position, so they are in the sequence in which the store received them, which is "
-    "wrong if some of them were added later"
+    "the chunks of a source are in the sequence in which the store received them, which is wrong if some of them were "
+    "added later; nothing else tells their order"
 )
 SHARED_BY_STORE = (
     "chunks of a source share a page or another number, so they are in the sequence in which the store received them, "
@@ -73,10 +74,11 @@ _STAMP_TOGETHER = (
 _NAME_FILES = "if several files have one source, name each file with source_key=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _WAYS_OUT = (
-    "stamp positions at ingestion (stamp_positions for LangChain, StampPositions for LlamaIndex), write them into the "
-    "store with write_positions(store), give the texts of the sources with read_source=..., or name the metadata key "
-    "that has them with position_key=..."
+    "stamp positions at ingestion ({stamp}), write them into the store with write_positions({store}, "
+    "read_source=...){trust}, give the texts of the sources to the retriever with read_source=..., or name the "
+    "metadata key that has them with position_key=..."
 )
+_TRUST = " (or, if nothing was added later, with trust_store_order=True)"
 
 
 class SourceReport(NamedTuple):
@@ -163,12 +165,20 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
-def without_order(placed: Placed, least: int = 2) -> list[list[Chunk]]:
-    """The chunks of each source whose order is uncertain, if it has at least `least` of them."""
+def without_order(placed: Placed, least: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
+    """The chunks of each source whose order is uncertain, if it has at least `least` of them.
+
+    Args:
+        placed: The chunks.
+        least: Minimum number of chunks.
+        by_store: Whether numbers that were written from the sequence of a store are uncertain.
+    """
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if report.source is not None and len(group) >= least and _cause_of_doubt(group, report, group) is not None
+        if report.source is not None
+        and len(group) >= least
+        and (_cause_of_doubt(group, report, group) is not None or (by_store and stamped_by_store(group)))
     ]
 
 
@@ -295,11 +305,24 @@ def _cure(doubt: Doubt) -> str:
         return "name what they share with source_key=..., a metadata key or a function of the chunk"
     if doubt.cause is RESTARTED:
         return _STAMP_TOGETHER
+    return _ways_out(doubt)
+
+
+def _ways_out(doubt: Doubt) -> str:
+    """The ways out of missing positions, by their names in the framework of the chunks."""
+    trust = _TRUST if doubt.cause in (BY_STORE, SHARED_BY_STORE) else ""
+    # A core that knew the frameworks would load them.
+    frameworks = {type(chunk.origin).__module__.partition(".")[0] for chunk in doubt.chunks}
+    if frameworks == {"llama_index"}:
+        first, stamp, store = "", "StampPositions", "index"
+    else:
+        stated = doubt.cause is TORN or any("start_index" in chunk.metadata for chunk in doubt.chunks)
+        first, stamp, store = "" if stated else _ADD_OFFSETS, "stamp_positions", "store"
+    if frameworks.isdisjoint(("llama_index", "langchain_core")):
+        stamp = "stamp_positions for LangChain, StampPositions for LlamaIndex"
     if doubt.cause is VOID:
-        return _NAME_FILES + _WAYS_OUT
-    if doubt.cause is not TORN and not any("start_index" in chunk.metadata for chunk in doubt.chunks):
-        return _ADD_OFFSETS + _WAYS_OUT
-    return _WAYS_OUT
+        first = _NAME_FILES
+    return first + _WAYS_OUT.format(stamp=stamp, store=store, trust=trust)
 
 
 def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:

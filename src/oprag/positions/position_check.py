@@ -2,10 +2,10 @@
 
 import ast
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
@@ -13,6 +13,8 @@ from oprag.masking import clean, describe, without_keys
 from oprag.text_table import escaped, html_table, printable, shortened, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
+
+T = TypeVar("T")
 
 _ROWS = 20  # sources that are shown
 _NAME = 40  # characters of a name that are shown
@@ -28,7 +30,8 @@ class SourceCheck:
         kind: How their positions are known.
         field: The metadata keys that they were read from.
         missing: How many have no position.
-        duplicates: How many repeat another one: the same text at the same position.
+        duplicates: How many repeat another one: the same text at the same position. Where nothing tells positions,
+            equal texts are duplicates only in a source that was added more than once.
         contradictory: How many state a position that is ignored, since it contradicts those of others.
         ingestions: How often the source was added.
         orderable_pairs: The share of pairs of chunks whose order is known, from 0 to 1.
@@ -83,6 +86,7 @@ class PositionCheck:
         sampled: Whether chunks were left out, since there are more than `max_chunks`.
         left_out: Name of the source that the end of the sample cuts off; empty if there is none.
         notes: Findings that do not affect the order: repetitions, and text that is in several chunks.
+        repeated: The places of the duplicates in the list that was checked.
     """
 
     searched: str
@@ -92,6 +96,7 @@ class PositionCheck:
     sampled: bool = False
     left_out: str = ""
     notes: tuple[Note, ...] = ()
+    repeated: frozenset[int] = field(default=frozenset(), repr=False)
 
     @property
     def ok(self) -> bool:
@@ -114,6 +119,14 @@ class PositionCheck:
                 source,
             )
         return [key for one in self.sources if source in (one.source, _hash_of(one.source)) for key in one.ids]
+
+    def distinct(self, listed: Iterable[T]) -> list[T]:
+        """The documents or nodes of the list that was checked, without those that repeat one before them.
+
+        Args:
+            listed: The same list.
+        """
+        return [one for place, one in enumerate(listed) if place not in self.repeated]
 
     def __repr__(self) -> str:
         return f"PositionCheck({self._summary()})"

@@ -19,6 +19,7 @@ __all__ = ["Remedies"]
 # What the metadata keys are called that name a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MOST_KEYS = 20
+_TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +65,8 @@ class Remedies:
         if about_sources:
             return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
         if self.write:
-            # What the store itself tells need not be read elsewhere.
-            return self.writing("" if cause in (BY_STORE, SHARED_BY_STORE) else 'read_source="folder"')
+            by_store = cause in (BY_STORE, SHARED_BY_STORE)
+            return self.writing('read_source="folder"') + (_TRUST if by_store else "")
         stated = any("start_index" in chunk.metadata for chunk in chunks)
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
 

@@ -62,8 +62,13 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
                 return
 
 
-def numbering_of(texts: Sequence[str]) -> str:
-    """A name for the numbers that these texts get: equal in every process, and another one for other texts."""
+def numbering_of(texts: Sequence[str], start: str = "n") -> str:
+    """A name for the numbers that these texts get: equal in every process, and another one for other texts.
+
+    Args:
+        texts: The texts.
+        start: The letter that the name begins with.
+    """
     # Loaded only by those who stamp: it takes an eighth of the time of `import oprag`.
     import hashlib
 
@@ -72,7 +77,7 @@ def numbering_of(texts: Sequence[str]) -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
     # A string of digits alone, or one such as "12e5", would come back from some stores as a number.
-    return f"n{digest.hexdigest()}"
+    return f"{start}{digest.hexdigest()}"
 
 
 def given_source(source: Any) -> str | None:

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
 from oprag.masking import clean, masked_error, without_keys
 from oprag.positions.insertion_order import places_in_store
-from oprag.positions.ladder import LOCATED, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD, TIES_BY_STORE, shared
+from oprag.positions.ladder import (
+    BY_STORE_NUMBERING,
+    LOCATED,
+    NUMBERING_FIELD,
+    PAGE_FIELDS,
+    STAMP_FIELD,
+    TIES_BY_STORE,
+    shared,
+    stamped_by_store,
+)
 from oprag.positions.locate import SourceText
 from oprag.positions.placing import Placed, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key
@@ -128,6 +137,7 @@ def plan_positions(
     *,
     in_insertion_order: bool,
     read_source: Callable[[str], str] | None,
+    trust_store_order: bool,
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
@@ -138,13 +148,15 @@ def plan_positions(
         store: The name of the store, for the report.
         in_insertion_order: Whether the store received them in this sequence.
         read_source: Reads the text of a source.
+        trust_store_order: Whether this sequence is written where texts do not confirm it.
         source_key: See `ContextOptions.source_key`.
         dry_run: Whether the report is about a dry run.
     """
     warn_about_key("source_key", source_key, chunks)
     # Links order all chunks of a source, and not always those that a question finds.
     placed = place(list(map(_without_links, chunks)), source_key, None)
-    uncertain = {group[0].source for group in without_order(placed)}
+    uncertain = {group[0].source for group in without_order(placed, by_store=read_source is not None)}
+    finder = _Finder(chunks, store if in_insertion_order else "", read_source, source_key, trusted=trust_store_order)
     times = Counter(chunk.id for chunk in chunks)
     sources: list[WrittenSource] = []
     added: dict[str, dict[str, object]] = {}
@@ -159,11 +171,11 @@ def plan_positions(
         if report.source not in uncertain:
             known += 1
             continue
-        found, doubts = _found(group, chunks, store if in_insertion_order else "", read_source, source_key)
+        found, doubts = finder.found(group)
         repeated = sum(times[chunk.id] > 1 for chunk in group)
         if repeated:
             doubts.append(f"{counted(repeated, 'chunk')} have the id of another chunk, so nothing is written")
-        positions = {} if repeated else _positions(found, doubts)
+        positions = {} if repeated else _positions(found, doubts, trusted=trust_store_order)
         more = {
             chunk.id: positions[chunk.rank]
             for chunk in group
@@ -182,60 +194,82 @@ def _without_links(chunk: Chunk) -> Chunk:
     return changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) if linked else chunk
 
 
-def _found(
-    group: Sequence[Chunk],
-    chunks: Sequence[Chunk],
-    store: str,
-    read_source: Callable[[str], str] | None,
-    source_key: SourceKey | None,
-) -> tuple[Placed, list[str]]:
-    """The chunks of a source, placed by their metadata, its text and the sequence of the store; and what is doubtful.
+class _Finder:
+    """Finds the order of a source in its metadata, its text and the sequence of the store.
 
     Args:
-        group: The chunks, placed by their metadata alone.
         chunks: All chunks of the store, as they are there.
         store: The name of the store; empty where it has no sequence.
         read_source: As in `plan_positions`.
         source_key: As in `plan_positions`.
+        trusted: Whether the sequence of the store is believed where a text contradicts it.
     """
-    doubts: list[str] = []
-    spans: Sequence[Span | None] = [None] * len(group)
-    if read_source is not None:
-        spans = _located(group, read_source, doubts)
-    places: Sequence[StorePlace | None] = [None] * len(group)
-    refuted = ""
-    if store:
-        in_sequence, refuted = places_in_store(group, store)
-        places = places if refuted else in_sequence
-    located = [
-        changed(chunks[chunk.rank], located=span, store_place=at)
-        for chunk, span, at in zip(group, spans, places, strict=True)
-    ]
-    found = place(located, source_key, None)
-    if refuted and without_order(found):
-        doubts.append(f"the sequence of the store is not used: {refuted}")
-    return found, doubts
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        store: str,
+        read_source: Callable[[str], str] | None,
+        source_key: SourceKey | None,
+        *,
+        trusted: bool,
+    ) -> None:
+        self._chunks = chunks
+        self._store = store
+        self._read_source = read_source
+        self._source_key = source_key
+        self._trusted = trusted
+
+    def found(self, group: Sequence[Chunk]) -> tuple[Placed, list[str]]:
+        """The chunks of a source with their positions, and what is doubtful.
+
+        Args:
+            group: The chunks, placed by their metadata alone.
+        """
+        doubts: list[str] = []
+        places: Sequence[StorePlace | None] = [None] * len(group)
+        refuted = ""
+        if self._store:
+            in_sequence, refuted = places_in_store(group, self._store)
+            places = places if refuted else in_sequence
+        spans: Sequence[Span | None] = [None] * len(group)
+        absent = 0
+        if self._read_source is not None:
+            spans, absent = _located(group, self._read_source, doubts, in_sequence=bool(self._store))
+        if absent and not self._trusted:
+            # This is another version of the text, or chunks of several versions.
+            places = [None] * len(group)
+        located = [
+            changed(self._chunks[chunk.rank], located=span, store_place=at)
+            for chunk, span, at in zip(group, spans, places, strict=True)
+        ]
+        found = place(located, self._source_key, None)
+        if refuted and without_order(found):
+            doubts.append(f"the sequence of the store is not used: {refuted}")
+        return found, doubts
 
 
-def _located(group: Sequence[Chunk], read_source: Callable[[str], str], doubts: list[str]) -> list[Span | None]:
-    """The places of the chunks of a source in its text."""
+def _located(
+    group: Sequence[Chunk], read_source: Callable[[str], str], doubts: list[str], *, in_sequence: bool
+) -> tuple[list[Span | None], int]:
+    """The places of the chunks of a source in its text, and how many are not in it."""
     try:
         text = SourceText(read_source(group[0].source or ""))
     except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
         doubts.append(f"its text cannot be read: {masked_error(error)}")
-        return [None] * len(group)
+        return [None] * len(group), 0
     text.learn(chunk.text for chunk in group)
-    places = text.locate(group)
+    places = text.locate(group, in_sequence=in_sequence)
     left = [chunk for chunk, at in zip(group, places, strict=True) if at is None]
     absent = sum(not text.places(chunk.text) for chunk in left)
     if absent:
-        doubts.append(f"{counted(absent, 'chunk')} not found in its text")
+        doubts.append(f"{counted(absent, 'chunk')} not found in its text (another version?)")
     if absent < len(left):
         doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places of its text")
     alike = _interchangeable(group, places)
     if alike:
         doubts.append(f"{counted(alike, 'chunk')} with equal texts may be in each other's places")
-    return [None if at is None else Span(*at) for at in places]
+    return [None if at is None else Span(*at) for at in places], absent
 
 
 def _interchangeable(group: Sequence[Chunk], places: Sequence[tuple[int, int] | None]) -> int:
@@ -257,34 +291,31 @@ def _others(chunk: Chunk) -> str:
     return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
 
 
-def _positions(found: Placed, doubts: list[str]) -> dict[int, dict[str, object]]:
-    """The metadata that tell the positions of the chunks of a source, by their ranks; empty where these are unknown."""
+def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, dict[str, object]]:
+    """The metadata that tell the positions of the chunks of a source, by their ranks; empty where these are unknown.
+
+    Args:
+        found: The chunks.
+        doubts: What is not certain is added to it.
+        trusted: Whether the sequence of the store needs no confirmation.
+    """
     (report,) = found.sources
-    known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
-    if report.kind is PositionKind.LINKS and report.runs > 1:
-        doubts.append("its chunks are linked in several runs whose relative order is unknown, so nothing is written")
-        return {}
+    by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
     if report.missing:
         doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
-        if report.kind < PositionKind.LINKS and report.field != LOCATED:
-            # The others have theirs in their metadata.
-            return {}
-        unknown = (chunk for chunk in found.chunks if not (chunk.position and chunk.position.known))
-        if known and any(STAMP_FIELD in chunk.metadata for chunk in unknown):
-            # Numbers of two stampings cannot be compared.
-            doubts.append(f"some of these have a {STAMP_FIELD} of their own, so nothing is written")
-            return {}
-    if report.kind is PositionKind.PAGE and shared([chunk for _, chunk in known], [key for key, _ in known]):
-        doubts.append("the order of chunks that share a page or another number is unknown, so nothing is written")
-        return {}
-    by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
-    if by_store and not report.missing and without_order(found):
+    if by_store and (report.missing or without_order(found)):
         doubts.append("overlapping texts confirm only a part of the order of the store")
+    why = _why_nothing_is_written(found, by_store=by_store and not trusted)
+    if why is not None:
+        doubts += [why] if why else []
+        return {}
+    known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
     # Equal chunks at one place are one, as retrieval reads them.
     numbers: dict[tuple[Any, str], int] = {}
     for key, chunk in sorted(known, key=itemgetter(0)):
         numbers.setdefault((key, chunk.text), len(numbers))
-    numbering = numbering_of([text for _, text in numbers])
+    texts = [text for _, text in numbers]
+    numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
     with_pages = any(field in chunk.metadata for chunk in found.chunks for field in PAGE_FIELDS)
     positions: dict[int, dict[str, object]] = {}
     for key, chunk in known:
@@ -293,6 +324,36 @@ def _positions(found: Placed, doubts: list[str]) -> dict[int, dict[str, object]]
         if chunk.located is not None and not with_pages:
             positions[chunk.rank] |= {_START: chunk.located.start, _END: chunk.located.end}
     return positions
+
+
+def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
+    """Why positions cannot be written, empty where that was told; None where they can.
+
+    Args:
+        found: The chunks of a source.
+        by_store: Whether these are positions from the sequence of a store, which needs confirmation.
+    """
+    (report,) = found.sources
+    known = [chunk for chunk in found.chunks if chunk.position and chunk.position.known]
+    unknown = [chunk for chunk in found.chunks if not (chunk.position and chunk.position.known)]
+    # Written before, from the sequence of the store: its text did not tell more.
+    ours = stamped_by_store(found.chunks)
+    why: str | None = None
+    if report.kind is PositionKind.LINKS and report.runs > 1:
+        why = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
+    elif (report.kind is PositionKind.STAMPED and ours) or (
+        # The others have theirs in their metadata.
+        report.missing and report.kind < PositionKind.LINKS and report.field != LOCATED
+    ):
+        why = ""
+    elif report.missing and known and not ours and any(STAMP_FIELD in one.metadata for one in unknown):
+        # Numbers of two stampings cannot be compared.
+        why = f"some of these have a {STAMP_FIELD} of their own, so nothing is written"
+    elif report.kind is PositionKind.PAGE and shared(known, [one.position and one.position.key for one in known]):
+        why = "the order of chunks that share a page or another number is unknown, so nothing is written"
+    elif by_store and (report.missing or without_order(found)):
+        why = "nothing is written without its text (read_source=...) or trust_store_order=True"
+    return why
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:

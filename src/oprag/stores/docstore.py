@@ -22,7 +22,9 @@ class LlamaIndexDocstore(StoreAdapter):
         """The nodes."""
         if field and not sources:
             return ()
-        return listed_nodes(nodes_in(self.store), field, sources)
+        among = set(self.nodes.values())
+        nodes = nodes_in(self.store)
+        return listed_nodes((node for node in nodes if not among or node.node_id in among), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
         """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
@@ -35,3 +37,9 @@ class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
     """`SimpleDocumentStore`, which is a dictionary."""
 
     in_insertion_order = True
+
+    def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
+        """The ids in the sequence of the dictionary."""
+        rows = self.store._kvstore.get_all(collection=self.store._node_collection)  # noqa: SLF001
+        # A copy, since another thread may add to it.
+        return [key for key in list(rows) if key in keys]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed
@@ -14,6 +15,19 @@ from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.stores.listing import each_once
 
 __all__ = ["StoredNeighbors", "stored_neighbors"]
+
+
+class LocateAll(Protocol):
+    """Finds all chunks of a source in its text."""
+
+    def __call__(self, source: str, chunks: Sequence[Chunk], *, in_sequence: bool) -> list[Chunk]:
+        """The chunks with their places.
+
+        Args:
+            source: The source.
+            chunks: All of its chunks.
+            in_sequence: Whether a store received them in this sequence.
+        """
 
 
 def stored_neighbors(
@@ -50,13 +64,27 @@ class StoredNeighbors:
         passes: Callable[[StoredChunk], bool],
         *,
         store_order: bool,
+        locate: LocateAll | None = None,
     ) -> None:
         self._store = store
+        self._options = options
         self._keys = options.source_key, options.position_key
         self._as_chunk = as_chunk
         self._passes = passes
         self._store_order = store_order and store.in_insertion_order
+        self._locate = locate
         self._sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = {}
+
+    def locating(self, locate: LocateAll, otherwise: NeighborReader) -> StoredNeighbors:  # noqa: ARG002
+        """As this reader, by the places of all chunks in the text of their source where nothing else tells their order.
+
+        Args:
+            locate: Gives chunks these places.
+            otherwise: Reads chunks around one, and gives places to these alone.
+        """
+        return StoredNeighbors(
+            self._store, self._options, self._as_chunk, self._passes, store_order=self._store_order, locate=locate
+        )
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         """This many chunks before and after one."""
@@ -75,6 +103,10 @@ class StoredNeighbors:
         """The chunks of a source by their keys, and what finds those around one."""
         stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
+        if self._locate and without_order(place(chunks, *self._keys), least=1, by_store=True):
+            placed = place(chunks, *self._keys).chunks
+            found = self._locate(source, placed, in_sequence=self._store_order)
+            chunks = [changed(chunk, located=at.located) for chunk, at in zip(chunks, found, strict=True)]
         if self._store_order and without_order(place(chunks, *self._keys), least=1):
             places, refuted = places_in_store(chunks, self._store.name)
             if not refuted:

@@ -24,6 +24,7 @@ def write_into(
     as_chunk: Callable[[StoredChunk, int], Chunk],
     *,
     read_source: ReadSource | None,
+    trust_store_order: bool,
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
@@ -34,10 +35,12 @@ def write_into(
         given: The argument of the caller, for messages.
         as_chunk: Makes a chunk with a rank, whose id is that of the stored one.
         read_source: As in `write_positions`.
+        trust_store_order: As in `write_positions`.
         source_key: As in `write_positions`.
         dry_run: As in `write_positions`.
     """
     check_key("source_key", source_key)
+    check_bool("trust_store_order", trust_store_order)
     check_bool("dry_run", dry_run)
     reader = as_reader(read_source)
     # A function may require the filter of a search, and there is none here.
@@ -54,6 +57,7 @@ def write_into(
         adapter.name,
         in_insertion_order=adapter.in_insertion_order,
         read_source=reader,
+        trust_store_order=trust_store_order,
         source_key=source_key,
         dry_run=dry_run,
     )

@@ -295,7 +295,8 @@ def registered(monkeypatch):
 def test_positions_are_written_into_a_store_that_allows_it(registered):
     registered(WritableStore, WritableAdapter)
     remedy = only(check_positions(store_of(split("a.txt", 1), WritableStore))).remedy
-    assert remedy == "write_positions(store)"
+    trust = "  # or trust_store_order=True, if nothing was added later"
+    assert remedy == f'write_positions(store, read_source="folder"){trust}'
     torn = [*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]]
     assert only(check_positions(store_of(torn, WritableStore))).remedy == 'write_positions(store, read_source="folder")'
 
@@ -337,9 +338,43 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
 def test_documents_that_are_there_twice_are_left_out_by_the_line():
     documents = split("a.txt", 1, add_start_index=True) * 2
     (note,) = check_positions(documents).notes
-    names = {"documents": documents}
+    names = {"documents": documents, "check_positions": check_positions}
     exec(note.remedy, names)
     assert len(names["documents"]) == len(documents) // 2
+
+
+def test_the_same_text_elsewhere_is_not_a_duplicate():
+    rows = [Document(text, metadata={"source": "a.txt"}) for n in range(9) for text in (f"Question {n}?", "Yes.")]
+    for given in (rows, store_of(rows)):
+        assert only(check_positions(given)).duplicates == 0
+    assert check_positions(rows).distinct(rows) == rows
+    assert only(check_positions(store_of(rows * 2))).duplicates == len(rows)
+
+
+@pytest.mark.parametrize("sizes", [(1000, 700), (800, 800)])
+@pytest.mark.parametrize("in_sequence", [True, False])
+def test_a_source_that_was_split_twice_is_told(sizes, in_sequence):
+    documents = [
+        Document(text, metadata={"source": "a.txt"})
+        for number, size in enumerate(sizes)
+        for text in RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0).split_text(
+            prose(6_000, 3).replace("ab", "AB" if number else "ab")
+        )
+    ]
+    source = only(check_positions(store_of(documents) if in_sequence else documents))
+    assert source.problem
+    if in_sequence or sizes == (800, 800):
+        assert (source.ingestions, "more than once" in source.problem) == (2, True)
+        assert "distinct" in source.remedy or "store.delete" in source.remedy
+
+
+def test_a_text_of_another_version_is_not_named_again():
+    store = store_of(split("a.txt", 1)[::-1])
+    text = "\n".join(document.page_content for document in split("a.txt", 1))
+    assert check_positions(store, read_source={"a.txt": text}).ok
+    source = only(check_positions(store, read_source={"a.txt": text.replace("a", "4", 1)}))
+    assert "its text lacks some of them" in source.problem
+    assert (source.ingestions, "store.delete" in source.remedy) == (1, True)
 
 
 def test_a_subclass_of_a_store_may_search_in_its_own_way():

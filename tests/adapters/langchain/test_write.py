@@ -16,8 +16,8 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
-from oprag import ContextOptions, DocumentIndex, OptionError, PositionWarning
-from oprag.langchain import OrderPreservingRetriever, write_positions
+from oprag import ContextOptions, DocumentIndex, OptionError, PositionKind, PositionWarning
+from oprag.langchain import OrderPreservingRetriever, check_positions, write_positions
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
@@ -85,9 +85,10 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(by_text: bool):
     before = state_of(store)
     store.embeddings.forget()
     read_source = TEXTS if by_text else None
-    planned = write_positions(store, read_source=read_source, dry_run=True)
+    given: Any = {"read_source": read_source, "trust_store_order": not by_text}
+    planned = write_positions(store, **given, dry_run=True)
     assert not any("chunk_index" in row["metadata"] for row in store.store.values())
-    written = write_positions(store, read_source=read_source)
+    written = write_positions(store, **given)
     assert (written.sources, written.added) == (planned.sources, planned.added)
     assert written.written == written.chunks == len(store.store)
     assert state_of(store) == before
@@ -96,14 +97,14 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(by_text: bool):
     assert in_order(found)
     assert {one.id for one in found} == {one.id for one in ranked}
     assert told == []
-    again = write_positions(store, read_source=read_source)
+    again = write_positions(store, **given)
     assert (again.written, again.known) == (0, 2)
 
 
 def test_documents_that_were_found_before_do_not_change():
     store = store_of(split())
     held = store.similarity_search(QUESTION, k=9)
-    write_positions(store)
+    assert write_positions(store, trust_store_order=True).written
     assert not any("chunk_index" in document.metadata for document in held)
 
 
@@ -127,7 +128,7 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     book = {"a.pdf": "\n\n".join(pages)}
     store = store_of(documents)
     assert not in_order(asked(store)[0], book)
-    (source,) = write_positions(store).sources
+    (source,) = write_positions(store, trust_store_order=True).sources
     assert (source.written, source.field) == (len(documents), "page, store")
     assert "confirm only a part" in source.note
     found, told = asked(store)
@@ -170,7 +171,7 @@ def test_the_record_manager_of_index_sees_no_change():
         return index(documents, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
 
     run(split())
-    write_positions(store)
+    write_positions(store, trust_store_order=True)
     store.embeddings.forget()
     assert run(split())["num_skipped"] == len(store.store)
     assert store.embeddings.documents == []
@@ -180,10 +181,74 @@ def test_the_record_manager_of_index_sees_no_change():
     assert 0 < run(split(changed))["num_added"] < 5
     assert asked(store, k=99)[1] != []
     written = write_positions(store, read_source=changed)
-    assert [source.source for source in written.sources] == ["voyage.txt"]
+    assert [source.source for source in written.sources] == ["voyage.txt", "letters.txt"]
     assert written.sources[0].note.startswith("replaces its chunk_")
     found, told = asked(store, k=99)
     assert (in_order(found, changed), told) == (True, [])
+
+
+NOT_CONFIRMED = (
+    "overlapping texts confirm only a part of the order of the store; nothing is written without its text "
+    "(read_source=...) or trust_store_order=True"
+)
+
+
+def edited_once(text: str) -> tuple[InMemoryVectorStore, str]:
+    """A store in which LangChain's record manager replaced the chunks of an edited file; and the new text."""
+    store, records = store_of([]), InMemoryRecordManager("edits")
+    records.create_schema()
+    new = text.replace("of", "OF", 2)
+    for version in (text, new):
+        splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0)
+        documents = splitter.split_documents([Document(version, metadata={"source": "a.txt"})])
+        index(documents, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
+    return store, new
+
+
+def test_a_sequence_that_nothing_confirms_is_written_where_it_is_trusted_and_can_be_mended():
+    store, text = edited_once(TEXTS["voyage.txt"])
+    right = {"a.txt": text}
+    assert write_positions(store).added == {}
+    # The line of the check finds the order in the text.
+    assert "read_source=" in check_positions(store).sources[0].remedy
+    trusting = write_positions(store, trust_store_order=True)
+    assert trusting.written == len(store.store)
+    found, told = asked(store, k=99)
+    assert (in_order(found, right), told) == (False, [])
+    # A text goes before it in a retriever, a check and the next call.
+    found, told = asked(store, k=99, read_source=right)
+    assert (in_order(found, right), told) == (True, [])
+    (source,) = check_positions(store, read_source=right).sources
+    assert (source.kind, source.problem) == (PositionKind.OFFSET, "")
+    written = write_positions(store, read_source=right)
+    assert written.written == len(store.store)
+    found, told = asked(store, k=99)
+    assert (in_order(found, right), told) == (True, [])
+    assert write_positions(store, read_source=right).known == 1
+    assert write_positions(store, trust_store_order=True).known == 1
+
+
+def test_numbers_from_a_store_stay_where_the_text_does_not_tell_more():
+    store = store_of(split({"a.txt": TEXTS["voyage.txt"]}))
+    write_positions(store, trust_store_order=True)
+    state = {key: row["metadata"] for key, row in store.store.items()}
+    written = write_positions(store, read_source={"a.txt": TEXTS["letters.txt"]})
+    assert (written.added, {key: row["metadata"] for key, row in store.store.items()}) == ({}, state)
+    assert "not found in its text" in written.sources[0].note
+    found, told = asked(store, k=99, read_source={"a.txt": TEXTS["letters.txt"]})
+    assert (in_order(found, {"a.txt": TEXTS["voyage.txt"]}), told) == (True, [])
+
+
+def test_a_store_that_confirms_its_sequence_needs_no_trust():
+    text = TEXTS["voyage.txt"]
+    windows = [text[start : start + 200] for start in range(0, len(text) - 40, 160)]
+    store = store_of([Document(window, metadata={"source": "a.txt"}) for window in windows])
+    assert write_positions(store, dry_run=True).written == len(windows)
+    # Where a text was given and lacks a chunk, the store is not asked.
+    changed = text.replace(windows[4][60:90], "")
+    written = write_positions(store, read_source={"a.txt": changed})
+    assert 0 < written.written < len(windows)
+    assert written.sources[0].field == "text of the source"
 
 
 def test_a_function_may_require_the_filter_of_a_search():
@@ -211,7 +276,7 @@ def test_names_in_metadata_do_not_leave_a_folder(tmp_path):
 def test_ids_that_are_numbers(ids: Any):
     store = store_of([])
     store.add_documents(split()[:4], ids=ids)
-    written = write_positions(store)
+    written = write_positions(store, trust_store_order=True)
     assert written.written == 4
     assert [row["metadata"]["chunk_index"] for row in store.store.values()] == [0, 1, 2, 3]
 
@@ -238,7 +303,7 @@ def listed_is_known(monkeypatch):
 def test_a_retriever_of_a_list():
     retriever = Listed(docs=split())
     assert not in_order(asked(retriever, k=12)[0])
-    written = write_positions(retriever)
+    written = write_positions(retriever, trust_store_order=True)
     assert written.written == len(retriever.docs)
     found, told = asked(retriever, k=12)
     assert (in_order(found), told) == (True, [])
@@ -248,7 +313,7 @@ def test_a_retriever_of_a_list():
 def test_equal_documents_without_ids_keep_their_source_from_being_written():
     documents = split()
     retriever = Listed(docs=[*documents, Document(documents[0].page_content, metadata={"source": "other"})])
-    written = write_positions(retriever)
+    written = write_positions(retriever, trust_store_order=True)
     notes = {source.source: source.note for source in written.sources}
     assert "have the id of another chunk" in notes["voyage.txt"]
     assert "have the id of another chunk" not in notes["letters.txt"]
@@ -266,7 +331,7 @@ def test_parents():
         search_kwargs={"k": 30},
     )
     retriever.add_documents([Document(text, metadata={"source": name}) for name, text in TEXTS.items()])
-    assert write_positions(retriever).written > 10
+    assert write_positions(retriever, trust_store_order=True).written > 10
     found, told = asked(retriever)
     assert (in_order(found), told) == (True, [])
 
@@ -280,6 +345,7 @@ def test_parents():
         ({"read_source": 5}, "read_source must be a folder, a mapping or a function, got int"),
         ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key must be"),
+        ({"trust_store_order": 1}, "trust_store_order must be True or False, got 1"),
         ({"dry_run": "yes"}, "dry_run must be True or False, got 'yes'"),
     ],
 )
@@ -319,7 +385,7 @@ def test_a_chunk_that_was_deleted_meanwhile(monkeypatch):
     with pytest.raises(
         OptionError, match=r"has no chunk with the id .*, so nothing was written; if it changed meanwhile"
     ):
-        write_positions(store)
+        write_positions(store, trust_store_order=True)
     assert not any("chunk_index" in row["metadata"] for row in store.store.values())
 
 
@@ -349,6 +415,5 @@ def test_what_is_uncertain_is_no_warning_but_in_the_report():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PositionWarning)
         written = write_positions(store_of(split()))
-    assert {source.note for source in written.sources} == {
-        "overlapping texts confirm only a part of the order of the store"
-    }
+    assert {source.note for source in written.sources} == {NOT_CONFIRMED}
+    assert written.added == {}

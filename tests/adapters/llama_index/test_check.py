@@ -4,7 +4,14 @@ import warnings
 from typing import Any
 
 import pytest
-from llama_index.core import Document, MockEmbedding, StorageContext, SummaryIndex, VectorStoreIndex
+from llama_index.core import (
+    Document,
+    MockEmbedding,
+    SimpleKeywordTableIndex,
+    StorageContext,
+    SummaryIndex,
+    VectorStoreIndex,
+)
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
@@ -31,7 +38,7 @@ from oprag.llama_index import (
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
 from oprag.warn import forget
-from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, index_of, windows
+from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, numbers, windows
 from tests.helpers import prose
 
 TEXT = prose(2_000, seed=4)
@@ -89,6 +96,7 @@ def leaves():
 SCENARIOS = {
     "default": lambda: index(document(), document("b.txt", prose(900, seed=6))),
     "pages": lambda: index(*(document(text=prose(300, seed), page_label=str(seed)) for seed in range(4))),
+    "sections": lambda: index(*(document(text=prose(300, seed)) for seed in range(4))),
     "markdown": lambda: index(markdown(), parser=MarkdownNodeParser()),
     "windows of sentences": lambda: index(document(), parser=SentenceWindowNodeParser()),
     "links alone": lambda: index_of(without_offsets(split())),
@@ -129,6 +137,64 @@ def test_indexes_retrievers_engines_and_nodes_are_one():
         assert (only(found).chunks, only(found).kind, found.ok) == (len(nodes), PositionKind.OFFSET, True)
 
 
+def fused(nodes):
+    plain = index_of(nodes).as_retriever(similarity_top_k=12)
+    return QueryFusionRetriever([plain, plain], llm=MockLLM(), num_queries=1, similarity_top_k=12, use_async=False)
+
+
+WITHOUT_VECTORS = {
+    "fused": fused,
+    "summary": lambda nodes: SummaryIndex(nodes).as_retriever(),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_VECTORS)
+@pytest.mark.parametrize("moved", [False, True])
+def test_retrieval_uses_the_sequence_that_a_check_promises(kind, moved):
+    nodes = windows("a.txt", 1)
+    inner = WITHOUT_VECTORS[kind]([*nodes[9:], *nodes[:9]] if moved else nodes)
+    found, told_of = asked(OrderPreservingRetriever(retriever=inner).retrieve)
+    checked = check_positions(inner)
+    assert checked.ok == (not told_of) == (not moved)
+    assert only(checked).kind is (PositionKind.NONE if moved else PositionKind.STORE)
+    if not moved:
+        assert numbers(found, nodes) == sorted(numbers(found, nodes))
+
+
+def test_an_index_among_others_in_a_docstore_has_its_own_nodes():
+    nodes, others = windows("a.txt", 1), windows("a.txt", 2)
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(others)
+    words = SimpleKeywordTableIndex(nodes, llm=MockLLM(), storage_context=context)
+    assert only(check_positions(words.as_retriever())).chunks == len(nodes)
+    inner = SummaryIndex(nodes, storage_context=context)
+    assert (only(check_positions(inner)).chunks, check_positions(inner).ok) == (len(nodes), True)
+    assert write_positions(inner).written == len(nodes)
+    assert not any("chunk_index" in node.metadata for node in context.docstore.get_nodes([n.node_id for n in others]))
+
+
+def test_a_check_of_auto_merging_promises_no_order_of_the_store():
+    nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128]).get_nodes_from_documents([document()])
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(nodes)
+    searched = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=context, embed_model=EMBEDDING)
+    leaves_of: Any = searched.as_retriever()
+    found = only(check_positions(AutoMergingRetriever(leaves_of, context)))
+    assert found.problem
+    assert "HierarchicalNodeParser" in found.remedy
+    assert "StampPositions()" in found.remedy
+
+
+def test_lines_of_code_name_what_was_checked():
+    nodes = index_of([*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]])
+    docstore = nodes.docstore
+    assert only(check_positions(nodes)).remedy.startswith("write_positions(index,")
+    assert only(check_positions(docstore)).remedy.startswith("write_positions(docstore,")
+    docstore.add_documents([node.model_copy(update={"id_": f"{key} again"}) for key, node in docstore.docs.items()])
+    exec(only(check_positions(docstore)).remedy, {"docstore": docstore, "check_positions": check_positions})
+    assert docstore.docs == {}
+
+
 def test_our_retriever_has_its_options():
     searched = index_of(
         [TextNode(text=text, metadata={"book": "b", "verse": verse}) for verse, text in enumerate("abc")]
@@ -158,8 +224,9 @@ def test_positions_are_written_into_a_docstore():
     without = [TextNode(text=text, metadata={"file_name": "a.txt"}) for text in ("one", "two", "three")]
     texts = {"a.txt": "one two three"}
     found = SummaryIndex(without)
-    for given in (found, found.docstore):
-        assert only(check_positions(given)).remedy == 'write_positions(index, read_source="folder")'
+    trust = "  # or trust_store_order=True, if nothing was added later"
+    assert only(check_positions(found)).remedy == f'write_positions(index, read_source="folder"){trust}'
+    assert only(check_positions(found.docstore)).remedy == 'write_positions(docstore, read_source="folder")'
     write_positions(found, read_source=texts)
     assert check_positions(found).ok
 
@@ -278,12 +345,25 @@ def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
     assert only(check_positions(SCENARIOS["torn apart"]())).remedy == 'write_positions(index, read_source="folder")'
 
 
+def test_nodes_that_are_there_twice_are_left_out_by_the_line():
+    def made(name):
+        texts = ("Introduction", f"Body of {name}", "The end")
+        return [TextNode(text=text, metadata={"file_name": name, "page": page}) for page, text in enumerate(texts)]
+
+    nodes = [*made("a.pdf"), *made("a.pdf"), *made("b.pdf")]
+    found = check_positions(nodes)
+    names = {"nodes": nodes, "check_positions": check_positions}
+    exec(found.notes[0].remedy, names)
+    assert names["nodes"] == [*nodes[:3], *nodes[6:]]
+    assert check_positions(names["nodes"]).notes == ()
+
+
 def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     searched = index(document(), document("b.txt", prose(900, seed=6)))
     searched.insert(document())
-    (note,) = check_positions(searched).notes
-    assert note.what == "1 source was added more than once, so a search returns duplicates"
-    exec(note.remedy, {"index": searched, "check_positions": check_positions})
+    twice = check_positions(searched).sources[0]
+    assert (twice.source, twice.ingestions) == ("a.txt", 2)
+    exec(twice.remedy, {"index": searched, "check_positions": check_positions})
     assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
     searched.insert(document())
     assert check_positions(searched).notes == ()

@@ -6,12 +6,15 @@ import random
 import pytest
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import PositionKind, PositionWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.stores import adapter, register_store
+from oprag.stores.in_memory import LlamaIndexSimple
 from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
-from tests.adapters.llama_index.test_store_order import index_of
+from tests.adapters.llama_index.test_store_order import asked, index_of, numbers
 
 QUESTION = "Where does the river end?"
 TEXT = prose(800, 1)
@@ -64,3 +67,71 @@ def test_it_is_left_out_of_json_and_named():
 def test_a_function_that_requires_a_filter_is_rejected():
     with pytest.raises(ValueError, match="no filter of a query"):
         OrderPreservingPostprocessor(read_source=lambda name, filter: TEXT)
+
+
+REFRAIN = "The waves go on and on."
+
+
+def verses():
+    """Nodes of a text in which a refrain comes after each verse."""
+    lines = [line for seed in range(12) for line in (prose(12, seed), REFRAIN)]
+    return [TextNode(text=line, metadata={"file_name": "song.txt"}) for line in lines]
+
+
+def song(nodes):
+    return {"song.txt": "\n".join(node.text for node in nodes)}
+
+
+@pytest.mark.parametrize("k", [5, 11, 24])
+def test_a_text_at_several_places_is_where_the_store_has_it(k):
+    nodes = verses()
+    retriever = OrderPreservingRetriever(
+        retriever=index_of(nodes).as_retriever(similarity_top_k=k), read_source=song(nodes)
+    )
+    found, told = asked(retriever.retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
+    assert told == []
+    # Again, from what is remembered.
+    assert numbers(retriever.retrieve(QUESTION), nodes) == numbers(found, nodes)
+
+
+def test_a_part_that_was_added_later_is_where_the_text_has_it():
+    nodes = verses()
+    moved = [*nodes[:6], *nodes[10:], *nodes[6:10]]
+    retriever = OrderPreservingRetriever(
+        retriever=index_of(moved).as_retriever(similarity_top_k=24), read_source=song(nodes)
+    )
+    found, told = asked(retriever.retrieve)
+    assert [scored.text for scored in found] == [node.text for node in nodes]
+    assert told == []
+
+
+class InAnySequence(LlamaIndexSimple):
+    """As a store that lists its nodes by random ids, such as Qdrant."""
+
+    in_insertion_order = False
+
+    def in_sequence(self, keys):
+        return None
+
+    def chunks(self, field="", sources=()):
+        return sorted(super().chunks(field, sources) or (), key=lambda stored: stored.key)
+
+
+@pytest.mark.parametrize("in_sequence", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_neighbors_are_those_in_the_text(monkeypatch, in_sequence, k):
+    monkeypatch.setattr(adapter, "_registered", {})
+    if not in_sequence:
+        register_store(SimpleVectorStore, InAnySequence)
+    nodes = verses() if in_sequence else [node for node in verses() if node.text != REFRAIN]
+    plain = index_of(nodes).as_retriever(similarity_top_k=k)
+    base = numbers(plain.retrieve(QUESTION), nodes)
+    retriever = OrderPreservingRetriever(retriever=plain, neighbors=1, read_source=song(nodes))
+    found, _ = asked(retriever.retrieve)
+    around = {near for number in base for near in (number - 1, number, number + 1)}
+    assert numbers(found, nodes) == sorted(around & set(range(len(nodes))))
+    if not in_sequence:
+        # Without the text nothing tells what is around a node.
+        without, _ = asked(OrderPreservingRetriever(retriever=plain, neighbors=1).retrieve)
+        assert numbers(without, nodes) == base

@@ -6,14 +6,16 @@ import warnings
 from itertools import pairwise
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.warn import forget
+from tests.helpers import prose
 
 QUESTION = "Where does the river end?"
 
@@ -94,6 +96,59 @@ def test_runs_of_links_are_in_the_order_of_the_index_unless_it_contradicts_them(
     against, told = asked(OrderPreservingRetriever(retriever=backwards).retrieve)
     assert [one.node.node_id for one in against] == [one.node.node_id for one in torn]
     assert "several runs whose relative order is unknown" in told[-1]
+
+
+SECTIONS = [prose(40 if seed % 2 else 220, seed) for seed in range(5)]
+
+
+def sections(**metadata):
+    """Nodes of a file that a reader made several documents of, in each of which the offsets begin at 0."""
+    documents = [
+        Document(text=text, metadata={"file_name": "a.md", **dict.fromkeys(metadata, number)})
+        for number, text in enumerate(SECTIONS)
+    ]
+    return SentenceSplitter(chunk_size=128, chunk_overlap=0).get_nodes_from_documents(documents)
+
+
+def test_offsets_of_several_documents_of_a_file_are_not_compared():
+    nodes = sections()
+    some = nodes[1:3]
+    assert some[0].start_char_idx > some[1].start_char_idx == 0
+    for index in (index_of(some), index_of(nodes)):
+        found, told = asked(OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=6)).retrieve)
+        assert numbers(found, nodes) == sorted(numbers(found, nodes))
+        assert "sequence in which the store received them" in told[0]
+    texts = {"a.md": "\n".join(SECTIONS)}
+    retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=6)
+    found, told = asked(OrderPreservingRetriever(retriever=retriever, read_source=texts).retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
+    assert told == []
+
+
+def test_a_page_tells_documents_apart():
+    nodes = sections(page_label=True)
+    retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=9)
+    found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
+    assert told == []
+
+
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_neighbors_of_several_documents_of_a_file_are_in_order(k):
+    nodes = sections()
+    index = index_of(nodes)
+
+    def around(node, number):
+        at = [one.node_id for one in nodes].index(node.node_id)
+        return nodes[max(0, at - number) : at + number + 1]
+
+    for reader in (None, around):
+        plain = index.as_retriever(similarity_top_k=k)
+        retriever = OrderPreservingRetriever(retriever=plain, neighbors=1, read_neighbors=reader)
+        found, told = asked(retriever.retrieve)
+        assert len(found) > k or k == len(nodes)
+        assert numbers(found, nodes) == sorted(numbers(found, nodes))
+        assert not any("contradict" in one for one in told)
 
 
 def test_a_postprocessor_and_an_engine_take_it_too():

@@ -112,9 +112,10 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(way: str):
     assert told != []
     before, count = state_of(index), embedded(index)
     read_source = TEXTS if way == "text" else None
-    planned = write_positions(index, read_source=read_source, dry_run=True)
+    given: Any = {"read_source": read_source, "trust_store_order": way == "store"}
+    planned = write_positions(index, **given, dry_run=True)
     assert not any("chunk_index" in node.metadata for node in index.docstore.docs.values())
-    written = write_positions(index, read_source=read_source)
+    written = write_positions(index, **given)
     assert (written.sources, written.added) == (planned.sources, planned.added)
     assert written.written == written.chunks == len(nodes)
     assert {one.field.partition(",")[0] for one in written.sources} == {
@@ -128,7 +129,7 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(way: str):
     assert told == []
     plain = index.as_retriever(similarity_top_k=14).retrieve(QUESTION)
     assert in_order(OrderPreservingPostprocessor().postprocess_nodes(plain))
-    again = write_positions(index, read_source=read_source)
+    again = write_positions(index, **given)
     assert (again.written, again.known) == (0, 2)
 
 
@@ -151,7 +152,8 @@ def test_sections_of_a_file_and_pages_without_offsets():
         (shuffled(nodes_of(sections, offsets=True)), texts),
     ):
         index = index_of(nodes)
-        assert write_positions(index, read_source=given).written == len(nodes)
+        trusted = given is None
+        assert write_positions(index, read_source=given, trust_store_order=trusted).written == len(nodes)
         found, told = asked(index)
         assert (in_order(found, texts), told) == (True, [])
     torn = write_positions(index_of(shuffled(nodes_of(sections)))).sources[0]
@@ -160,7 +162,8 @@ def test_sections_of_a_file_and_pages_without_offsets():
     book = {"report.pdf": "\n\n".join(page.text for page in pages)}
     for nodes, given in ((nodes_of(pages), None), (shuffled(nodes_of(pages)), book)):
         index = index_of(nodes)
-        assert write_positions(index, read_source=given).written == len(nodes)
+        trusted = given is None
+        assert write_positions(index, read_source=given, trust_store_order=trusted).written == len(nodes)
         found, told = asked(index, k=8)
         assert told == []
         places = [book["report.pdf"].index(one.node.text) for one in found]
@@ -213,7 +216,7 @@ def test_a_pipeline_embeds_nothing_again(strategy: DocstoreStrategy):
     index = VectorStoreIndex(
         [], storage_context=StorageContext.from_defaults(docstore=docstore, vector_store=store), embed_model=model
     )
-    assert write_positions(index).written == 6
+    assert write_positions(index, trust_store_order=True).written == 6
     assert [node.metadata["chunk_index"] for node in docstore.get_nodes([f"n{at}" for at in range(6)])] == list(
         range(6)
     )

@@ -111,7 +111,7 @@ def test_the_sequence_of_a_store_is_known_where_texts_confirm_it():
     assert source.field == f"Store, {len(cut()) - 1} of {len(cut()) - 1} neighbors overlap"
     source = only(check(cut(overlap=0), store="Store"))
     assert "in the sequence in which the store received them, which is wrong" in source.problem
-    assert source.remedy == "write()"
+    assert source.remedy == 'write(, read_source="folder")  # or trust_store_order=True, if nothing was added later'
 
 
 def test_a_store_whose_texts_refute_its_sequence_has_a_problem():
@@ -150,7 +150,8 @@ def test_links_connect_all_chunks_but_not_the_part_that_retrieval_finds():
 
     source = only(check(linked(9)))
     assert (source.kind, source.orderable_pairs) == (PositionKind.LINKS, 1.0)
-    assert source.problem in warned(linked(9)[::3])[0]
+    assert "not the part of them that a search finds" in source.problem
+    assert "have no position" in warned(linked(9)[::3])[0]
     assert only(check(linked(2))).problem == ""
 
 

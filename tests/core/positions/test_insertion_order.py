@@ -163,6 +163,48 @@ def test_a_letterhead_at_both_ends_does_not_join_two_versions():
     assert sequence(read(texts))[1] == 2
 
 
+PHRASE = "comprehensive income\n"  # of 21 characters
+
+
+def parts_that_meet_in_a_phrase():
+    """A text that begins and ends with one phrase, and whose second half was added first."""
+    text = PHRASE + TEXT[: 40 + 160 * 12 - 2 * len(PHRASE)] + PHRASE
+    texts = windows(text)
+    # What the halves really have in common comes elsewhere, too.
+    seam = texts[6][:20]
+    texts[2] = texts[2][:80] + seam + texts[2][100:]
+    return [*texts[6:], *texts[:6]]
+
+
+def test_a_phrase_where_two_parts_meet_is_no_overlap():
+    texts = parts_that_meet_in_a_phrase()
+    assert texts[5][-21:] == texts[6][:21] == PHRASE
+    assert read(texts).refuted == "chunks that overlap were added to the store apart from each other"
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_an_overlap_well_below_the_others_opens_a_run(count):
+    first, second = windows()[:count], windows(prose(900, seed=4))[:count]
+    assert sequence(read([*first[:-1], first[-1] + PHRASE, PHRASE + second[0], *second[1:]]))[1] == 2
+
+
+def test_a_text_whose_end_continues_in_its_start_confirms_nothing():
+    # Splitters of sentences overlap in other lengths each time, so one is not told from an accident by its length.
+    chance = random.Random(7)
+    starts = [0]
+    while len(starts) < 14:
+        starts.append(starts[-1] + 200 - chance.randint(50, 90))
+    texts = [TEXT[start : start + 200] for start in starts]
+    seam = texts[7][: len(texts[6]) - starts[7] + starts[6]]
+    texts[2] = texts[2][:95] + seam[: len(seam) // 2] + texts[2][95 + len(seam) // 2 :]
+    texts[0], texts[-1] = (PHRASE * 3)[:58] + texts[0][58:], texts[-1][:-58] + (PHRASE * 3)[:58]
+    order = read([*texts[7:], *texts[:7]])
+    assert not order.refuted
+    assert sequence(order)[1] == len(texts)
+    # The right sequence is not refuted for it.
+    assert not read(texts).refuted
+
+
 def test_a_source_may_repeat_itself():
     assert len(set(read(["AAAA aaa bbb", "RRR"] * 3).places.values())) == 6
 

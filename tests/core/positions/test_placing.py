@@ -86,7 +86,7 @@ def test_chunks_without_a_position_are_warned_about_once(assemble):
     assert "add_start_index=True" in message
     assert "stamp_positions" in message
     assert "StampPositions" in message
-    assert "write_positions(store)" in message
+    assert "write_positions(store, read_source=...)" in message
     assert caught[0].filename == __file__
 
 

@@ -42,7 +42,7 @@ _PARTS = (
     Axis("data", "parts", None, "The data sets, by their names; all of them by default."),
     Axis("splitter", "parts", "tokens", "How documents are split: tokens, words or recursive."),
     Axis("chunk_size", "parts", None, "Tokens in a chunk, or words; the default of the splitter."),
-    Axis("chunk_overlap", "parts", None, "Tokens or words that neighbours share; the default of the splitter."),
+    Axis("chunk_overlap", "parts", None, "Tokens or words that neighbors share; the default of the splitter."),
     Axis("embedder", "parts", None, "The embedders, by their names; the first by default."),
     Axis("search", "parts", "dense", "How chunks are ranked: dense, bm25 or hybrid."),
     Axis("store", "parts", "index", "What finds the nearest vectors: index (exact), or a vector store."),
