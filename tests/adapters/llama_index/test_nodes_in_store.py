@@ -135,7 +135,7 @@ def test_all_nodes_are_listed_as_they_were_added(index):
         ("tenant", ["red"], {"ant", "cat"}),
         ("ref_doc_id", ["bee"], {"bee"}),
         ("document_id", ["bee", "ant"], {"bee", "ant"}),
-        ("weight", ["0.1"], set()),
+        ("weight", ["0.1"], {"ant", "bee", "cat"}),
         ("tags", ["a"], set()),
         ("author", ["Ada"], set()),
     ],
