@@ -160,7 +160,7 @@ _DOCUMENTS = Remedies(
     offsets="RecursiveCharacterTextSplitter(..., add_start_index=True)",
     write="",
     retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
-    delete="documents = check_positions(documents).distinct(documents)",
+    delete="documents = check_positions(documents{options}).distinct(documents)",
 )
 _AGAIN = "  # and fill the store anew"
 _STORE = replace(

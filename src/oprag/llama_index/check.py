@@ -197,7 +197,7 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
             "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)"
             "  # and add it once"
             if in_store
-            else "nodes = check_positions(nodes).distinct(nodes)"
+            else "nodes = check_positions(nodes{options}).distinct(nodes)"
         ),
     )
 
@@ -220,7 +220,7 @@ def _for_given(remedies: Remedies, searched: Any, kinds: Collection[str]) -> Rem
         given, delete = "docstore", "[docstore.delete_document(key) for key in {ids}]"
     if not given:
         return remedies
-    ids = f"check_positions({given}).ids({{source}})"
+    ids = f"check_positions({given}{{options}}).ids({{source}})"
     return replace(
         remedies,
         write=remedies.write.replace("(index", f"({given}"),
