@@ -52,9 +52,11 @@ __all__ = [
     "CacheWarning",
     "Chunk",
     "ChunkError",
+    "Cited",
     "Context",
     "ContextOptions",
     "DataError",
+    "Delta",
     "DocumentIndex",
     "Drop",
     "DualEncoder",
@@ -98,6 +100,7 @@ __all__ = [
     "TokenizerError",
     "UntrustedExperimentError",
     "VectorCache",
+    "WorkingContext",
     "WrittenPositions",
     "WrittenSource",
     "__version__",
@@ -112,6 +115,8 @@ __all__ = [
 
 # Loaded when asked for: an application that only retrieves needs neither NumPy nor these.
 _LOADED_LATER = {
+    "Cited": "oprag.working_context",
+    "Delta": "oprag.working_context",
     "DocumentIndex": "oprag.index.document_index",
     "DualEncoder": "oprag.embedding.embedder",
     "Embedder": "oprag.embedding.embedder",
@@ -122,6 +127,7 @@ _LOADED_LATER = {
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
+    "WorkingContext": "oprag.working_context",
     "WrittenPositions": "oprag.positions.write_plan",
     "WrittenSource": "oprag.positions.write_plan",
     "locate_positions": "oprag.positions.locate",
@@ -141,6 +147,7 @@ if TYPE_CHECKING:
     from oprag.positions.locate import Located, locate_positions
     from oprag.positions.position_check import PositionCheck, SourceCheck
     from oprag.positions.write_plan import WrittenPositions, WrittenSource
+    from oprag.working_context import Cited, Delta, WorkingContext
 
 
 for _name in __all__:

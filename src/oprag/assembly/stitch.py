@@ -13,7 +13,7 @@ from typing import NamedTuple
 from oprag.chunk import Chunk, PositionKind, Span, counted, quoted
 from oprag.positions.ladder import is_exact
 
-__all__ = ["Passage", "each_alone", "stitch"]
+__all__ = ["Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
 
 # No page has such a name, so spans in a run are never compared with others.
 _RUN = "\0run "
@@ -81,7 +81,7 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     return passages
 
 
-def _span(chunk: Chunk) -> Span | None:
+def place_in_source(chunk: Chunk) -> Span | None:
     """Where a chunk stands in its source, else in the run of the store that it was received in.
 
     In such a run the texts of all neighbors overlap; it is named as if it were a page.
@@ -98,7 +98,7 @@ class _Run:
     def __init__(self, chunk: Chunk) -> None:
         self.chunks = [chunk]
         self.texts = [chunk.text]
-        self.span = _span(chunk)
+        self.span = place_in_source(chunk)
         self.spans = {self.span}
         self.exact = self.span is not None and is_exact(chunk, self.span)
         self.in_source = chunk.span is not None
@@ -119,7 +119,7 @@ class _Run:
 
     def take(self, chunk: Chunk) -> bool:
         """Add the chunk where its text continues or repeats the run's; False where that cannot be confirmed."""
-        its = _span(chunk)
+        its = place_in_source(chunk)
         new = self._new_text(chunk, its)
         if new is None or self.span is None or its is None:
             return False
@@ -193,6 +193,25 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
     if a is None or b is None or a.kind is not b.kind or a.kind not in _NUMBERED:
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
+
+
+def repeated_part(text: str, place: Span, other: str, its: Span) -> tuple[int, int] | None:
+    """The start and end of the part of a text that another text of the same source or page has too.
+
+    None where that is not certain. Each place has as many characters as its text.
+    """
+    if place.start >= its.end or its.start >= place.end or place == its:
+        return None
+    begin, end = its.start - place.start, its.end - place.start
+    if begin <= 0 and end >= len(text):
+        # As far before its place as `_Run` looks.
+        skipped = max(0, -begin - len(text))
+        return (0, len(text)) if _stands_once(text, other[skipped:], -begin - skipped) else None
+    if begin >= 0 and end <= len(text):
+        return (begin, end) if _stands_once(other, text, begin) else None
+    if begin < 0:
+        return (0, end) if _overlap_is_certain(other, text, end) else None
+    return (begin, len(text)) if _overlap_is_certain(text, other, len(text) - begin) else None
 
 
 def _stands_once(piece: str, text: str, at: int) -> bool:

@@ -18,10 +18,22 @@ from oprag.methods.model_calls import Call, Usage
 from oprag.positions.ladder import page_of
 from oprag.text_table import escaped, one_line, printable, shortened, table
 
-__all__ = ["Answer", "Citation", "PassageAnswer", "Result", "Route", "citations_in", "nothing_found", "renumbered"]
+__all__ = [
+    "Answer",
+    "Citation",
+    "PassageAnswer",
+    "Result",
+    "Route",
+    "citation_of",
+    "citations_in",
+    "markers_in",
+    "nothing_found",
+    "renumbered",
+    "without_markers",
+]
 
 # [1], and [1, 3] or [1; 3], which models write unasked.
-_MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+_MARKER = re.compile(r"\[(\d{1,6}(?:\s*[,;]\s*\d{1,6})*)\]")
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
 # Limits of what notebooks show.
 _CHARACTERS_IN_HTML = 4_000
@@ -68,9 +80,9 @@ class Citation(NamedTuple):
 def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
     """The citations of these passages in a text; [1] cites the first. Numbers without a passage are ignored."""
     return tuple(
-        _citation(number, marker, passages[number - 1])
-        for marker in _MARKER.finditer(text)
-        for number in _numbers(marker)
+        citation_of(number, marker, passages[number - 1])
+        for marker, numbers in markers_in(text)
+        for number in numbers
         if 1 <= number <= len(passages)
     )
 
@@ -94,7 +106,19 @@ def _numbers(marker: re.Match[str]) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", marker[1])]
 
 
-def _citation(number: int, marker: re.Match[str], passage: Passage) -> Citation:
+def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:
+    """Each marker in a text, with its numbers."""
+    for marker in _MARKER.finditer(text):
+        yield marker, _numbers(marker)
+
+
+def without_markers(text: str) -> str:
+    """The text with a space inside the brackets of what would be read as a marker."""
+    return _MARKER.sub(r"[ \1 ]", text) if "[" in text else text
+
+
+def citation_of(number: int, marker: re.Match[str], passage: Passage) -> Citation:
+    """The citation of a passage by one number of a marker."""
     pages = {page_of(chunk) for chunk in passage.chunks}
     if pages == {None}:
         pages = {span.page for span in passage.spans}

@@ -1,0 +1,1170 @@
+"""One ordered context over many searches: what an agent has gathered, once, numbered, in the order of the sources."""
+
+import itertools
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self, get_args
+from zlib import crc32
+
+from oprag.assembly.order import in_order
+from oprag.assembly.render import header_of
+from oprag.assembly.select import without_missing
+from oprag.assembly.stitch import Passage, place_in_source, repeated_part
+from oprag.chunk import Chunk, Position, PositionKind, Span, StorePlace, changed, counted, sorted_by_rank
+from oprag.context import Context, build_context
+from oprag.errors import BudgetError, DataError, OpragError, OptionError
+from oprag.masking import describe, masked_error
+from oprag.methods.answer import Citation, citation_of, markers_in, without_markers
+from oprag.options import ContextOptions, as_context_options, check_choice, check_text, plain_number
+from oprag.positions.ladder import (
+    NUMBERING_FIELD,
+    PAGE_FIELDS,
+    READ_FIELDS,
+    SECONDS_FIELD,
+    STAMPED_FIELDS,
+    START_FIELDS,
+    is_exact,
+    page_of,
+)
+from oprag.positions.placing import place, warn_about
+from oprag.positions.sources import SOURCE_FIELDS
+from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
+from oprag.text_table import one_line, printable, shortened
+from oprag.tokens import count
+
+__all__ = ["Cited", "Delta", "Layout", "WorkingContext"]
+
+Layout = Literal["delta", "compact"]
+
+_VERSION = 1
+# What a search decides about its own results; a working context only joins them.
+_OPTIONS_OF_THE_SEARCH = (
+    "k",
+    "max_candidates",
+    "similarity_threshold",
+    "redundancy_threshold",
+    "min_chunks",
+    "neighbors",
+)
+_LONGEST_LABEL = 200  # characters
+_LONGEST_VALUE = 500  # characters of a metadata value
+# Where more chunks than this show parts of a new one, they are many splittings of one text: pointers to short parts are
+# longer than these, and comparing it with all of them would take quadratic time.
+_FEW, _MANY = 16, 128
+_SHORT = 24  # characters
+_STRIPPED = 4  # white space that a splitter strips between two chunks
+# Up to this many chunks, the text is counted again after each one that is left out; above, several go at once.
+_ONE_BY_ONE = 256
+_POSITION = "position"
+_START = "start_index"
+_KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), NUMBERING_FIELD})
+# Those that tell two chunks with the same text apart, and those of them that no two chunks share.
+_PLACE_FIELDS = READ_FIELDS.difference(SOURCE_FIELDS)
+_EXACT_FIELDS = frozenset({*STAMPED_FIELDS, *START_FIELDS, SECONDS_FIELD})
+_NAMES_WITH_PLACES = frozenset({"source", "url"})
+_SHOWN = "(shown above)"
+_COMPACTED = "(shown in source order in the last search result)"
+_NOTHING = "Nothing was found."
+_BETWEEN = "\n\n"
+_ALL = "Everything that was found so far, in the order of the sources:"
+
+_Parts = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What one search adds to a working context.
+
+    Attributes:
+        text: The text for the model: new chunks with their numbers, pointers in place of the others.
+        numbers: The numbers of all chunks that the search found, in the order of the text.
+        new: The numbers of those that are shown here for the first time.
+        repeated: The numbers of those whose text was shown before.
+        left_out: The numbers of those that do not fit the token budget.
+        ranks: The number of each chunk that was given, by its rank in the search.
+        tokens: Number of tokens of `text`.
+    """
+
+    text: str
+    numbers: tuple[int, ...]
+    new: tuple[int, ...]
+    repeated: tuple[int, ...]
+    left_out: tuple[int, ...]
+    ranks: Mapping[int, int] = field(repr=False)
+    tokens: int
+
+
+class Cited(NamedTuple):
+    """The citations in an answer.
+
+    Attributes:
+        citations: Each number of each marker, with its passage, source and span.
+        unknown: The numbers in markers that no text shown to the model had.
+    """
+
+    citations: tuple[Citation, ...]
+    unknown: tuple[int, ...]
+
+
+class _PlaceName(NamedTuple):
+    """What tells a chunk from others: its text and what is known of its place."""
+
+    source: str | None
+    text: str
+    offset: int | None
+    facts: frozenset[Any]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """A chunk with its best rank, source and span.
+
+    Attributes:
+        stated: The span that its framework stated, by which it is placed among all.
+        place: Where its text is; None where that is not exact.
+        frame: What the place counts from.
+        since: The index of the search that brought the place. What was shown before does not change.
+    """
+
+    chunk: Chunk
+    number: int
+    stated: Span | None
+    place: Span | None = None
+    frame: Any = None
+    since: int = 0
+
+    def place_at(self, index: int) -> Span | None:
+        """The place as it was known when a search was added."""
+        return self.place if self.since <= index else None
+
+
+@dataclass(slots=True)
+class _Search:
+    """What a search found, in the order of the text and best first, and what was shown of it.
+
+    Attributes:
+        parts: The parts of the text of each number that were shown.
+        lost: How many searches there were when this one was forgotten; 0 if it was not.
+    """
+
+    found: list[int]
+    best_first: list[int]
+    parts: dict[int, _Parts]
+    left_out: frozenset[int]
+    tokens: int
+    checksum: int
+    lost: int = 0
+
+
+class _Shown(NamedTuple):
+    """The text of one search result.
+
+    Attributes:
+        parts: The parts of the text of each number in it.
+        elsewhere: The numbers that show the text of the others.
+        left_out: The numbers that do not fit.
+    """
+
+    text: str
+    parts: dict[int, _Parts]
+    elsewhere: dict[int, list[int]]
+    left_out: frozenset[int]
+    tokens: int
+
+
+class _Prompt:
+    """The text that the model can see.
+
+    Attributes:
+        index: The index of the search that is shown next; places that later ones bring are not used.
+        parts: The parts of each number that are shown.
+        visible: The numbers that show the whole text of a number, where that was asked before.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.parts: dict[int, _Parts] = {}
+        self.visible: dict[int, list[int]] = {}
+        # Parts of sources as (start, end, number), sorted; no two of one frame overlap.
+        self._sources: defaultdict[Any, list[tuple[int, int, int]]] = defaultdict(list)
+
+    def show(self, gathered: _Gathered, parts: _Parts) -> None:
+        """Add parts of a chunk's text."""
+        number, where = gathered.number, gathered.place_at(self.index)
+        self.parts[number] = [*self.parts[number], *parts] if number in self.parts else parts
+        if parts[0][1] - parts[0][0] == len(gathered.chunk.text):
+            self.visible[number] = [number]
+        if where is None:
+            return
+        shown = self._sources[gathered.frame]
+        for first, last in parts:
+            start, end = where.start + first, where.start + last
+            here = self._within(shown, start, end)
+            if here.start == here.stop:
+                shown.insert(here.start, (start, end, number))
+                continue
+            before = [(one[0], start, one[2]) for one in shown[here] if one[0] < start]
+            after = [(end, one[1], one[2]) for one in shown[here] if one[1] > end]
+            # The newest one has what both show: many small parts then become one.
+            shown[here] = [*before, (start, end, number), *after]
+
+    def near(self, gathered: _Gathered, where: Span) -> list[tuple[int, int, int]]:
+        """The parts of the chunk's source that overlap its place."""
+        shown = self._sources.get(gathered.frame)
+        return [] if not shown else shown[self._within(shown, where.start, where.end)]
+
+    @staticmethod
+    def _within(shown: Sequence[tuple[int, int, int]], start: int, end: int) -> slice:
+        first = bisect_left(shown, (start + 1,))
+        if first and shown[first - 1][1] > start:
+            first -= 1
+        return slice(first, bisect_left(shown, (end,), first))
+
+
+class WorkingContext:
+    """What an agent gathers over many searches: deduplicated, numbered, in the order of the sources.
+
+    Add the chunks of one search after another. Each `add` returns the text for the model: what is new, in source order,
+    and pointers such as "[3] (shown above)" for what is not. `context` returns everything that was gathered.
+
+    - A chunk is gathered once, however often it is found, and its number never changes.
+    - Its rank is the best that it had in any search; ties go to the lower number.
+    - No text is shown twice and none is lost: of chunks that overlap, the later one is shown without the part that they
+      share. Offsets say what overlaps, and the texts have to confirm it. White space alone is not shown.
+    - A pointer refers to a number whose text the model can still see. `forget` names messages that are gone.
+    - `context` equals `build_context` over all gathered chunks.
+    - Every `[1]` in the text is a number of this working context: in the text of documents it is written `[ 1 ]`.
+    - `from_dict(to_dict())` goes on as the original would.
+
+    It belongs to one run or thread, and is not safe for several at a time.
+
+    Args:
+        options: The options of the context. `token_budget` is the maximum for everything that is shown. The options of
+            a search (k, max_candidates, thresholds, min_chunks, neighbors) belong to the retriever.
+        **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
+
+    Raises:
+        OptionError: An option is unknown, invalid, or one of a search.
+
+    Example:
+        >>> working = WorkingContext()
+        >>> first = working.add([Chunk("It ends.", 0, "book", {"start_index": 90}),
+        ...                      Chunk("It begins.", 1, "book", {"start_index": 0})])
+        >>> print(first.text)
+        [1] book
+        It begins.
+        <BLANKLINE>
+        [2] It ends.
+        >>> second = working.add([Chunk("It ends.", 0, "book", {"start_index": 90}),
+        ...                       Chunk("It goes on.", 1, "book", {"start_index": 40})])
+        >>> print(second.text)
+        [3] book
+        It goes on.
+        <BLANKLINE>
+        [2] (shown above)
+        >>> print(working.context().text)
+        It begins.
+        <BLANKLINE>
+        It goes on.
+        <BLANKLINE>
+        It ends.
+        >>> working.cited("The end [2], as told in [7].").unknown
+        (7,)
+    """
+
+    def __init__(self, options: ContextOptions | None = None, **changes: Any) -> None:
+        self._options = as_context_options(options, changes)
+        default = ContextOptions()
+        for name in _OPTIONS_OF_THE_SEARCH:
+            if (value := getattr(self._options, name)) != getattr(default, name):
+                raise OptionError(
+                    f"{name}={describe(value)} is an option of a search, not of a working context; set it on the "
+                    "retriever",
+                    value,
+                )
+        self._gathered: list[_Gathered] = []
+        self._searches: dict[str, _Search] = {}
+        # Whether two chunks that overlap have the same text there.
+        self._agreeing: dict[tuple[int, int], bool] = {}
+
+    @property
+    def options(self) -> ContextOptions:
+        """The options."""
+        return self._options
+
+    @property
+    def searches(self) -> tuple[str, ...]:
+        """The names of the searches, in sequence."""
+        return tuple(self._searches)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of all deltas that the model can see."""
+        return sum(search.tokens for search in self._searches.values() if not search.lost)
+
+    def __len__(self) -> int:
+        return len(self._gathered)
+
+    def __repr__(self) -> str:
+        searches = f"{len(self._searches):,} search{'' if len(self._searches) == 1 else 'es'}"
+        return f"WorkingContext({counted(len(self), 'chunk')} of {searches})"
+
+    def add(self, chunks: Iterable[Chunk] | Context, *, search: str | None = None) -> Delta:
+        """Gather the chunks that a search found.
+
+        Args:
+            chunks: The chunks with the ranks of this search, in any sequence; or the context of a retriever.
+            search: A name of the search, such as the id of the tool message; a number by default. One that was added
+                before is not added again: its delta comes back.
+
+        Returns:
+            The text for the model, and what is new in it.
+
+        Raises:
+            ChunkError: Something is not a chunk, or a rank occurs twice.
+            MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
+            OptionError: `search` is not a string, or a function among the options returned something unusable.
+            TokenizerError: `count_tokens` returned no usable count.
+        """
+        check_text("search", search, optional=True)
+        options = self._options
+        given = sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)
+        placed = place(given, options.source_key, options.position_key)
+        kept = placed.chunks
+        if options.on_missing_position in ("drop", "error"):
+            kept, _ = without_missing(kept, options.on_missing_position)
+        by_rank = {chunk.rank: chunk for chunk in given}
+        numbers, names = self._identify(kept, by_rank)
+        if search is not None and search in self._searches:
+            return self._added(search, {rank: number for rank, number in numbers.items() if number > 0})
+        warn_about(placed, kept, options)
+        best: dict[int, Chunk] = {}
+        for chunk in kept:
+            best.setdefault(numbers[chunk.rank], chunk)
+        ordered = in_order(list(best.values()), options)
+        # Numbers rise in the text of a search, so they are given in its order.
+        final = {number: number for number in best if number > 0}
+        for chunk in ordered:
+            if (number := numbers[chunk.rank]) < 0:
+                final[number] = self._gather(chunk, by_rank[chunk.rank], names[chunk.rank])
+            else:
+                self._learn(self._gathered[number - 1], chunk)
+        numbers = {rank: final[number] for rank, number in numbers.items()}
+        found = [numbers[chunk.rank] for chunk in ordered]
+        best_first = [final[number] for number in best]
+        shown = self._show(found, best_first, self._prompt, self._room(self.tokens))
+        self._searches[self._free_name() if search is None else search] = _Search(
+            found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text)
+        )
+        self._take(shown, self._prompt)
+        return _delta(found, shown, numbers)
+
+    def forget(self, searches: Iterable[str]) -> None:
+        """Note that the model no longer sees the text of these searches, as after their messages were removed.
+
+        What they found stays gathered. Its text is shown again when it is found again, with the same number.
+
+        Args:
+            searches: Names of searches; unknown ones are ignored.
+        """
+        for name in searches:
+            if (search := self._searches.get(name)) is not None and not search.lost:
+                search.lost = len(self._searches)
+                self.__dict__.pop("_prompt", None)
+
+    def is_text_of(self, search: str, text: str) -> bool:
+        """Whether a text is, unchanged, the one that `add` returned for a search.
+
+        Args:
+            search: The name of the search.
+            text: The text, such as the content of a tool message.
+        """
+        known = self._searches.get(search)
+        return known is not None and known.checksum == _checksum(text)
+
+    def layout(self, searches: Sequence[str] | None = None, layout: Layout = "delta") -> list[str]:
+        """The texts of search results for the next prompt.
+
+        Args:
+            searches: The searches whose results the prompt contains, in sequence; by default all that are not
+                forgotten. Text that only other searches showed is shown again.
+            layout: "delta": each result shows what is new in it, as `add` returned it. "compact": the last result is
+                the whole context, in order, and the others are pointers to it.
+
+        Returns:
+            One text for each search. Under "delta", texts of the first searches do not depend on the later ones.
+
+        Raises:
+            OptionError: `layout` is invalid, or a search is unknown.
+            MissingPositionError: "compact", `on_missing_position="error"`, and among all chunks one has no position.
+            TokenizerError: `count_tokens` returned no usable count.
+        """
+        check_choice("layout", layout, get_args(Layout))
+        names = [name for name, one in self._searches.items() if not one.lost] if searches is None else list(searches)
+        for name in names:
+            if name not in self._searches:
+                raise OptionError(f"unknown search {describe(name)}; expected one of those that were added", name)
+        return self._compact([self._searches[name] for name in names]) if layout == "compact" else self._deltas(names)
+
+    def context(self, **changes: Any) -> Context:
+        """Everything that was gathered, as one context.
+
+        Args:
+            **changes: Options of `ContextOptions` to change, such as `token_budget=None` or `order="rank"`.
+
+        Returns:
+            The context of all gathered chunks, ranked by the best rank that each had in any search.
+
+        Raises:
+            BudgetError: Something was gathered, and not one chunk fits `token_budget`.
+            MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
+            OptionError: An option is unknown or invalid.
+            TokenizerError: `count_tokens` returned no usable count.
+        """
+        context, _ = self._context(changes)
+        return context
+
+    def cited(self, answer: str) -> Cited:
+        """The passages that the markers of an answer, such as [1] or [2, 5], refer to.
+
+        Args:
+            answer: The text of the answer.
+
+        Returns:
+            The citations, and the numbers that were never given.
+        """
+        citations: list[Citation] = []
+        unknown: dict[int, None] = {}
+        for marker, numbers in markers_in(answer):
+            for number in numbers:
+                if 1 <= number <= len(self):
+                    citations.append(citation_of(number, marker, _passage(self.chunk(number))))
+                else:
+                    unknown[number] = None
+        return Cited(tuple(citations), tuple(unknown))
+
+    def chunk(self, number: int) -> Chunk:
+        """The gathered chunk with this number: its text, best rank, source and span, ids, and metadata about its place.
+
+        Args:
+            number: A number of this working context.
+
+        Raises:
+            OptionError: No chunk has this number.
+        """
+        if type(number) is not int or not 1 <= number <= len(self._gathered):
+            raise OptionError(
+                f"no passage has the number {describe(number)}; the numbers are 1 to {len(self._gathered)}", number
+            )
+        return self._gathered[number - 1].chunk
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was gathered, as values that JSON can hold, for a checkpoint.
+
+        The options and the framework's own objects are not part of it. Of the metadata only those are that positions
+        and sources are read from.
+        """
+        chunks = [gathered.chunk for gathered in self._gathered]
+        sources = {source: index for index, source in enumerate(dict.fromkeys(chunk.source for chunk in chunks))}
+        of_chunks = [sources[chunk.source] for chunk in chunks]
+        common, fields = _factored([chunk.metadata for chunk in chunks], of_chunks)
+        others = {str(one.number): more for one in self._gathered if (more := _rare(one))}
+        return {
+            "version": _VERSION,
+            "sources": [source and str(source) for source in sources],
+            "common": common,
+            "chunks": {
+                "text": [chunk.text for chunk in chunks],
+                "source": of_chunks,
+                "rank": [chunk.rank for chunk in chunks],
+                "id": [chunk.id for chunk in chunks],
+                "span": [_plain_span(chunk) for chunk in chunks],
+            },
+            "metadata": fields,
+            "others": others,
+            "searches": {name: _plain_search(one, self._gathered) for name, one in self._searches.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], options: ContextOptions | None = None, **changes: Any) -> Self:
+        """A working context as `to_dict` wrote it.
+
+        Args:
+            data: What `to_dict` returned, also after it went through JSON.
+            options: The options; they should be those that it had.
+            **changes: Options of `ContextOptions` to change.
+
+        Raises:
+            DataError: It is not what `to_dict` returned, or of a newer version.
+            OptionError: An option is unknown, invalid, or one of a search.
+        """
+        working = cls(options, **changes)
+        try:
+            working._read(data)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OpragError) as error:
+            raise DataError(
+                f"this is not the state of a working context ({masked_error(error)}); give what to_dict() returned",
+                data,
+            ) from error
+        return working
+
+    # What is gathered.
+
+    def _identify(
+        self, chunks: Sequence[Chunk], given: Mapping[int, Chunk]
+    ) -> tuple[dict[int, int], dict[int, _PlaceName]]:
+        """The number of each chunk by its rank, below 0 for a new one; and by rank what names the place of new ones."""
+        numbers: dict[int, int] = {}
+        names: dict[int, _PlaceName] = {}
+        used: set[int] = set()
+        new: dict[Any, int] = {}
+        for chunk in chunks:
+            identity = _id_name(chunk)
+            number = self._ids.get(identity) or new.get(identity) or 0
+            if not number:
+                name, exact = _place_name(chunk, _stated(chunk, given[chunk.rank]))
+                names[chunk.rank] = name
+                if exact:
+                    number = next(iter(self._places.get(name, ())), 0) or new.get(name, 0)
+                if not number:
+                    # One without an id is the same as the other time, and equal text in one search is not. Found alone,
+                    # a chunk need not have had its place.
+                    alike = (*self._places.get(name, ()), *self._places.get(name._replace(offset=None), ()))
+                    free = (known for known in alike if known not in used)
+                    number = next((known for known in free if chunk.id is None or self.chunk(known).id is None), 0)
+                number = number or -1 - len(numbers)
+                if number > 0 and identity is not None:
+                    self._name(number, chunk.id)
+                elif number < 0:
+                    new |= {one: number for one in (identity, name if exact else None) if one is not None}
+            used.add(number)
+            numbers[chunk.rank] = number
+        return numbers, names
+
+    def _name(self, number: int, identity: str | None) -> None:
+        """Note the id of a chunk that had none or another one."""
+        gathered = self._gathered[number - 1]
+        if gathered.chunk.id is None:
+            gathered.chunk = changed(gathered.chunk, id=identity)
+            self._ids.setdefault(_id_name(gathered.chunk), number)
+
+    def _gather(self, chunk: Chunk, given: Chunk, name: _PlaceName) -> int:
+        """The number of a new chunk."""
+        kept = changed(
+            chunk,
+            metadata=_facts(given, self._options),
+            position=None,
+            score=None,
+            vector=None,
+            similarity=None,
+            neighbor_of=None,
+            origin=None,
+        )
+        gathered = self._remember(kept, _stated(kept, given))
+        if kept.id is not None:
+            self._ids.setdefault(_id_name(kept), gathered.number)
+        self._places[name].append(gathered.number)
+        return gathered.number
+
+    def _learn(self, gathered: _Gathered, chunk: Chunk) -> None:
+        """Note a better rank, and a place that nothing asked for as long as the chunk was found alone."""
+        known = gathered.chunk
+        if chunk.rank < known.rank:
+            gathered.chunk = known = changed(known, rank=chunk.rank)
+        if known.store_place is None and chunk.store_place is not None:
+            gathered.chunk = known = changed(known, store_place=chunk.store_place)
+        if known.located is None and chunk.located is not None:
+            places = self._places
+            before, _ = _place_name(known, gathered.stated)
+            gathered.chunk = known = changed(known, located=chunk.located, span=known.span or chunk.span)
+            after, _ = _place_name(known, gathered.stated)
+            places[before].remove(gathered.number)
+            places[after].append(gathered.number)
+        if gathered.place is None and (where := self._place(known)) is not None:
+            gathered.place, gathered.frame, gathered.since = where, (known.source, where.page), len(self._searches)
+            self.__dict__.pop("_prompt", None)
+
+    def _remember(self, chunk: Chunk, stated: Span | None, since: int = 0) -> _Gathered:
+        where = self._place(chunk)
+        frame = None if where is None else (chunk.source, where.page)
+        gathered = _Gathered(chunk, len(self._gathered) + 1, stated, where, frame, since)
+        self._gathered.append(gathered)
+        return gathered
+
+    def _place(self, chunk: Chunk) -> Span | None:
+        """Where the text of a chunk is in its source, or in what its store received; None where that is not exact."""
+        if chunk.source is None or not self._options.stitch:
+            return None
+        where = chunk.span
+        if where is None and chunk.store_place is not None:
+            where = place_in_source(changed(chunk, position=_RECEIVED))
+        return where if where is not None and is_exact(chunk, where) else None
+
+    @cached_property
+    def _ids(self) -> dict[Any, int]:
+        """The number of each chunk by its id; made when something is searched for."""
+        ids: dict[Any, int] = {}
+        for gathered in self._gathered:
+            if gathered.chunk.id is not None:
+                ids.setdefault(_id_name(gathered.chunk), gathered.number)
+        return ids
+
+    @cached_property
+    def _places(self) -> defaultdict[_PlaceName, list[int]]:
+        """The numbers of chunks by their text and place; made when a chunk is found whose id is not known."""
+        places: defaultdict[_PlaceName, list[int]] = defaultdict(list)
+        for gathered in self._gathered:
+            name, _ = _place_name(gathered.chunk, gathered.stated)
+            places[name].append(gathered.number)
+        return places
+
+    # What is shown.
+
+    @cached_property
+    def _prompt(self) -> _Prompt:
+        """What the model can see; made again after something was forgotten."""
+        return self._seen_by(len(self._searches))
+
+    def _seen_by(self, index: int) -> _Prompt:
+        """What the model could see when a search was added."""
+        return self._prompt_of(index, (search.parts for search in self._before(index)))
+
+    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, _Parts]]) -> _Prompt:
+        prompt = _Prompt(index)
+        for parts_of in shown:
+            for number, parts in parts_of.items():
+                prompt.show(self._gathered[number - 1], parts)
+        return prompt
+
+    def _take(self, shown: _Shown, prompt: _Prompt) -> None:
+        """Add a search result to a prompt."""
+        for number, parts in shown.parts.items():
+            prompt.show(self._gathered[number - 1], parts)
+            prompt.visible[number] = [number]
+        prompt.visible |= shown.elsewhere
+        prompt.index += 1
+
+    def _before(self, index: int) -> list[_Search]:
+        """The searches before one, without those that were forgotten by then."""
+        before = itertools.islice(self._searches.values(), index)
+        return [search for search in before if not search.lost or search.lost > index]
+
+    def _room(self, used: int) -> int | None:
+        budget = self._options.token_budget
+        return None if budget is None else max(0, budget - used)
+
+    def _free_name(self) -> str:
+        return next(name for name in map(str, itertools.count(len(self._searches) + 1)) if name not in self._searches)
+
+    def _added(self, name: str, numbers: dict[int, int]) -> Delta:
+        """The delta of a search that was added before."""
+        index, search = list(self._searches).index(name), self._searches[name]
+        room = self._room(sum(one.tokens for one in self._before(index)))
+        shown = self._show(search.found, search.best_first, self._seen_by(index), room)
+        return _delta(search.found, shown, numbers)
+
+    def _deltas(self, names: Iterable[str]) -> list[str]:
+        """Each result with what is new in it."""
+        indexes = {name: index for index, name in enumerate(self._searches)}
+        learned = {gathered.since for gathered in self._gathered}
+        results: list[_Shown] = []
+        prompt = _Prompt(0)
+        tokens = 0
+        for name in names:
+            search, index = self._searches[name], indexes[name]
+            if learned.isdisjoint(range(prompt.index, index + 1)):
+                prompt.index = index
+            else:
+                prompt = self._prompt_of(index, (shown.parts for shown in results))
+            shown = self._show(search.found, search.best_first, prompt, self._room(tokens))
+            results.append(shown)
+            tokens += shown.tokens
+            self._take(shown, prompt)
+        return [shown.text for shown in results]
+
+    def _compact(self, searches: Sequence[_Search]) -> list[str]:
+        """Pointers for all results but the last, which is the whole context."""
+        if not searches:
+            return []
+        allowed = budget = self._options.token_budget
+        while True:
+            context, numbers = self._fitting(allowed)
+            left_out = len(self) - len(numbers)
+            text, parts, elsewhere = self._render(numbers, _Prompt(len(self._searches)))
+            note = f"{_BETWEEN}({_left_out(left_out)})" if left_out else ""
+            text = f"{_ALL}{_BETWEEN}{text}{note}" if numbers else note.strip() or _NOTHING
+            if budget is None or not numbers or (tokens := count(text, self._options.count_tokens)) <= budget:
+                break
+            # Numbers and labels take tokens, too.
+            allowed = context.tokens - (tokens - budget)
+        texts: list[str] = []
+        for search in searches[:-1]:
+            labels = dict.fromkeys(
+                label
+                for number in search.found
+                for label in ([number] if number in parts else elsewhere.get(number, ()))
+            )
+            missing = f"({_left_out(len(search.found))})" if search.found else _NOTHING
+            texts.append(_pointer(labels, _COMPACTED) if labels else missing)
+        return [*texts, text]
+
+    def _show(self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None) -> _Shown:
+        """The text of a search result for a model that sees a prompt, of at most so many tokens."""
+        counter = self._options.count_tokens
+        text, parts, elsewhere = self._render(found, prompt, best_first)
+        text = text or ("" if found else _NOTHING)
+        tokens = count(text, counter)
+        if room is None or tokens <= room or not parts:
+            return _Shown(text, parts, elsewhere, frozenset(), tokens)
+        kept: list[int] = []
+        fresh: list[int] = []
+        left = room
+        for number in best_first:
+            alone, its, _ = self._render([number], prompt, best_first)
+            if its:
+                fresh.append(number)
+                if (charge := count(alone, counter)) <= left:
+                    left -= charge
+                    kept.append(number)
+        if len(kept) == len(fresh):
+            kept.pop()
+        while True:
+            left_out = frozenset(fresh).difference(kept)
+            text, parts, elsewhere = self._render([one for one in found if one not in left_out], prompt, best_first)
+            text += f"{_BETWEEN if text else ''}({_left_out(len(left_out))})"
+            tokens = count(text, counter)
+            if tokens <= room or not kept:
+                return _Shown(text, parts, elsewhere, left_out, tokens)
+            # Long lists with a counter that charges far too little would take quadratic time one by one.
+            excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
+            del kept[-max(1, excess) :]
+
+    def _render(
+        self, found: Iterable[int], prompt: _Prompt, best_first: Sequence[int] | None = None
+    ) -> tuple[str, dict[int, _Parts], dict[int, list[int]]]:
+        """The text of these numbers, the parts of each that are in it, and the numbers that show the others.
+
+        Without the numbers of a search, best first, it is a whole context, which has no pointers for those without text
+        of their own.
+        """
+        texts: list[str] = []
+        here = _Prompt(prompt.index)
+        elsewhere: dict[int, list[int]] = {}
+        pointers: dict[int, None] = {}
+        last: _Gathered | None = None
+        source: str | None = None
+        before = 0
+        for number in found:
+            gathered = self._gathered[number - 1]
+            where = prompt.visible.get(number)
+            if where is None:
+                parts, gaps = _split(gathered.chunk.text, self._covered(gathered, prompt, here))
+                where = None if parts else [number] if number in prompt.parts else gaps[0]
+            if where is not None:
+                elsewhere[number] = where
+                if best_first is not None:
+                    pointers.update(dict.fromkeys(where))
+                    last = gathered
+                continue
+            if pointers:
+                texts += [_BETWEEN if texts else "", _pointer(pointers)]
+                pointers = {}
+            if texts:
+                texts.append("\n" if last is not None and _touches(last, gathered, prompt.index) else _BETWEEN)
+            head = "" if gathered.chunk.source == source and source is not None else self._head(gathered, best_first)
+            texts.append(_labelled(gathered, head, parts, gaps, before))
+            here.show(gathered, parts)
+            last, source, before = gathered, gathered.chunk.source, number
+        if pointers:
+            texts += [_BETWEEN if texts else "", _pointer(pointers)]
+        return "".join(texts), here.parts, elsewhere
+
+    def _covered(self, gathered: _Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
+        """The parts of a chunk's text that prompts show, and the number that each is under, sorted."""
+        number, where = gathered.number, gathered.place_at(prompts[0].index)
+        covered = [(*part, number) for prompt in prompts for part in prompt.parts.get(number, ())]
+        if where is None:
+            return covered
+        shared: dict[int, _Parts] = {}
+        for prompt in prompts:
+            for start, end, by in prompt.near(gathered, where):
+                if by != number:
+                    shared.setdefault(by, []).append(
+                        (max(start, where.start) - where.start, min(end, where.end) - where.start)
+                    )
+        if len(shared) > _FEW:
+            lengths = {by: sum(end - start for start, end in parts) for by, parts in shared.items()}
+            largest = sorted((by for by in shared if lengths[by] >= _SHORT), key=lambda by: -lengths[by])
+            shared = {by: shared[by] for by in largest[:_MANY]}
+        covered += [(*part, by) for by, parts in shared.items() if self._agree(number, by) for part in parts]
+        covered.sort()
+        return covered
+
+    def _agree(self, number: int, other: int) -> bool:
+        """Whether two chunks that overlap in their source have the same text there, for certain."""
+        pair = (number, other) if number < other else (other, number)
+        known = self._agreeing.get(pair)
+        if known is None:
+            first, second = self._gathered[pair[0] - 1], self._gathered[pair[1] - 1]
+            part = None
+            if first.place is not None and second.place is not None:
+                part = repeated_part(first.chunk.text, first.place, second.chunk.text, second.place)
+            known = self._agreeing[pair] = part is not None
+        return known
+
+    def _head(self, gathered: _Gathered, best_first: Sequence[int] | None) -> str:
+        """What is beside the first number of a source."""
+        chunk, header = gathered.chunk, self._options.header
+        if header is not None:
+            if best_first is not None:
+                # Its best rank may still rise, and what was shown does not change.
+                chunk = changed(chunk, rank=best_first.index(gathered.number))
+            head = header_of(_passage(chunk), header, gathered.number)
+        else:
+            page = page_of(chunk)
+            head = (chunk.source or "")[:_LONGEST_LABEL] + ("" if page is None else f", page {page}")
+        return shortened(printable(one_line(head[: 2 * _LONGEST_LABEL])), _LONGEST_LABEL)
+
+    def _fitting(self, token_budget: int | None) -> tuple[Context, list[int]]:
+        """As `_context` within a budget; an empty one where not one chunk fits."""
+        if token_budget is None or token_budget > 0:
+            with suppress(BudgetError):
+                return self._context({"token_budget": token_budget})
+        return Context((), (), (), self._options), []
+
+    def _context(self, changes: dict[str, Any]) -> tuple[Context, list[int]]:
+        """The context of everything, and the number of each kept chunk."""
+        best_first = sorted(self._gathered, key=lambda gathered: (gathered.chunk.rank, gathered.number))
+        chunks = [changed(gathered.chunk, rank=rank, span=gathered.stated) for rank, gathered in enumerate(best_first)]
+        position_key = None if self._options.position_key is None else _POSITION
+        options = replace(self._options, source_key=None, position_key=position_key)
+        context = build_context(chunks, options, **changes)
+        return context, [best_first[chunk.rank].number for chunk in context.kept]
+
+    # What is read from a checkpoint.
+
+    def _read(self, data: Mapping[str, Any]) -> None:
+        version = data["version"]
+        if version != _VERSION:
+            raise ValueError(f"version {describe(version)}, expected {_VERSION}")
+        columns, fields, others = data["chunks"], data["metadata"], data["others"]
+        sources, common = data["sources"], data["common"]
+        _check(len(sources) == len(common) and all(source is None or type(source) is str for source in sources))
+        texts = columns["text"]
+        values = [[(name, value) for value in column] for name, column in fields.items()]
+        _check(all(len(column) == len(texts) for column in values))
+        own = zip(*values, strict=True) if values else itertools.repeat((), len(texts))
+        rows = zip(texts, columns["source"], columns["rank"], columns["id"], columns["span"], own, strict=True)
+        for number, (text, source, rank, identity, span, facts) in enumerate(rows, 1):
+            _check(type(source) is int and source >= 0 and (identity is None or type(identity) is str))
+            metadata = dict(common[source])
+            metadata.update([fact for fact in facts if fact[1] is not None])
+            more = others.get(str(number))
+            rare, stated, since = _read_rare(more) if more else ({}, None, 0)
+            chunk = Chunk(text, rank, sources[source], metadata, id=identity, span=_read_span(span, text, metadata))
+            chunk = changed(chunk, **rare) if rare else chunk
+            stated = stated if more and _STATED in more else _default_stated(chunk)
+            self._remember(chunk, stated, since)
+        lengths = [len(text) for text in texts]
+        for name, one in data["searches"].items():
+            _check(type(name) is str)
+            self._searches[name] = _read_search(one, lengths, len(data["searches"]))
+
+
+# The attributes of a chunk that few have.
+_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
+_STATED = "stated"
+_SINCE = "since"
+# The span of a chunk in a checkpoint: none, or what "start_index" and the text say; else a list.
+_NO_SPAN, _SPAN_AS_STATED = 0, 1
+_RECEIVED = Position((), PositionKind.STORE)
+
+
+def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> Delta:
+    repeated = tuple(number for number in found if number not in shown.parts and number not in shown.left_out)
+    left_out = tuple(number for number in found if number in shown.left_out)
+    return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, left_out, numbers, shown.tokens)
+
+
+def _checksum(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def _passage(chunk: Chunk) -> Passage:
+    return Passage(chunk.text, (chunk,), () if chunk.span is None else (chunk.span,))
+
+
+def _facts(chunk: Chunk, options: ContextOptions) -> dict[str, Any]:
+    """The metadata that source and position are read from, as plain values."""
+    facts = {
+        name: plain
+        for name, value in chunk.metadata.items()
+        if name in _KEPT_FIELDS and (plain := _plain(value)) is not None
+    }
+    key = options.position_key
+    if key is None:
+        return facts
+    if isinstance(key, tuple):
+        value: Any = [chunk.metadata.get(name) for name in key]
+    else:
+        value = key(chunk) if callable(key) else chunk.metadata.get(key)
+    if isinstance(value, list | tuple):
+        facts[_POSITION] = [_plain_part(part) for part in value]
+    elif (part := _plain_part(value)) is not None:
+        facts[_POSITION] = part
+    return facts
+
+
+def _plain(value: Any) -> Any:
+    """A value of the metadata as JSON can hold it; None for one that says nothing."""
+    if type(value) is int:
+        return value if -TOO_LARGE < value < TOO_LARGE else None
+    if isinstance(value, str):
+        return str(value) if len(value) <= _LONGEST_VALUE else None
+    if isinstance(value, bool):
+        return value
+    number = ordinal(value)
+    return finite(plain_number(value)) if number is None else number
+
+
+def _plain_part(value: Any) -> Any:
+    """A part of a position that the caller named."""
+    return value.isoformat() if isinstance(value, date) else str(value) if isinstance(value, str) else _plain(value)
+
+
+def _stated(chunk: Chunk, given: Chunk) -> Span | None:
+    """The span that the framework of a chunk stated, by which it is placed among all."""
+    if given.span is None:
+        return _default_stated(chunk)
+    start, end, page = given.span
+    first, last = whole(start), whole(end)
+    if first is None:
+        return None
+    if last is None or last < first:
+        last = first + len(chunk.text)
+    return Span(first, last, page if isinstance(page, str | int) else None)
+
+
+def _default_stated(chunk: Chunk) -> Span | None:
+    """The span where offsets count from the start of the source: then it says the same as the metadata."""
+    span = chunk.span
+    return span if span is not None and span.page is None and chunk.located is None else None
+
+
+def _id_name(chunk: Chunk) -> Any:
+    return None if chunk.id is None else (chunk.source, chunk.id, chunk.text)
+
+
+def _place_name(chunk: Chunk, stated: Span | None) -> tuple[_PlaceName, bool]:
+    """Text and place of a chunk, and whether no other chunk can have both."""
+    facts: list[Any] = []
+    names: list[Any] = []
+    exact = False
+    for name, value in chunk.metadata.items():
+        if name in _PLACE_FIELDS:
+            # Stores change the type of numbers.
+            number = value if type(value) is int and 0 <= value < TOO_LARGE else ordinal(value)
+            if number is not None:
+                exact = exact or name in _EXACT_FIELDS
+                facts.append((name, number))
+            elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _LONGEST_VALUE:
+                facts.append((name, value.strip()))
+        elif name in _NAMES_WITH_PLACES and (plain := _plain(value)) not in (None, chunk.source):
+            # They can have a page or a time.
+            names.append((name, str(plain)))
+    offset = None
+    if not exact and (stated or chunk.located):
+        offset = whole((stated or chunk.located)[0])  # type: ignore[index]
+        exact = offset is not None
+    exact = chunk.source is not None and (exact or (chunk.id is None and bool(facts)))
+    return _PlaceName(chunk.source, chunk.text, offset, frozenset(facts + names)), exact
+
+
+def _split(text: str, covered: Sequence[tuple[int, int, int]]) -> tuple[_Parts, list[list[int]]]:
+    """The parts of a text that are not covered; and the numbers that cover what is before each, and after the last."""
+    if not covered:
+        return ([(0, len(text))] if text and not text.isspace() else []), [[], []]
+    parts: _Parts = []
+    gaps: list[list[int]] = [[]]
+    at = 0
+    for start, end, number in covered:
+        if start > at and not text[at:start].isspace():
+            parts.append((at, start))
+            gaps.append([])
+        if end > at and number not in gaps[-1]:
+            gaps[-1].append(number)
+        at = max(at, end)
+    if at < len(text) and not text[at:].isspace():
+        parts.append((at, len(text)))
+        gaps.append([])
+    return parts, gaps
+
+
+def _labelled(gathered: _Gathered, head: str, parts: _Parts, gaps: Sequence[Sequence[int]], before: int) -> str:
+    """The parts of a chunk's text under its number."""
+    number, text = gathered.number, gathered.chunk.text
+    label = f"[{number}]{' ' if head else ''}"
+    notes = _connection(number, gaps, before)
+    first, *rest = (text[start:end] for start, end in parts)
+    if notes:
+        shown = f"{label}{without_markers(head)} {notes}\n{without_markers(first)}"
+    else:
+        # At once: a marker can begin in a name and end in a text.
+        shown = label + without_markers(f"{head}\n{first}") if head else f"{label} {without_markers(first)}"
+    between = gaps[1:-1]
+    return shown + "".join(
+        f"\n{_pointer(gap)}\n{without_markers(part)}" for gap, part in zip(between, rest, strict=True)
+    )
+
+
+def _connection(number: int, gaps: Sequence[Sequence[int]], before: int) -> str:
+    """Where the text goes on from and to, in words; nothing where it goes on from the passage before it."""
+    start = next((one for one in gaps[0][-1:] if one not in (number, before)), None)
+    end = next((one for one in gaps[-1][:1] if one != number), None)
+    if start is not None and end is not None:
+        return f"(between [{start}] and [{end}])"
+    if start is not None:
+        return f"(continues [{start}])"
+    return "" if end is None else f"(continues in [{end}])"
+
+
+def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
+    return f"{', '.join(f'[{number}]' for number in numbers)} {where}"
+
+
+def _touches(first: _Gathered, second: _Gathered, index: int) -> bool:
+    """Whether nothing but white space is between two chunks in their source."""
+    a, b = first.place_at(index), second.place_at(index)
+    if a is None or b is None or first.frame != second.frame:
+        return False
+    return b.start >= a.start and b.start - a.end <= _STRIPPED
+
+
+def _left_out(number: int) -> str:
+    return f"{counted(number, 'passage')} left out: no room in the token budget of the context"
+
+
+# Checkpoints.
+
+
+def _factored(
+    metadata: Sequence[Mapping[str, Any]], sources: Sequence[int]
+) -> tuple[list[dict[str, Any]], dict[str, list[Any]]]:
+    """What the metadata of each source have in common, and the other fields as columns, None where missing."""
+    firsts: dict[int, Mapping[str, Any]] = {}
+    varying: dict[str, None] = {}
+    for own, source in zip(metadata, sources, strict=True):
+        first = firsts.setdefault(source, own)
+        for name, value in own.items():
+            if name not in varying and not _same(first.get(name), value):
+                varying[name] = None
+        if len(first) != len(own) or first.keys() != own.keys():
+            varying.update(dict.fromkeys(name for name in first if name not in own))
+    common = [{name: value for name, value in first.items() if name not in varying} for first in firsts.values()]
+    return common, {name: [own.get(name) for own in metadata] for name in varying}
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value is other or (type(value) is type(other) and value == other and repr(value) == repr(other))
+
+
+def _plain_span(chunk: Chunk) -> Any:
+    span = chunk.span
+    if span is None:
+        return _NO_SPAN
+    start = chunk.metadata.get(_START)
+    if type(start) is int and span == (start, start + len(chunk.text), None):
+        return _SPAN_AS_STATED
+    return list(span)
+
+
+def _rare(gathered: _Gathered) -> dict[str, Any]:
+    """The attributes of a chunk that few have."""
+    chunk = gathered.chunk
+    more = {name: value for name in _RARE if (value := getattr(chunk, name))}
+    if gathered.stated != _default_stated(chunk):
+        more[_STATED] = gathered.stated
+    if gathered.since:
+        more[_SINCE] = gathered.since
+    # Checkpoints may keep the types of named tuples.
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in more.items()}
+
+
+def _plain_search(search: _Search, gathered: Sequence[_Gathered]) -> list[Any]:
+    shown: list[Any] = []
+    for number, parts in search.parts.items():
+        whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
+        shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
+    left_out = sorted(search.left_out)
+    return [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum, search.lost]
+
+
+def _check(valid: Any) -> None:
+    if not valid:
+        raise ValueError("a value is missing or invalid")
+
+
+def _read_span(value: Any, text: str, metadata: Mapping[str, Any]) -> Span | None:
+    if type(value) is int:
+        _check(value in (_NO_SPAN, _SPAN_AS_STATED))
+        return None if value == _NO_SPAN else _checked_span([metadata[_START], metadata[_START] + len(text), None])
+    return _checked_span(value)
+
+
+def _checked_span(value: Any) -> Span:
+    start, end, page = value
+    _check(type(start) is int and type(end) is int and 0 <= start <= end < TOO_LARGE)
+    _check(page is None or type(page) is str or type(page) is int)
+    return Span(start, end, page)
+
+
+def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, int]:
+    """The attributes that few chunks have, the span that the framework stated, and since when the place is known."""
+    rare: dict[str, Any] = {}
+    stated, since = None, 0
+    for name, value in more.items():
+        _check(name in _RARE or name in {_STATED, _SINCE})
+        if name == _STATED:
+            stated = None if value is None else _checked_span(value)
+        elif name == _SINCE:
+            _check(type(value) is int and value >= 0)
+            since = value
+        elif name == "located":
+            rare[name] = _checked_span(value)
+        elif name == "store_place":
+            run, number, evidence, start = value
+            _check(type(run) is type(number) is type(start) is int and type(evidence) is str)
+            rare[name] = StorePlace(run, number, evidence, start)
+        elif name == "child_ids":
+            _check(type(value) is list and all(type(one) is str for one in value))
+            rare[name] = tuple(value)
+        else:
+            _check(type(value) is str)
+            rare[name] = value
+    return rare, stated, since
+
+
+def _read_search(value: Any, lengths: Sequence[int], searches: int) -> _Search:
+    """A search, where each chunk has a text of this length."""
+    found, best_first, shown, left_out, tokens, checksum, lost = value
+    numbers = set(found)
+    _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
+    _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
+    _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
+    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum, lost)) and lost <= searches)
+    parts: dict[int, _Parts] = {}
+    for one in shown:
+        if type(one) is int:
+            parts[one] = [(0, lengths[one - 1])]
+            continue
+        number, *offsets = one
+        _check(all(type(offset) is int for offset in one) and offsets and len(offsets) % 2 == 0)
+        _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
+        parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
+    _check(len(parts) == len(shown) and numbers.issuperset(parts))
+    return _Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, lost)
