@@ -35,6 +35,7 @@ class ContextInputs:
         question_vector: The vector of the question, of shape (dimension,), where it is known.
         read_neighbors: Returns the chunks around one, where it is known.
         show: Writes a passage as the framework will show it; the token budget then counts that text.
+        place_each: Whether a single chunk of a source needs its place too, since those of other searches follow.
         neighbors: The chunks that were read around one, by its rank and their number.
         placed: The chunks with their source and position, by the options that matter for these; found once, however
             often the context is made again.
@@ -44,6 +45,7 @@ class ContextInputs:
     question_vector: Vector | None = None
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
+    place_each: bool = False
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
     placed: dict[Any, Placed] = field(default_factory=dict)
 
@@ -61,8 +63,9 @@ class ContextInputs:
         """
         if options.order != "source" or options.position_key is not None:
             return []
-        # Where neighbors are read, a single chunk needs its place too.
-        return without_order(self.place(options), least=1 if options.neighbors else 2, by_store=by_store)
+        # Neighbors are read around single chunks, too.
+        least = 1 if options.neighbors or self.place_each else 2
+        return without_order(self.place(options), least=least, by_store=by_store)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, found once for these options."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, SkipValidation, field_validator
 
@@ -84,6 +84,14 @@ class StoreOrderFields(OptionFields):
         "their order.",
     )
     _order_cache: InsertionOrderCache = PrivateAttr(default_factory=InsertionOrderCache)
+    # Set by search tools, whose results are put in order together with those of other searches.
+    _place_each: bool = PrivateAttr(default=False)
+
+    def _for_many_searches(self) -> Self:
+        """A copy that finds the place of single chunks, too."""
+        copy = self.model_copy()
+        copy._place_each = True  # noqa: SLF001
+        return copy
 
     @field_validator("store_order", mode="before")
     @classmethod

@@ -326,7 +326,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(found).__name__}", found)
         if _merges(self.retriever):
             found = _each_once(found)
-        inputs = ContextInputs(chunks_of(found, scores), vector, neighbors)
+        inputs = ContextInputs(chunks_of(found, scores), vector, neighbors, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has a limit of its own.
             warn_about_few(inputs.chunks, options.k)

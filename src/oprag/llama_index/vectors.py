@@ -149,6 +149,12 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
 
+    def _for_many_searches(self) -> Self:
+        copy = super()._for_many_searches()
+        # What finds positions belongs to the original.
+        copy._check()  # noqa: SLF001
+        return copy
+
     def __setattr__(self, name: str, value: Any) -> None:
         # pydantic lets a value stay that a check of the whole object rejects.
         before = self.__dict__.get(name)
@@ -191,6 +197,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         self, inputs: ContextInputs, options: ContextOptions, *, in_store: bool
     ) -> Steps[ContextInputs]:
         """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
+        if self._place_each:
+            inputs = replace(inputs, place_each=True)
         if self.read_source is not None:
             inputs = yield from self._located(inputs, options, stores=self._stores, store_order=self.store_order)
         return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
