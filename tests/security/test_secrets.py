@@ -138,8 +138,8 @@ def test_an_object_that_is_not_ours_is_named_by_its_type(module):
 
 def refusals(made):
     """What the errors say when each parameter in turn is a client, and those that must be given are clients, too."""
-    # An enumeration refuses values in words of Python's own.
-    if not callable(made) or isinstance(made, EnumMeta):
+    # An enumeration refuses values in words of Python's own, and a typed dictionary takes everything.
+    if not callable(made) or isinstance(made, EnumMeta) or (isinstance(made, type) and issubclass(made, dict)):
         return
     parameters = [one for one in inspect.signature(made).parameters.values() if one.kind not in MANY]
     for chosen in parameters:

@@ -19,17 +19,28 @@ if TYPE_CHECKING:
     from oprag.langchain.check import check_positions
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
+    from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
+    from oprag.langchain.reading_tools import create_reading_tools
+    from oprag.langchain.search_results import gather_search_results, lay_out_messages, working_context_of
+    from oprag.langchain.search_tool import create_search_tool
     from oprag.langchain.write import write_positions
 
 __all__ = [
     "DocumentIndexRetriever",
     "OrderPreservingChain",
     "OrderPreservingCompressor",
+    "OrderPreservingMiddleware",
     "OrderPreservingRetriever",
+    "WorkingContextState",
     "as_embedder",
     "check_positions",
     "chunks_of",
+    "create_reading_tools",
+    "create_search_tool",
+    "gather_search_results",
+    "lay_out_messages",
     "stamp_positions",
+    "working_context_of",
     "write_positions",
 ]
 
@@ -39,8 +50,15 @@ __getattr__ = loader(
     {
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
         "OrderPreservingChain": "oprag.langchain.chain",
+        "OrderPreservingMiddleware": "oprag.langchain.middleware",
+        "WorkingContextState": "oprag.langchain.middleware",
         "as_embedder": "oprag.langchain.embedder",
         "check_positions": "oprag.langchain.check",
+        "create_reading_tools": "oprag.langchain.reading_tools",
+        "create_search_tool": "oprag.langchain.search_tool",
+        "gather_search_results": "oprag.langchain.search_results",
+        "lay_out_messages": "oprag.langchain.search_results",
+        "working_context_of": "oprag.langchain.search_results",
         "write_positions": "oprag.langchain.write",
     },
 )

@@ -22,7 +22,7 @@ from oprag.vector_fields import VectorFields, list_of_neighbors
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["EmbeddingsFields", "check_sources", "neighbor_reader", "store_reader", "vector_sources"]
+__all__ = ["EmbeddingsFields", "check_sources", "chunk_of_stored", "neighbor_reader", "store_reader", "vector_sources"]
 
 
 class EmbeddingsFields(VectorFields):
@@ -108,10 +108,11 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
 
 def store_reader(store: StoreAdapter, options: ContextOptions, *, store_order: bool) -> NeighborReader | None:
     """A function that reads the chunks around one from the store that was searched; None where it cannot list them."""
-    return stored_neighbors(store, options, _as_chunk, store_order=store_order)
+    return stored_neighbors(store, options, chunk_of_stored, store_order=store_order)
 
 
-def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:
+def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:
+    """A chunk as a store lists it, with a document like that of a search."""
     # Where texts are the keys, documents need not have ids.
     key = stored.id or (None if stored.key == stored.text else stored.key)
     document = Document(stored.text, id=key, metadata=dict(stored.metadata))

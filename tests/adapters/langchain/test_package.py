@@ -1,6 +1,8 @@
 """This folder has the name of the package that it is about, and must not hide it."""
 
 import inspect
+import subprocess
+import sys
 from importlib import import_module
 from importlib.metadata import version
 
@@ -8,7 +10,7 @@ import pytest
 from pydantic import Field
 
 import oprag.langchain
-from oprag import ContextOptions
+from oprag import ContextOptions, MissingExtraError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, shown_after_import
@@ -44,6 +46,27 @@ def test_langchain_is_the_real_one():
 def test_the_public_names_are_sorted_and_there():
     assert oprag.langchain.__all__ == sorted(oprag.langchain.__all__)
     assert all(hasattr(oprag.langchain, name) for name in oprag.langchain.__all__)
+
+
+def test_without_langchain_one_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
+    monkeypatch.delitem(sys.modules, "oprag.langchain.middleware", raising=False)
+    with pytest.raises(MissingExtraError) as caught:
+        import_module("oprag.langchain.middleware")
+    assert str(caught.value) == "OrderPreservingMiddleware needs an optional dependency: pip install 'oprag[agents]'"
+
+
+@pytest.mark.process
+def test_without_langchain_graphs_of_ones_own_have_everything_else():
+    code = (
+        "import sys; sys.modules['langchain'] = None\n"
+        "from oprag.langchain import create_search_tool, gather_search_results, lay_out_messages, working_context_of\n"
+        "print(gather_search_results({'messages': []}))\n"
+        "try: from oprag.langchain import OrderPreservingMiddleware\n"
+        "except ImportError as error: print(error)"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "{}\nOrderPreservingMiddleware needs an optional dependency: pip install 'oprag[agents]'\n"
 
 
 @pytest.mark.process

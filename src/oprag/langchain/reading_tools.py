@@ -1,0 +1,196 @@
+"""Tools with which an agent reads around what a search found, in order."""
+
+# Without `from __future__ import annotations`: LangChain finds the parameter of the agent's state by its class.
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import RetrieverLike
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.vectorstores import VectorStore
+from pydantic import BaseModel, Field
+
+from oprag.chunk import Chunk
+from oprag.errors import MissingExtraError, OpragError, RetrievalWarning
+from oprag.langchain.index_retriever import DocumentIndexRetriever
+from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
+from oprag.langchain.search_results import STATE_KEY, search_documents, working_context_of
+from oprag.langchain.search_tool import searched_with
+from oprag.langchain.vectors import chunk_of_stored
+from oprag.reading import Reading, StoredSources
+from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.warn import warn
+
+try:
+    from langchain.tools import ToolRuntime
+except ImportError as error:
+    raise MissingExtraError("create_reading_tools", "agents") from error
+
+__all__ = ["create_reading_tools"]
+
+T = TypeVar("T")
+
+_AROUND = (
+    "Read what is before and after a passage that was found, in the order of the document. Give the number of the "
+    "passage: 3 for [3]."
+)
+_RANGE = (
+    "Read chunks of a source in the order of the document, by their numbers from 1. The outline tells how many there "
+    "are."
+)
+_OUTLINE = (
+    "The headings, pages or parts of a source, with the numbers of their chunks and their sizes in tokens. Without a "
+    "source: a list of all sources."
+)
+
+
+class _AroundInput(BaseModel):
+    number: int = Field(description="The number of a passage, such as 3 for [3].")
+    before: int = Field(default=2, description="Number of chunks to read before it.")
+    after: int = Field(default=2, description="Number of chunks to read after it.")
+
+
+class _RangeInput(BaseModel):
+    source: str = Field(description="The name of the source, as it is beside its passages.")
+    start: int = Field(description="The number of the first chunk, from 1.")
+    end: int = Field(description="The number of the last chunk.")
+
+
+class _OutlineInput(BaseModel):
+    source: str | None = Field(default=None, description="The name of a source; all sources are listed without one.")
+
+
+def create_reading_tools(
+    retriever: RetrieverLike | VectorStore,
+    *,
+    token_budget: int = 4_000,
+    prefix: str = "",
+    **options: Any,
+) -> list[BaseTool]:
+    """Tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
+
+    `read_around(number, before, after)` reads around a passage by its number in the working context, so the agent needs
+    `OrderPreservingMiddleware` (or a graph with `gather_search_results`); `read_range(source, start, end)` and
+    `outline(source)` do not. What is read joins the working context: what the agent has seen already is not repeated.
+
+    The chunks come from the store that is searched, with the filter of its search: a search with these options could
+    find each of them. Where the store cannot list its chunks, or their order is not known, the tools say so to the
+    model; where the order is not certain, the result says it. Give the tools the retriever that `create_search_tool`
+    has.
+
+    Args:
+        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
+        token_budget: Maximum number of tokens of one result, by `count_tokens`.
+        prefix: What the names of the tools begin with, for an agent with several stores.
+        **options: Options of `OrderPreservingRetriever`, such as `read_source`, `search_kwargs` or `count_tokens`.
+
+    Returns:
+        The tools `read_around`, `read_range` and `outline`. The artifact of the first two is the list of documents.
+
+    Raises:
+        OptionError: `retriever` is neither a retriever nor a vector store, `token_budget` is invalid, or `retriever` is
+            an `OrderPreservingRetriever` and options are given.
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> _ = store.add_texts(["One.", "Two.", "Three."], [{"source": "book", "chunk_index": i} for i in range(3)])
+        >>> around, read, outline = create_reading_tools(store)
+        >>> print(read.invoke({"source": "book", "start": 2, "end": 3}))
+        Two.
+        <BLANKLINE>
+        Three.
+        <BLANKLINE>
+        (Chunks 2 to 3 of 3 of book)
+    """
+    searched = searched_with(retriever, options)
+    sources = StoredSources(
+        partial(_store_of, searched),
+        searched.context_options,
+        chunk_of_stored,
+        token_budget=token_budget,
+        store_order=searched.store_order,
+        texts=searched._source_texts,  # noqa: SLF001
+        filter=partial(filter_of, searched, None),
+    )
+    if not sources.readable():
+        warn(
+            "the reading tools can only refuse: the chunks of what is searched cannot be listed with the filter of the "
+            "search",
+            RetrievalWarning,
+            cause="reading tools without a store that lists chunks",
+        )
+
+    def read_around(
+        number: int,
+        before: int = 2,
+        after: int = 2,
+        runtime: ToolRuntime[Any, Any] = None,  # type: ignore[assignment]
+    ) -> tuple[str, list[Document]]:
+        chunk = _answered(partial(_chunk_in, runtime, number))
+        return _result(_answered(partial(sources.around, chunk, before, after)))
+
+    def read_range(source: str, start: int, end: int) -> tuple[str, list[Document]]:
+        return _result(_answered(partial(sources.range, source, start, end)))
+
+    def outline(source: str | None = None) -> str:
+        return _answered(partial(sources.outline, source))
+
+    return [
+        StructuredTool.from_function(
+            function,
+            name=f"{prefix}{function.__name__}",
+            description=description,
+            args_schema=schema,
+            response_format="content" if function is outline else "content_and_artifact",
+            handle_tool_error=True,
+            handle_validation_error=_refusal,
+        )
+        for function, description, schema in (
+            (read_around, _AROUND, _AroundInput),
+            (read_range, _RANGE, _RangeInput),
+            (outline, _OUTLINE, _OutlineInput),
+        )
+    ]
+
+
+def _store_of(searched: OrderPreservingRetriever) -> StoreAdapter | None:
+    """What is searched, where reading can be held to its filter."""
+    # Any other class, a subclass too, may search in its own way.
+    if type(searched.retriever) is DocumentIndexRetriever:
+        return adapter_of(searched.retriever.index)
+    return searched._store_of_neighbors(None)  # noqa: SLF001
+
+
+def _chunk_in(runtime: Any, number: int) -> Chunk:
+    """The passage with this number in the working context of the agent."""
+    state = getattr(runtime, "state", None)
+    if state is not None and not isinstance(state, Mapping):
+        state = getattr(state, "__dict__", None)
+    if not state or state.get(STATE_KEY) is None:
+        raise ToolException(
+            "there are no numbered passages: search first (the agent needs OrderPreservingMiddleware, which numbers "
+            "them)"
+        )
+    return working_context_of(state).chunk(number)
+
+
+def _answered(ask: Callable[[], T]) -> T:
+    """The result, or a refusal that the model reads."""
+    try:
+        return ask()
+    except OpragError as error:
+        raise ToolException(str(error)) from error
+
+
+def _result(reading: Reading) -> tuple[str, list[Document]]:
+    return reading.text, search_documents(reading.chunks, reading.note)
+
+
+def _refusal(error: Any) -> str:
+    """Which arguments are missing or of a wrong type, without what was given."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())

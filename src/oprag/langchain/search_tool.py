@@ -1,0 +1,124 @@
+"""A search tool for agents, whose results are in the order of their source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.documents import Document
+from langchain_core.retrievers import RetrieverLike
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
+from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.vectorstores import VectorStore
+from pydantic import BaseModel, Field
+
+from oprag.context import Context
+from oprag.errors import BudgetError, OptionError, QueryError
+from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.search_results import search_documents
+
+__all__ = ["create_search_tool", "searched_with"]
+
+_DESCRIPTION = (
+    "Search the documents. Returns passages in the order of their source. Where passages have numbers, such as [1], "
+    "cite them by these; a number without text refers to a passage of an earlier search."
+)
+_K = 16
+_NOTHING = "Nothing was found."
+# An agent goes on after these; what the developer or the store does wrong is raised.
+_TOLD_TO_THE_MODEL = (BudgetError, QueryError)
+
+
+class _SearchInput(BaseModel):
+    query: str = Field(description="What to search for, as a question or in keywords.")
+
+
+def create_search_tool(
+    retriever: RetrieverLike | VectorStore,
+    *,
+    name: str = "search",
+    description: str = _DESCRIPTION,
+    **options: Any,
+) -> StructuredTool:
+    """A tool that searches for an agent; its documents are in the order of their source.
+
+    With `OrderPreservingMiddleware`, each result of the agent's searches shows only what is new. Without it, each is
+    whole.
+
+    Args:
+        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
+        name: The name of the tool.
+        description: What the model reads about the tool.
+        **options: Options of `OrderPreservingRetriever`. For a vector store, `k` is 16 by default.
+
+    Returns:
+        The tool. Its artifact is the list of documents, with their ranks under the metadata key "oprag".
+
+    Raises:
+        OptionError: `retriever` is neither a retriever nor a vector store, or is an `OrderPreservingRetriever` and
+            options are given.
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> places = [{"source": "book", "start_index": start} for start in (0, 90, 200)]
+        >>> _ = store.add_texts(["It begins.", "It goes on.", "It ends."], places)
+        >>> print(create_search_tool(store).invoke({"query": "anything"}))
+        It begins.
+        <BLANKLINE>
+        It goes on.
+        <BLANKLINE>
+        It ends.
+    """
+    searched = searched_with(retriever, options)._for_many_searches()  # noqa: SLF001
+
+    # The config is that of the run, for retrievers that are configured by it; the callbacks are those of the tool.
+    def search(
+        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
+    ) -> tuple[str, list[Document]]:
+        try:
+            return _result(searched.get_context(query, config=patch_config(config, callbacks=callbacks)))
+        except _TOLD_TO_THE_MODEL as error:
+            raise ToolException(str(error)) from error
+
+    async def asearch(
+        query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
+    ) -> tuple[str, list[Document]]:
+        try:
+            return _result(await searched.aget_context(query, config=patch_config(config, callbacks=callbacks)))
+        except _TOLD_TO_THE_MODEL as error:
+            raise ToolException(str(error)) from error
+
+    return StructuredTool.from_function(
+        search,
+        asearch,
+        name=name,
+        description=description,
+        args_schema=_SearchInput,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
+    """The retriever that a tool of an agent searches with."""
+    if isinstance(retriever, OrderPreservingRetriever):
+        if options:
+            raise OptionError(
+                f"{', '.join(options)}: set the options of an OrderPreservingRetriever on itself", retriever
+            )
+        return retriever
+    if isinstance(retriever, VectorStore):
+        kwargs = options.get("search_kwargs")
+        limits = {} if isinstance(kwargs, dict) and "k" in kwargs else {"k": _K}
+        return OrderPreservingRetriever(vectorstore=retriever, **{**limits, **options})
+    if isinstance(retriever, Runnable):
+        return OrderPreservingRetriever(retriever=retriever, **options)
+    raise OptionError(f"expected a retriever or a vector store, got {type(retriever).__name__}", retriever)
+
+
+def _result(context: Context) -> tuple[str, list[Document]]:
+    return context.text or _NOTHING, search_documents(context.kept)

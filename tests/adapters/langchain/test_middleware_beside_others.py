@@ -1,0 +1,197 @@
+"""Our middleware beside LangChain's own: those that remove, clear, refuse and interrupt."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import (
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    PIIMiddleware,
+    SummarizationMiddleware,
+    ToolCallLimitMiddleware,
+    before_model,
+    wrap_model_call,
+)
+from langchain_core.messages import HumanMessage, RemoveMessage, trim_messages
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command
+
+from oprag.langchain import OrderPreservingMiddleware, working_context_of
+from tests.adapters.langchain.agents import (
+    ScriptedModel,
+    agent_of,
+    asked,
+    dangling,
+    numbering,
+    results_in,
+    search_tool,
+    thread,
+)
+from tests.adapters.scripted import both_sides
+
+# Each search finds again what each of the ones before did.
+SEARCHES: list[Any] = [["7"], ["7 2"], ["2 7 30"], ["30 7 5"], ["7 2 30 5 1"], "The end."]
+SHOWN = {1: 7, 2: 2, 3: 30, 4: 5, 5: 1}
+
+layouts = pytest.mark.parametrize("layout", ["delta", "compact"])
+both_places = pytest.mark.parametrize("last", [True, False], ids=["ours last", "ours first"])
+
+
+def placed(other: Any, *, last: bool, layout: Any = "delta") -> list[Any]:
+    ours = OrderPreservingMiddleware(layout=layout)
+    return [other, ours] if last else [ours, other]
+
+
+def all_text(request: Any) -> str:
+    return "\n".join(results_in(request))
+
+
+@both_sides
+@both_places
+@layouts
+async def test_summaries_leave_no_pointer_without_its_text(layout: Any, last: bool, is_async: bool):
+    summarizing = SummarizationMiddleware(
+        ScriptedModel(turns=["They sailed."]), trigger=("messages", 6), keep=("messages", 3)
+    )
+    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
+    agent = agent_of(model, middleware=placed(summarizing, last=last, layout=layout), checkpointer=InMemorySaver())
+    result = await agent.ainvoke(asked(), thread()) if is_async else agent.invoke(asked(), thread())
+    assert any("They sailed." in request[0].text for request in model.requests)
+    working = working_context_of(result)
+    assert len(working) == 5
+    for request in model.requests:
+        assert not dangling(request, working)
+    if layout == "compact":
+        final = results_in(model.requests[-1])[-1]
+        assert all(f"Part {part} of" in final for part in SHOWN.values())
+        assert final.count("Part") == len(SHOWN)
+
+
+@both_places
+def test_what_was_summarized_before_it_was_gathered_is_not_numbered(last: bool):
+    """Only messages that the model sees are search results; what is in a summary alone has no number."""
+    summarizing = SummarizationMiddleware(
+        ScriptedModel(turns=["They sailed."]), trigger=("messages", 3), keep=("messages", 1)
+    )
+    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
+    result = agent_of(model, middleware=placed(summarizing, last=last)).invoke(asked())
+    working = working_context_of(result)
+    assert all(not dangling(request, working) for request in model.requests)
+
+
+@layouts
+def test_cleared_results_are_shown_again_where_they_are_found_again(layout: Any):
+    clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=2)])
+    model = ScriptedModel(turns=SEARCHES)
+    result = agent_of(model, middleware=placed(clearing, last=True, layout=layout)).invoke(asked())
+    working = working_context_of(result)
+    *_, request = model.requests
+    assert results_in(request)[:3] == ["[cleared]"] * 3
+    assert not dangling(request, working)
+    shown = all_text(request)
+    assert {n for n, part in SHOWN.items() if f"Part {part} of" in shown} == set(SHOWN)
+    assert numbering(result) == {number: f"Part {part} of voyage.txt." for number, part in SHOWN.items()}
+    # The state has all that was found, so that a later call without clearing has it.
+    assert results_in(result["messages"])[0] == "[1] voyage.txt\nPart 7 of voyage.txt."
+
+
+@layouts
+def test_trimmed_messages_are_shown_again(layout: Any):
+    @wrap_model_call
+    def trimming(request: Any, handler: Any) -> Any:
+        kept = trim_messages(
+            request.messages, max_tokens=4, token_counter=len, strategy="last", include_system=True, start_on="ai"
+        )
+        return handler(request.override(messages=kept))
+
+    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
+    result = agent_of(model, middleware=placed(trimming, last=True, layout=layout)).invoke(asked())
+    working = working_context_of(result)
+    assert [len(results_in(request)) for request in model.requests] == [0, 1, 2, 2, 2, 2]
+    for request in model.requests:
+        assert not dangling(request, working)
+    assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
+
+
+@both_places
+def test_removed_messages_are_shown_again(last: bool):
+    @before_model
+    def removing(state: Any, runtime: Any) -> Any:
+        if len(state["messages"]) < 7:
+            return None
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("What?"), *state["messages"][-2:]]}
+
+    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
+    result = agent_of(model, middleware=placed(removing, last=last), checkpointer=InMemorySaver()).invoke(
+        asked(), thread()
+    )
+    working = working_context_of(result)
+    assert any(len(request) < len(before) for before, request in pairwise(model.requests))
+    for request in model.requests:
+        assert not dangling(request, working)
+    assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
+
+
+@pytest.mark.filterwarnings("ignore:the documents of the tool:oprag.errors.RetrievalWarning")
+@layouts
+def test_redacted_text_does_not_come_back(layout: Any):
+    redacting = PIIMiddleware("part", detector="Part 7", apply_to_tool_results=True, apply_to_input=False)
+    model = ScriptedModel(turns=[["7"], ["7 2"], ["2"], "The end."])
+    agent_of(model, middleware=placed(redacting, last=True, layout=layout)).invoke(asked())
+    assert "Part 7" not in "".join(map(all_text, model.requests))
+    assert "[REDACTED_PART] of voyage.txt." in results_in(model.requests[-1])[0]
+    assert "Part 2 of voyage.txt." in results_in(model.requests[-1])[2]
+
+
+@both_sides
+@pytest.mark.parametrize("decision", ["approve", "edit", "reject"])
+async def test_a_person_decides_about_a_search(decision: Any, is_async: bool):
+    asking = HumanInTheLoopMiddleware({"search": {"allowed_decisions": ["approve", "edit", "reject"]}})
+    model = ScriptedModel(turns=[["7"], ["2 7"], "The end."])
+    agent = agent_of(model, middleware=[asking, OrderPreservingMiddleware()], checkpointer=InMemorySaver())
+
+    async def run(given: Any) -> Any:
+        return await agent.ainvoke(given, thread()) if is_async else agent.invoke(given, thread())
+
+    state = await run(asked())
+    assert state["__interrupt__"]
+    state = await run(Command(resume={"decisions": [{"type": "approve"}]}))
+    assert numbering(state) == {1: "Part 7 of voyage.txt."}
+    decided: dict[str, Any] = {"type": decision}
+    if decision == "edit":
+        decided["edited_action"] = {"name": "search", "args": {"query": "30 7"}}
+    if decision == "reject":
+        decided["message"] = "Not that."
+    state = await run(Command(resume={"decisions": [decided]}))
+    assert (
+        results_in(model.requests[-1])[1]
+        == {
+            "approve": "[2] voyage.txt\nPart 2 of voyage.txt.\n\n[1] (shown above)",
+            "edit": "[1] (shown above)\n\n[2] voyage.txt\nPart 30 of voyage.txt.",
+            "reject": "User rejected the tool call for `search` with reason: Not that.",
+        }[decision]
+    )
+    assert len(working_context_of(state)) == (1 if decision == "reject" else 2)
+
+
+@both_places
+def test_a_run_that_a_limit_ends_goes_on_in_the_next_one(last: bool):
+    limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
+    model = ScriptedModel(turns=[["7"], "Limited.", ["7 2"], "The end."], counts_calls=True)
+    agent = agent_of(model, middleware=placed(limit, last=last), checkpointer=InMemorySaver())
+    agent.invoke(asked(), thread())
+    result = agent.invoke(asked("And?"), thread())
+    assert numbering(result) == {1: "Part 7 of voyage.txt."}
+    assert results_in(model.requests[-1]) == ["[1] voyage.txt\nPart 7 of voyage.txt."]
+
+
+def test_searches_over_a_limit_are_not_gathered():
+    limit = ToolCallLimitMiddleware(tool_name="search", run_limit=1)
+    model = ScriptedModel(turns=[["7"], ["2"], "The end."])
+    result = agent_of(model, [search_tool()], middleware=[limit, OrderPreservingMiddleware()]).invoke(asked())
+    assert numbering(result) == {1: "Part 7 of voyage.txt."}
+    assert "limit" in results_in(model.requests[-1])[1].lower()

@@ -1,0 +1,285 @@
+"""Search results in graphs and loops of one's own, without the middleware."""
+
+import json
+import operator
+from contextlib import suppress
+from itertools import pairwise
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+from oprag import DataError, OptionError, WorkingContext
+from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
+from tests.adapters.langchain.agents import (
+    ScriptedModel,
+    agent_of,
+    asked,
+    dangling,
+    found,
+    has_whole_prefix,
+    plain,
+    results_in,
+    search_tool,
+    shown,
+    thread,
+)
+from tests.adapters.scripted import both_sides
+
+SEARCHES: list[Any] = [["7 2", "9"], ["2 30 7"], ["5"], "It is [1]."]
+
+
+class State(MessagesState):
+    working_context: NotRequired[dict[str, Any]]
+
+
+def graph_of(model: ScriptedModel, *, layout: Any = "delta", checkpointer: Any = None) -> Any:
+    """The loop of the LangGraph tutorials, with one more node."""
+
+    def call_model(state: State) -> Any:
+        messages = lay_out_messages(state["messages"], working_context_of(state), layout=layout)
+        return {"messages": [model.invoke(messages)]}
+
+    graph = StateGraph(State)
+    graph.add_node("model", call_model)
+    graph.add_node("tools", ToolNode([search_tool()]))
+    graph.add_node("gather", gather_search_results)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "gather")
+    graph.add_edge("gather", "model")
+    return graph.compile(checkpointer=checkpointer)
+
+
+@both_sides
+@pytest.mark.parametrize("layout", ["delta", "compact"])
+async def test_a_graph_of_ones_own_reads_what_an_agent_does(layout: Any, is_async: bool):
+    ours, theirs = ScriptedModel(turns=SEARCHES), ScriptedModel(turns=SEARCHES)
+    agent_of(ours, middleware=[OrderPreservingMiddleware(layout=layout)]).invoke(asked())
+    graph = graph_of(theirs, layout=layout, checkpointer=InMemorySaver())
+    result = await graph.ainvoke(asked(), thread()) if is_async else graph.invoke(asked(), thread())
+    assert [plain(request) for request in theirs.requests] == [plain(request) for request in ours.requests]
+    assert working_context_of(result).cited("[1]").unknown == ()
+
+
+def test_a_state_without_the_key_has_the_same_texts():
+    class WithoutKey(MessagesState):
+        pass
+
+    model = ScriptedModel(turns=SEARCHES)
+    graph = StateGraph(WithoutKey)
+    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode([search_tool()]))
+    graph.add_node("gather", gather_search_results)
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "gather")
+    graph.add_edge("gather", "model")
+    graph.compile().invoke(asked())
+    other = ScriptedModel(turns=SEARCHES)
+    agent_of(other).invoke(asked())
+    assert [plain(request) for request in model.requests] == [plain(request) for request in other.requests]
+
+
+def result(query: str, number: int, **changes: Any) -> ToolMessage:
+    text, documents = shown(found(query))
+    given = {"content": text, "tool_call_id": f"call-{number}", "id": f"m{number}", "artifact": documents}
+    return ToolMessage(**{"name": "search", **given, **changes})
+
+
+def gathered(*messages: Any, **state: Any) -> dict[str, Any]:
+    """The state after the results were gathered, as `add_messages` makes it."""
+    update = gather_search_results({"messages": list(messages), **state})
+    by_id = {message.id: message for message in update.get("messages", ())}
+    return {**state, **update, "messages": [by_id.get(message.id, message) for message in messages]}
+
+
+def test_only_what_is_new_is_in_the_update():
+    first = gathered(HumanMessage("What?"), result("7 2", 1))
+    assert gather_search_results(first) == {}
+    update = gather_search_results({**first, "messages": [*first["messages"], result("2 9", 2)]})
+    assert [message.id for message in update["messages"]] == ["m2"]
+    assert set(update) == {"messages", "working_context"}
+    assert gather_search_results({"messages": [HumanMessage("What?")]}) == {}
+
+
+def test_given_messages_and_documents_are_not_changed():
+    message = result("7 2", 1)
+    before = message.model_dump_json()
+    metadata = json.dumps([document.metadata for document in message.artifact])
+    gathered(message)
+    assert message.model_dump_json() == before
+    assert json.dumps([document.metadata for document in message.artifact]) == metadata
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "error"},
+        {"artifact": None},
+        {"artifact": []},
+        {"artifact": "documents"},
+        {"artifact": {"documents": found("7")}},
+        {"artifact": [*found("7"), None]},
+        {"artifact": [{"text": "Part"}]},
+        {"artifact": [{"page_content": 5}]},
+        {"artifact": [["Part"]]},
+    ],
+    ids=str,
+)
+def test_what_is_not_a_list_of_documents_is_left_alone(changes: Any):
+    assert gather_search_results({"messages": [result("7", 1, **changes)]}) == {}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"page_content": "Part 7 of voyage.txt."},
+        {"page_content": "Part 7 of voyage.txt.", "metadata": None, "id": [1]},
+        {"page_content": "Part 7 of voyage.txt.", "metadata": {"source": "a", "oprag": 5}, "id": 3, "type": "Document"},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
+def test_documents_as_plain_values_are_gathered(document: Any):
+    state = gathered(result("7", 1, artifact=[document]))
+    assert state["messages"][0].content.endswith("Part 7 of voyage.txt.")
+    assert state["messages"][0].artifact[0].metadata["oprag"] == {"rank": 0, "number": 1}
+
+
+def test_messages_without_ids_are_named_by_their_tool_calls():
+    first = result("7 2", 1, id=None)
+    update = gather_search_results({"messages": [first]})
+    (rewritten,) = update["messages"]
+    working = working_context_of(update)
+    assert working.searches == ("call-1",)
+    assert lay_out_messages([rewritten], working) == [rewritten]
+    assert gather_search_results({**update, "messages": [rewritten]}) == {}
+
+
+def test_a_message_of_content_blocks_becomes_text():
+    message = result("7", 1, content=[{"type": "text", "text": "Part 7 of voyage.txt."}])
+    assert gathered(message)["messages"][0].content == "[1] voyage.txt\nPart 7 of voyage.txt."
+
+
+def test_laying_out_keeps_the_same_objects():
+    state = gathered(HumanMessage("What?"), AIMessage("Let me see."), result("7 2", 1), result("7 9", 2))
+    messages, working = state["messages"], working_context_of(state)
+    assert all(a is b for a, b in zip(lay_out_messages(messages, working), messages, strict=True))
+    compact = lay_out_messages(messages, working, layout="compact")
+    assert [a is b for a, b in zip(compact, messages, strict=True)] == [True, True, False, False]
+    assert [message.id for message in compact] == [message.id for message in messages]
+    # And a part of them.
+    trimmed = lay_out_messages(messages[3:], working)
+    assert results_in(trimmed) == [
+        "[1] voyage.txt\nPart 7 of voyage.txt.\n\n[3] Part 9 of voyage.txt."
+    ] or not dangling(trimmed, working)
+
+
+def test_results_in_another_sequence_have_no_dangling_pointer():
+    state = gathered(result("7 2", 1), result("7 9", 2), result("9 2", 3))
+    working = working_context_of(state)
+    for order in ([2, 1, 0], [1, 2, 0], [2], [1, 2], [0, 2], []):
+        messages = lay_out_messages([state["messages"][place] for place in order], working)
+        assert not dangling(messages, working)
+        text = "".join(results_in(messages))
+        wanted = {n for place in order for n in {0: (2, 7), 1: (7, 9), 2: (2, 9)}[place]}
+        assert all(text.count(f"Part {number} of") == 1 for number in wanted)
+
+
+def test_changed_results_are_left_alone():
+    state = gathered(result("7 2", 1), result("7 9", 2))
+    cleared = state["messages"][0].model_copy(update={"content": "[cleared]"})
+    messages = lay_out_messages([cleared, state["messages"][1]], working_context_of(state))
+    assert messages[0] is cleared
+    assert "Part 7" in messages[1].content
+    assert "Part 9" in messages[1].content
+
+
+def test_prompts_grow_at_the_end():
+    messages: list[Any] = []
+    state: dict[str, Any] = {}
+    prompts = []
+    for number, query in enumerate(["7 2", "2 9 30", "7", "1 2 3 4 5 6 7", "30 9"]):
+        state = gathered(*messages, result(query, number), **{k: v for k, v in state.items() if k != "messages"})
+        messages = state["messages"]
+        prompts.append(lay_out_messages(messages, working_context_of(state)))
+    assert all(has_whole_prefix(first, second) for first, second in pairwise(prompts))
+
+
+@pytest.mark.parametrize(
+    "options", [{"layout": "both"}, {"layout": None}, {"compact_above": -1}, {"compact_above": 1.5}], ids=str
+)
+def test_invalid_layouts_are_rejected(options: Any):
+    with pytest.raises(OptionError):
+        lay_out_messages([], WorkingContext(), **options)
+
+
+@pytest.mark.parametrize("options", [{"search_tools": "search"}, {"k": 3}, {"unknown": 3}], ids=str)
+def test_invalid_options_are_rejected(options: Any):
+    with pytest.raises(OptionError):
+        gather_search_results({"messages": []}, **options)
+
+
+HOSTILE_PARTS: list[tuple[str, Any]] = [
+    ("version", 2),
+    ("sources", 5),
+    ("sources", []),
+    ("common", [5]),
+    ("chunks", {}),
+    ("chunks", []),
+    ("searches", [1]),
+    ("searches", {"m1": 5}),
+    ("searches", {"m1": [[99], [], [], 0, 0, False]}),
+    ("searches", {"m1": [["1"], [], [], 0, 0, False]}),
+    ("searches", {"m1": [[1], [1], [], "many", 0, False]}),
+    ("searches", {"m1": [[1], [1], [], 0, "sum", "yes"]}),
+    ("repeats", {"1": 5}),
+    ("repeats", {"1": [[0, 5, 99]]}),
+    ("repeats", 7),
+    ("others", {"1": {"unknown": 1}}),
+    ("others", 3),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), HOSTILE_PARTS, ids=str)
+def test_a_damaged_state_is_rejected_or_works(key: str, value: Any):
+    # Anything else than our error, which says what it is, fails.
+    state = gathered(result("7 2", 1), result("2 9", 2))
+    damaged = {**state, "working_context": {**state["working_context"], key: value}}
+    with suppress(DataError):
+        working = working_context_of(damaged)
+        lay_out_messages(state["messages"], working)
+        lay_out_messages(state["messages"], working, layout="compact")
+        gather_search_results({**damaged, "messages": [*state["messages"], result("9 7", 3)]})
+        working.context()
+        working.cited("[1] [9]")
+
+
+def test_a_state_whose_reducer_appends_is_not_changed_in_place():
+    """Such a state would have each result twice; the functions themselves still say which messages to replace."""
+
+    class Appending(TypedDict):
+        messages: Annotated[list[Any], operator.add]
+
+    graph = StateGraph(Appending)
+    graph.add_node("gather", gather_search_results)
+    graph.add_edge(START, "gather")
+    messages = graph.compile().invoke({"messages": [result("7", 1)]})["messages"]
+    assert [message.content for message in messages] == [
+        "Part 7 of voyage.txt.",
+        "[1] voyage.txt\nPart 7 of voyage.txt.",
+    ]
+
+
+def test_documents_without_text_or_with_much_text_are_gathered():
+    documents = [
+        Document(text, metadata={"source": "a", "chunk_index": n}) for n, text in enumerate(["", " ", "x" * 9])
+    ]
+    state = gathered(result("7", 1, artifact=documents, content="\n\n".join(one.page_content for one in documents)))
+    assert "x" * 9 in state["messages"][0].content
+    assert len(working_context_of(state)) == 3

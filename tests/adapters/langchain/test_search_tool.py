@@ -1,0 +1,225 @@
+"""The search tool: what the model is told, what it finds, and what an agent does when a search fails."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.unit_tests import ToolsUnitTests
+from pydantic import ValidationError
+
+from oprag import OptionError
+from oprag.errors import MissingPositionError
+from oprag.langchain import OrderPreservingRetriever, create_search_tool, working_context_of
+from tests.adapters.langchain.agents import PARTS, ScriptedModel, agent_of, asked, found, results_in, search_tool
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION, both_sides
+
+
+class TestStandard(ToolsUnitTests):
+    """LangChain's own standard tests for tools."""
+
+    @property
+    def tool_constructor(self) -> Any:
+        return search_tool()
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"query": QUESTION}
+
+
+async def called(tool: BaseTool, query: Any, config: Any = None, *, is_async: bool = False) -> ToolMessage:
+    call = {"type": "tool_call", "name": tool.name, "args": {"query": query}, "id": "1"}
+    message = await tool.ainvoke(call, config) if is_async else tool.invoke(call, config)
+    assert isinstance(message, ToolMessage)
+    return message
+
+
+def test_the_model_is_told_one_argument():
+    function = convert_to_openai_tool(search_tool(name="search_docs", description="Search the docs."))["function"]
+    assert function == {
+        "name": "search_docs",
+        "description": "Search the docs.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to search for, as a question or in keywords."}
+            },
+            "required": ["query"],
+        },
+    }
+
+
+@both_sides
+@pytest.mark.parametrize("kind", ["store", "retriever", "our retriever", "runnable"])
+async def test_the_documents_come_in_source_order_with_their_ranks(kind: str, is_async: bool):
+    store = store_of(parts())
+    ranked = numbers_of(store.similarity_search(QUESTION, k=6))
+    searched: Any = {
+        "store": store,
+        "retriever": store.as_retriever(search_kwargs={"k": 6}),
+        "our retriever": OrderPreservingRetriever(vectorstore=store, k=6),
+        "runnable": RunnableLambda(lambda query: store.similarity_search(query, k=6)),
+    }[kind]
+    options: Any = {"k": 6} if kind == "store" else {}
+    tool = create_search_tool(searched, **options)
+    message = await called(tool, QUESTION, is_async=is_async)
+    assert numbers_of(message.artifact) == sorted(ranked) != ranked
+    assert [ranked[document.metadata["oprag"]["rank"]] for document in message.artifact] == sorted(ranked)
+    assert [int(text.split()[1]) for text in str(message.content).split("\n") if text] == sorted(ranked)
+
+
+async def test_sixteen_documents_of_a_store_are_a_search():
+    store = store_of(PARTS)
+    options: list[Any] = [{}, {"k": 3}, {"search_kwargs": {"k": 5}}]
+    messages = [await called(create_search_tool(store, **one), QUESTION) for one in options]
+    assert [len(message.artifact) for message in messages] == [16, 3, 5]
+
+
+@both_sides
+async def test_nothing_found_is_said(is_async: bool):
+    message = await called(create_search_tool(giving([])), QUESTION, is_async=is_async)
+    assert (message.content, message.artifact, message.status) == ("Nothing was found.", [], "success")
+
+
+@both_sides
+@pytest.mark.parametrize("query", ["", "   ", "\n"], ids=repr)
+async def test_an_empty_query_is_an_error_that_the_model_reads(query: str, is_async: bool):
+    message = await called(search_tool(), query, is_async=is_async)
+    assert message.status == "error"
+    assert "empty" in str(message.content)
+
+
+@both_sides
+async def test_a_run_goes_on_after_an_empty_query(is_async: bool):
+    model = ScriptedModel(turns=[["", "7"], ["7"], "The end."])
+    agent = agent_of(model)
+    result = await agent.ainvoke(asked()) if is_async else agent.invoke(asked())
+    empty, *others = results_in(model.requests[-1])
+    assert "empty" in empty
+    assert others == ["[1] voyage.txt\nPart 7 of voyage.txt.", "[1] (shown above)"]
+    assert len(working_context_of(result).searches) == 2
+
+
+@pytest.mark.parametrize("args", [{}, {"query": None}, {"query": 5}, {"query": ["7"]}], ids=str)
+def test_wrong_arguments_are_an_error_that_the_model_reads(args: Any):
+    model = ScriptedModel(turns=[[{"name": "search", "args": args}], ["7"], "The end."])
+    agent_of(model).invoke(asked())
+    wrong, right = (message for message in model.requests[-1] if isinstance(message, ToolMessage))
+    assert (wrong.status, right.content) == ("error", "[1] voyage.txt\nPart 7 of voyage.txt.")
+
+
+@both_sides
+async def test_a_budget_that_fits_nothing_is_an_error_that_the_model_reads(is_async: bool):
+    message = await called(search_tool(token_budget=1, count_tokens=len), "7", is_async=is_async)
+    assert message.status == "error"
+    assert "token_budget" in str(message.content)
+
+
+@both_sides
+async def test_faults_of_the_store_and_of_the_developer_are_raised(is_async: bool):
+    def broken(query: str) -> list[Document]:
+        raise ConnectionError("the store is away")
+
+    with pytest.raises(ConnectionError):
+        await called(create_search_tool(RunnableLambda(broken)), QUESTION, is_async=is_async)
+    unplaced = create_search_tool(giving([Document("a"), Document("b")]), on_missing_position="error")
+    with pytest.raises(MissingPositionError):
+        await called(unplaced, QUESTION, is_async=is_async)
+
+
+@pytest.mark.parametrize("searched", [None, "store", [], {"store": 1}, InMemoryVectorStore], ids=str)
+def test_what_cannot_be_searched_is_rejected(searched: Any):
+    with pytest.raises(OptionError, match="expected a retriever or a vector store"):
+        create_search_tool(searched)
+
+
+def test_invalid_options_are_rejected():
+    store = store_of(parts())
+    with pytest.raises(OptionError, match="k: set the options of an OrderPreservingRetriever on itself"):
+        create_search_tool(OrderPreservingRetriever(vectorstore=store), k=3)
+    wrong: list[Any] = [{"serach_kwargs": {}}, {"k": 0}, {"k": 3, "search_kwargs": {"k": 4}}, {"order": "backwards"}]
+    for options in [*wrong, {"search_kwargs": 5}]:
+        with pytest.raises(ValidationError):
+            create_search_tool(store, **options)
+    with pytest.raises(ValidationError):
+        create_search_tool(store.as_retriever(), search_type="mmr")
+
+
+class Tree(BaseCallbackHandler):
+    """Notes which run each run is in."""
+
+    def __init__(self) -> None:
+        self.names: dict[UUID, str] = {}
+        self.tools: list[UUID] = []
+        self.parents: list[UUID | None] = []
+
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **about: Any) -> None:
+        self.tools.append(run_id)
+
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
+        self.names[run_id] = about["name"]
+        self.parents.append(about["parent_run_id"])
+
+
+@both_sides
+async def test_in_traces_the_retrievers_are_inside_of_the_tool(is_async: bool):
+    tree = Tree()
+    store = store_of(parts())
+    tool = create_search_tool(store.as_retriever())
+    await called(tool, QUESTION, {"callbacks": [tree]}, is_async=is_async)
+    outer, inner = tree.names
+    assert list(tree.names.values()) == ["OrderPreservingRetriever", "VectorStoreRetriever"]
+    assert tree.parents == [tree.tools[0], outer]
+    assert inner != outer
+
+
+@both_sides
+async def test_the_config_of_the_run_reaches_the_retriever(is_async: bool):
+    """A retriever that is configured for each user must not search what others have."""
+    tenants: list[Any] = []
+
+    def of_tenant(query: str, config: Any) -> list[Document]:
+        tenants.append(config["configurable"]["tenant"])
+        return found(query)
+
+    from langchain_core.runnables import RunnableConfig
+
+    of_tenant.__annotations__["config"] = RunnableConfig
+    agent = agent_of(ScriptedModel(turns=[["7"], "The end."]), [create_search_tool(RunnableLambda(of_tenant))])
+    config = {"configurable": {"tenant": "one"}}
+    await (agent.ainvoke(asked(), config) if is_async else asyncio.to_thread(agent.invoke, asked(), config))
+    assert tenants == ["one"]
+
+
+def test_a_store_with_overlaps_shows_the_text_once():
+    text = "".join(f"Sentence {number} of the book. " for number in range(40))
+    chunks = [
+        Document(text[start : start + 300], metadata={"source": "book", "start_index": start})
+        for start in range(0, len(text) - 300, 150)
+    ]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(chunks)
+    model = ScriptedModel(turns=[["a"], ["b"], "The end."])
+    result = agent_of(model, [create_search_tool(store, k=3)]).invoke(asked())
+    shown = "".join(results_in(model.requests[-1]))
+    assert max(shown.count(f"Sentence {number} of the book.") for number in range(40)) == 1
+    assert len(shown) < sum(len(working_context_of(result).chunk(n).text) for n in (1, 2, 3, 4))
+
+
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the sequence in which the store received them")
+def test_a_chunk_that_a_search_finds_alone_has_its_place_in_the_store():
+    words = ["anchor", "bell", "compass", "deck"]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_texts(words, [{"source": "ship"} for _ in words])
+    model = ScriptedModel(turns=[["deck"], ["anchor"], ["compass"], "Done."])
+    state = agent_of(model, [create_search_tool(store, k=1)]).invoke(asked())
+    assert [chunk.text for chunk in working_context_of(state).context().kept] == ["anchor", "compass", "deck"]
