@@ -47,10 +47,14 @@ def fields_table(cls: type[BaseModel]) -> str:
     """The options of a class as a Markdown table, but for shared ones that have the same default."""
     shared = (ContextOptions, MethodOptions) if issubclass(cls, ContextFields) else ()
     elsewhere = {field.name: field.default for kind in shared for field in fields(kind)}
+    bases = [base for base in cls.__mro__ if not base.__module__.startswith("oprag")]
+    described = [(name, field) for base in bases for name, field in getattr(base, "model_fields", {}).items()]
+    of_framework = {name for name, field in described if field.description is not None}
     rows = ["| option | default | what it does |", "|---|---|---|"]
     for name, field in cls.model_fields.items():
-        # The framework's own have no description.
-        if field.description is not None and elsewhere.get(name, _NOWHERE) != field.default:
+        # Most of the framework's own have no description.
+        ours = field.description is not None and name not in of_framework
+        if ours and elsewhere.get(name, _NOWHERE) != field.default:
             default = f"`{_SHOWN.get(name, repr(field.default))}`"
             if field.default_factory is not None:
                 default = ""

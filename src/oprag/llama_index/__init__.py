@@ -18,10 +18,14 @@ from oprag.llama_index.stamp_positions import StampPositions
 if TYPE_CHECKING:
     from oprag.llama_index.check import check_positions
     from oprag.llama_index.embedder import as_embedder
+    from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
+    from oprag.llama_index.search_results import working_context_of
+    from oprag.llama_index.search_tool import create_search_tool
     from oprag.llama_index.write import write_positions
 
 __all__ = [
+    "OrderPreservingFunctionAgent",
     "OrderPreservingPostprocessor",
     "OrderPreservingQueryEngine",
     "OrderPreservingRetriever",
@@ -29,16 +33,21 @@ __all__ = [
     "as_embedder",
     "check_positions",
     "chunks_of",
+    "create_search_tool",
+    "working_context_of",
     "write_positions",
 ]
 
-# Who only retrieves needs none of the methods.
+# Who only retrieves needs none of the methods, and no agents.
 __getattr__ = loader(
     __name__,
     {
+        "OrderPreservingFunctionAgent": "oprag.llama_index.function_agent",
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
         "check_positions": "oprag.llama_index.check",
+        "create_search_tool": "oprag.llama_index.search_tool",
+        "working_context_of": "oprag.llama_index.search_results",
         "write_positions": "oprag.llama_index.write",
     },
 )

@@ -66,6 +66,10 @@ def test_langchain_is_not_imported():
 @pytest.mark.process
 def test_signatures_and_help_have_every_option_from_the_import_on():
     shown = shown_after_import("oprag.llama_index")
+    # An agent takes what LlamaIndex's does.
+    agent = shown.pop("OrderPreservingFunctionAgent")
+    assert {"layout", "compact_above"} < set(agent["parameters"])
+    assert "layout: " in agent["help"]
     assert set(shown) == set(OPTIONS)
     for name, options in OPTIONS.items():
         assert shown[name]["parameters"] == dict.fromkeys(options, "KEYWORD_ONLY"), name

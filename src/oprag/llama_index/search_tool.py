@@ -1,0 +1,181 @@
+"""A search tool for agents that adds what it finds to the working context of their run."""
+
+# Without `from __future__ import annotations`: LlamaIndex finds the parameter of the workflow context by its class.
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import FunctionTool, ToolOutput
+from llama_index.core.workflow import Context as WorkflowContext
+from pydantic import BaseModel, Field
+
+from oprag.chunk import Chunk, chunk_to_dict
+from oprag.context_report import METADATA_KEY
+from oprag.errors import OptionError
+from oprag.llama_index.retriever import OrderPreservingRetriever
+from oprag.llama_index.search_results import gather_search_results
+from oprag.option_fields import OPTIONS
+from oprag.options import ContextOptions
+from oprag.stores.llama_index_nodes import with_metadata
+from oprag.working_context import WorkingContext
+
+__all__ = ["SearchTool", "create_search_tool"]
+
+_DESCRIPTION = (
+    "Search the documents. Returns passages in the order in which they are in their source. Passages have numbers: "
+    "cite them as [1]. What an earlier search returned already is not repeated, only its number."
+)
+_K = 16
+_NOTHING = "Nothing was found."
+# What the retriever decides for each search, and what it and the working context both have to know.
+_OF_THE_SEARCH = (
+    "k",
+    "max_candidates",
+    "similarity_threshold",
+    "redundancy_threshold",
+    "min_chunks",
+    "neighbors",
+)
+_OF_BOTH = ("on_missing_position", "source_key", "position_key")
+
+
+class _SearchInput(BaseModel):
+    query: str = Field(description="What to search for, as a question or in keywords.")
+
+
+class SearchTool(FunctionTool):
+    """The tool of `create_search_tool`.
+
+    Attributes:
+        options: The options of the working context.
+    """
+
+    options: ContextOptions
+
+
+def create_search_tool(
+    retriever: BaseRetriever | BaseIndex[Any],
+    *,
+    name: str = "search",
+    description: str = _DESCRIPTION,
+    **options: Any,
+) -> SearchTool:
+    """A tool that searches for an agent; what it finds in several searches is shown once, numbered, in source order.
+
+    For `FunctionAgent`, `ReActAgent` and `AgentWorkflow`. Each result shows what is new in it, and points to what the
+    model can see already. What was gathered is kept in the store of the workflow's `Context`, as plain values: it
+    belongs to one conversation, goes on in the next run with the same context, also after `Context.from_dict`, and all
+    agents and search tools of the conversation have one numbering.
+
+    A pointer refers to text that the model sees: what a memory dropped, or another agent's messages that are not in
+    the prompt, is shown again with the same number. To tell, the tool reads "scratchpad", "current_reasoning" and
+    "memory" in the store; with another `scratchpad_key`, text is shown again in each result, and in a workflow that
+    has none of them, everything counts as seen. A tool cannot change messages of earlier runs: where a memory drops a
+    message later on, older pointers to it stay in the memory. `OrderPreservingFunctionAgent` repairs these, and has the
+    layout "compact".
+
+    Args:
+        retriever: Any retriever or index, or an `OrderPreservingRetriever`.
+        name: The name of the tool.
+        description: What the model reads about the tool.
+        **options: Options of `OrderPreservingRetriever`. For an index, `k` is 16 by default; a retriever has a limit of
+            its own. `token_budget`, `count_tokens`, `header`, `stitch` and options of the order are those of the
+            working context: the budget is the maximum for everything that is shown in a conversation.
+
+    Returns:
+        The tool. The `raw_output` of its results is the list of nodes in source order, each with its number, rank and
+        position under the metadata key "oprag", which is neither embedded nor shown to the model.
+
+    Raises:
+        OptionError: `retriever` is neither a retriever nor an index, or is an `OrderPreservingRetriever` and options of
+            a search are given.
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from llama_index.core.agent.workflow import FunctionAgent
+        >>> agent = FunctionAgent(llm=llm, tools=[create_search_tool(index)])  # doctest: +SKIP
+        >>> ctx = Context(agent)  # doctest: +SKIP
+        >>> answer = await agent.run("Who is the captain?", ctx=ctx)  # doctest: +SKIP
+        >>> (await working_context_of(ctx)).cited(str(answer))  # doctest: +SKIP
+    """
+    of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
+    searched = _retriever(retriever, of_retriever)._for_many_searches()  # noqa: SLF001
+    of_search = searched.context_options
+    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in _OF_THE_SEARCH})
+    gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)}).options
+    # Without a method of its own, LlamaIndex's async one would run the sync one on the event loop.
+    blocks = type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
+
+    async def search(query: str, ctx: WorkflowContext) -> ToolOutput:
+        if blocks:
+            found = await asyncio.to_thread(searched.get_context, query)
+        else:
+            found = await searched.aget_context(query)
+        delta = await gather_search_results(ctx, found, gathering) if found.kept else None
+        return ToolOutput(
+            tool_name=name,
+            content=delta.text if delta and delta.text else _NOTHING,
+            raw_input={"args": (), "kwargs": {"query": query}},
+            raw_output=[_numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
+        )
+
+    # Errors name the tool to the model.
+    search.__name__ = search.__qualname__ = name
+    tool = SearchTool.from_defaults(
+        async_fn=search,
+        name=name,
+        description=description,
+        fn_schema=_SearchInput,
+        callback=_itself,
+        async_callback=_itself_async,
+    )
+    assert isinstance(tool, SearchTool)  # noqa: S101 - from_defaults makes one of its class
+    tool.options = gathering
+    return tool
+
+
+def _is_of_context(name: str) -> bool:
+    """Whether an option is one of the working context alone."""
+    return name in OPTIONS and name not in _OF_THE_SEARCH and name not in _OF_BOTH
+
+
+def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
+    if isinstance(retriever, OrderPreservingRetriever):
+        if options:
+            raise OptionError(
+                f"{', '.join(options)}: set the options of an OrderPreservingRetriever on itself", retriever
+            )
+        return retriever
+    if isinstance(retriever, BaseIndex):
+        if not isinstance(retriever, VectorStoreIndex):
+            return OrderPreservingRetriever(retriever=retriever.as_retriever(), **options)
+        options = {"k": _K, **options}
+        checked = ContextOptions(k=options["k"], max_candidates=options.get("max_candidates"))
+        if checked.max_candidates is None:
+            # The search itself has this limit.
+            options.pop("k")
+        candidates = checked.max_candidates or checked.k or _K
+        return OrderPreservingRetriever(retriever=retriever.as_retriever(similarity_top_k=candidates), **options)
+    if isinstance(retriever, BaseRetriever):
+        return OrderPreservingRetriever(retriever=retriever, **options)
+    raise OptionError(f"expected a retriever or an index, got {type(retriever).__name__}", retriever)
+
+
+def _numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
+    scored: NodeWithScore = chunk.origin
+    told = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
+    return NodeWithScore(node=with_metadata(scored.node, told), score=scored.score)
+
+
+def _itself(output: ToolOutput) -> ToolOutput:
+    """The output that the function made, in place of one that LlamaIndex would make of it."""
+    return output
+
+
+async def _itself_async(output: ToolOutput) -> ToolOutput:
+    return output

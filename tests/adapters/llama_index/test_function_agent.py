@@ -1,0 +1,235 @@
+"""The agent that lays out search results before each call of the model."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentInput, AgentWorkflow, FunctionAgent, ToolCallResult
+from llama_index.core.base.llms.types import MessageRole
+from llama_index.core.memory import BaseMemory, ChatMemoryBuffer, Memory
+from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import Context
+from pydantic import ValidationError
+
+from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, working_context_of
+from oprag.working_context import Layout
+from tests.adapters.llama_index.agents import (
+    AsyncNumberedRetriever,
+    NumberedRetriever,
+    SavedMemory,
+    ScriptedAgentLLM,
+    Turn,
+    agent_warnings,
+    memory_of,
+)
+
+pytestmark = agent_warnings
+
+ALL = "Everything that was found so far, in the order of the sources:\n\n"
+ELSEWHERE = "(shown in source order in the last search result)"
+
+
+def agent_with(turns: list[Turn], **options: Any) -> tuple[OrderPreservingFunctionAgent, ScriptedAgentLLM]:
+    llm = ScriptedAgentLLM(turns=turns)
+    tools = options.pop("tools", None) or [create_search_tool(NumberedRetriever())]
+    return OrderPreservingFunctionAgent(llm=llm, tools=tools, **options), llm
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_compact_is_one_context_in_source_order(streaming: bool):
+    turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}, {"query": "1"}], "See [4]."]
+    agent, llm = agent_with(turns, layout="compact", streaming=streaming)
+    ctx = Context(agent)
+    answer = await agent.run("What?", ctx=ctx)
+    assert llm.results(1) == [f"{ALL}[1] book\nText 3 of book.\n\n[2] Text 9 of book."]
+    *earlier, last = llm.results(2)
+    assert all(text.endswith(ELSEWHERE) for text in earlier)
+    numbers = {4: 1, 1: 3, 3: 5, 2: 9} if "[3] Text 5" in last else {3: 1, 1: 3, 4: 5, 2: 9}
+    first, *others = (f"[{number}] Text {place} of book." for number, place in numbers.items())
+    assert last == ALL + "\n\n".join([first.replace("] ", "] book\n", 1), *others])
+    working = await working_context_of(ctx)
+    assert [chunk.text for chunk in working.context().kept] == [f"Text {place} of book." for place in (1, 3, 5, 9)]
+    assert working.cited(str(answer)).unknown == ()
+
+
+async def test_only_what_the_model_reads_changes():
+    agent, llm = agent_with([[{"query": "9 3"}], [{"query": "5 3"}], "Done."], layout="compact")
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10_000)
+    handler = agent.run("What?", memory=memory)
+    seen = [event async for event in handler.stream_events()]
+    await handler
+    results = [event.tool_output.content for event in seen if isinstance(event, ToolCallResult)]
+    assert results == [
+        "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
+        "[1] (shown above)\n\n[3] book\nText 5 of book.",
+    ]
+    kept = memory.get_all()
+    assert [message.content for message in kept if message.role == MessageRole.TOOL] == results
+    assert [str(message.role.value) for message in kept] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    # The event says what the model read.
+    (*_, given) = (event.input for event in seen if isinstance(event, AgentInput))
+    assert [message.content for message in given if message.role == MessageRole.TOOL] == llm.results()
+    assert llm.results()[0] == f"[1], [2] {ELSEWHERE}"
+
+
+async def test_delta_leaves_every_earlier_message_as_it_was():
+    rng = random.Random(1)
+    turns: list[Turn] = [[{"query": " ".join(map(str, rng.sample(range(20), 6)))}] for _ in range(5)]
+    agent, llm = agent_with([*turns, "Done."])
+    await agent.run("What?")
+    for before, after in zip(llm.calls, llm.calls[1:], strict=False):
+        assert after[: len(before)] == before
+    plain = ScriptedAgentLLM(turns=llm.turns)
+    await FunctionAgent(llm=plain, tools=[create_search_tool(NumberedRetriever())]).run("What?")
+    assert plain.calls == llm.calls
+
+
+async def test_small_results_stay_as_they_are():
+    turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}], [{"query": "1 2 4 6 7 8"}], "Done."]
+    tools = [create_search_tool(NumberedRetriever(), count_tokens=lambda text: len(text.split()))]
+    agent, llm = agent_with(turns, layout="compact", compact_above=25, tools=tools)
+    await agent.run("What?")
+    assert llm.results(2) == [
+        "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
+        "[1] (shown above)\n\n[3] book\nText 5 of book.",
+    ]
+    assert llm.results(3)[0] == f"[1], [2] {ELSEWHERE}"
+    assert llm.results(3)[2].startswith(ALL)
+
+
+@pytest.mark.parametrize("layout", ["delta", "compact"])
+@pytest.mark.parametrize(("kind", "words"), [(ChatMemoryBuffer, 85), (Memory, 30)])
+async def test_no_pointer_refers_to_a_message_that_a_memory_dropped(layout: Layout, kind: type[BaseMemory], words: int):
+    turns: list[Turn] = [
+        [{"query": "9 3"}],
+        "First.",
+        [{"query": "3 5"}],
+        "word " * words,
+        [{"query": "3 7"}],
+        "Third.",
+    ]
+    agent, llm = agent_with(turns, layout=layout)
+    ctx = Context(agent)
+    async with memory_of(kind, 100) as memory:
+        for question in ("One?", "Two?", "Three?"):
+            await agent.run(question, ctx=ctx, memory=memory)
+    read = "\n".join(llm.results())
+    for number in (3, 5, 7):
+        assert read.count(f"Text {number} of book.") == 1
+    if layout == "delta":
+        assert llm.results() == [
+            "[1] book\nText 3 of book.\n\n[3] Text 5 of book.",
+            "[1] (shown above)\n\n[4] book\nText 7 of book.",
+        ]
+
+
+@pytest.mark.parametrize("layout", ["delta", "compact"])
+async def test_the_next_run_goes_on_after_json(layout: Layout):
+    agent, llm = agent_with([[{"query": "9 3"}], "One.", [{"query": "3 5"}], "Two [3]."], layout=layout)
+    ctx = Context(agent)
+    await agent.run("What?", ctx=ctx, memory=SavedMemory(token_limit=10_000))
+    ctx = Context.from_dict(agent, json.loads(json.dumps(ctx.to_dict())))
+    answer = await agent.run("And?", ctx=ctx)
+    whole = f"{ALL}[1] book\nText 3 of book.\n\n[3] Text 5 of book.\n\n[2] Text 9 of book."
+    assert llm.results(2) == [("" if layout == "delta" else ALL) + "[1] book\nText 3 of book.\n\n[2] Text 9 of book."]
+    assert llm.results(3)[1] == (whole if layout == "compact" else "[1] (shown above)\n\n[3] book\nText 5 of book.")
+    cited = (await working_context_of(ctx)).cited(str(answer))
+    assert [one.passage.text for one in cited.citations] == ["Text 5 of book."]
+
+
+async def test_two_agents_of_a_workflow_read_one_context():
+    llm = ScriptedAgentLLM(
+        turns=[
+            [{"query": "9 3"}],
+            [{"tool": "handoff", "to_agent": "Writer", "reason": "write"}],
+            [{"query": "3 5"}],
+            "As [2] says.",
+        ]
+    )
+    agents = [
+        OrderPreservingFunctionAgent(
+            name=name, description=name, llm=llm, tools=[create_search_tool(AsyncNumberedRetriever())], layout="compact"
+        )
+        for name in ("Researcher", "Writer")
+    ]
+    workflow = AgentWorkflow(agents=list(agents), root_agent="Researcher")
+    await workflow.run("What?")
+    first, handoff, last = llm.results()
+    assert first == f"[1], [2] {ELSEWHERE}"
+    assert "Writer" in handoff
+    assert last == f"{ALL}[1] book\nText 3 of book.\n\n[3] Text 5 of book.\n\n[2] Text 9 of book."
+
+
+async def test_under_another_scratchpad_key_the_text_is_shown_again():
+    # The tool does not know where its earlier results are.
+    turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}], "Done."]
+    agent, llm = agent_with(turns, scratchpad_key="mine")
+    await agent.run("What?")
+    assert llm.results() == [
+        "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
+        "[1] book\nText 3 of book.\n\n[3] Text 5 of book.",
+    ]
+
+
+async def test_messages_of_other_tools_are_left_alone():
+    def say(text: str) -> str:
+        return text
+
+    tools = [create_search_tool(NumberedRetriever()), FunctionTool.from_defaults(say, description="Say.")]
+    turns: list[Turn] = [[{"tool": "say", "text": "[1] book"}], [{"query": "3"}], [{"tool": "say", "text": "x"}], "."]
+    agent, llm = agent_with(turns, layout="compact", tools=tools)
+    await agent.run("What?")
+    assert llm.results() == ["[1] book", f"{ALL}[1] book\nText 3 of book.", "x"]
+
+
+async def test_a_failed_and_an_empty_search_are_left_alone():
+    turns: list[Turn] = [[{"query": "fail 3"}], [{"query": "nothing"}], [{"query": "4"}], [{"query": "5"}], "Done."]
+    agent, llm = agent_with(turns, layout="compact")
+    await agent.run("What?")
+    assert llm.results() == [
+        "the store is down",
+        "Nothing was found.",
+        f"[1] {ELSEWHERE}",
+        f"{ALL}[1] book\nText 4 of book.\n\n[2] Text 5 of book.",
+    ]
+
+
+async def test_one_budget_for_the_compact_context():
+    tools = [create_search_tool(NumberedRetriever(), token_budget=40, count_tokens=lambda text: len(text.split()))]
+    turns: list[Turn] = [[{"query": "1 2"}], [{"query": "3 4 5 6 7 8"}], "Done."]
+    agent, llm = agent_with(turns, layout="compact", tools=tools)
+    await agent.run("What?")
+    last = llm.results()[-1]
+    assert len(last.split()) <= 40
+    assert "left out" in last
+
+
+async def test_an_agent_without_searches_is_a_function_agent():
+    agent, llm = agent_with(["Hello."], layout="compact")
+    assert str(await agent.run("Hi")) == "Hello."
+    assert [str(message.content) for message in llm.calls[0]] == ["Hi"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"layout": "other"}, {"layout": None}, {"compact_above": -1}, {"compact_above": "x"}]
+)
+def test_invalid_options_are_refused(options: dict[str, Any]):
+    with pytest.raises(ValidationError, match=next(iter(options))):
+        agent_with([], **options)
+
+
+def test_a_class_of_its_own_can_be_made_of_it():
+    class Mine(OrderPreservingFunctionAgent):
+        pass
+
+    assert Mine(llm=ScriptedAgentLLM(turns=[]), layout="compact").layout == "compact"
