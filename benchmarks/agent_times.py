@@ -1,0 +1,319 @@
+"""Time and size of a working context: adding the chunks of a search, its state, and the middleware of an agent."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import process_time, thread_time
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.outputs import ChatResult
+from langchain_core.tools import tool
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import PrivateAttr
+
+from benchmarks.agent_runs import CHUNK, OVERLAP, ScriptedModel
+from benchmarks.result import Figure, Result, Table
+from benchmarks.texts import document
+from benchmarks.timing import Timing, ms
+from oprag import Chunk, WorkingContext
+from oprag.chunk import StorePlace
+from oprag.langchain import OrderPreservingMiddleware
+
+__all__ = ["ROUNDS", "times"]
+
+ROUNDS = 40
+GATHERED, FOUND = 2_000, 128
+LIMIT_MS, LIMIT_SIZE, LIMIT_GROWTH = 1.0, 1.2, 1.5
+NEW = (16, 32, 64, 128, 256)
+CONTEXTS = (500, 2_000, 8_000)
+STATES = (100, 500, 2_000)
+K, SEARCHES = 16, 8
+SOURCES, WORDS = 10, 140_000  # of each source
+
+ABOUT = (
+    f"Generated documents ({SOURCES} sources), chunks of `RecursiveCharacterTextSplitter` ({CHUNK:,} characters, "
+    f"overlap {OVERLAP}) with `add_start_index=True` and random ids, in random sequence. Seconds of the thread's or "
+    "the process's own work (`time.thread_time`, `time.process_time`), with the garbage collector off: {rounds} "
+    "repetitions, median (best)."
+)
+
+
+class _Case(NamedTuple):
+    """A search to time."""
+
+    name: str
+    gathered: int
+    known: int
+    new: int
+
+
+def times(rounds: int = ROUNDS) -> Result:
+    """Time the working context and the middleware."""
+    documents = _documents()
+    result = Result("Times", ABOUT.format(rounds=rounds))
+    _add_searches(result, documents, rounds)
+    _add_sizes(result, documents)
+    _add_states(result, documents, rounds)
+    _add_calls(result, documents, rounds)
+    return result
+
+
+def _documents() -> list[Document]:
+    """The chunks of all sources, mixed up by their random ids."""
+    splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP, add_start_index=True)
+    texts = [document(WORDS, seed) for seed in range(SOURCES)]
+    chunks = splitter.create_documents(texts, [{"source": f"documents/book_{number}.txt"} for number in range(SOURCES)])
+    for number, chunk in enumerate(chunks):
+        chunk.id = str(UUID(int=(number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128))
+    mixed_up: list[Document] = sorted(chunks, key=lambda chunk: str(chunk.id))
+    return mixed_up
+
+
+def _chunks(documents: Sequence[Document]) -> list[Chunk]:
+    return [
+        Chunk(one.page_content, rank, metadata=one.metadata, id=one.id, origin=one)
+        for rank, one in enumerate(documents)
+    ]
+
+
+def _gathered(documents: Sequence[Document]) -> dict[str, Any]:
+    """The state after searches that found these."""
+    working = WorkingContext()
+    for at in range(0, len(documents), FOUND):
+        working.add(_chunks(documents[at : at + FOUND]))
+    return working.to_dict()
+
+
+def _add_searches(result: Result, documents: Sequence[Document], rounds: int) -> None:
+    asked = [
+        _Case("all known", GATHERED, FOUND, 0),
+        _Case("half of them new", GATHERED, FOUND // 2, FOUND // 2),
+        _Case("all new", GATHERED, 0, FOUND),
+    ]
+    linear = [_Case("all new", GATHERED, 0, new) for new in NEW]
+    growing = [_Case("all new", gathered, 0, FOUND) for gathered in CONTEXTS]
+    cases = list(dict.fromkeys([*asked, *linear, *growing]))
+    timed = _time_searches(documents, cases, rounds)
+    result.figures += [
+        Figure(
+            f"`add` of {FOUND} chunks to {GATHERED:,}, {case.name}",
+            f"at most {LIMIT_MS:g} ms",
+            f"{timed[case]} ms",
+            timed[case].median * 1000 <= LIMIT_MS,
+        )
+        for case in asked
+    ]
+    few, many = linear[1], linear[-1]
+    growth = (timed[many].median / many.new) / (timed[few].median / few.new)
+    result.figures.append(
+        Figure(
+            f"time of a new chunk: {many.new} at once beside {few.new}",
+            f"linear (at most {LIMIT_GROWTH:g} times)",
+            f"{growth:.2f} times",
+            growth <= LIMIT_GROWTH,
+        )
+    )
+    result.tables.append(
+        Table(
+            "`WorkingContext.add`, milliseconds, and microseconds a chunk (median):",
+            ["found", "gathered before", "chunks", "ms", "µs a chunk"],
+            [
+                [
+                    case.name,
+                    f"{case.gathered:,}",
+                    str(case.known + case.new),
+                    str(timed[case]),
+                    f"{timed[case].median * 1e6 / (case.known + case.new):.1f}",
+                ]
+                for case in cases
+            ],
+        )
+    )
+
+
+def _time_searches(documents: Sequence[Document], cases: Sequence[_Case], rounds: int) -> dict[_Case, Timing]:
+    """Each case in turn, on a working context of its own each time."""
+    documents, last = documents[:-1], _chunks(documents[-1:])
+    states = {case.gathered: _gathered(documents[: case.gathered]) for case in cases}
+    seconds: dict[_Case, list[float]] = {case: [] for case in cases}
+    gc.disable()
+    for number in range(rounds + 1):
+        for case in cases:
+            working = WorkingContext.from_dict(states[case.gathered])
+            # What was read is looked through when something is added first; `_add_states` times that.
+            working.add(last)
+            at = number * 37 % (case.gathered - case.known + 1)
+            new = case.gathered + number * 53 % (len(documents) - case.gathered - case.new + 1)
+            chunks = _chunks([*documents[at : at + case.known], *documents[new : new + case.new]])
+            start = thread_time()
+            working.add(chunks)
+            seconds[case].append(thread_time() - start)
+        gc.collect()
+    gc.enable()
+    return {case: Timing(tuple(values[1:])) for case, values in seconds.items()}
+
+
+def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
+    found = documents[:GATHERED]
+    with_offsets = _gathered(found)
+    working = WorkingContext()
+    # As a store tells it that was searched without offsets.
+    evidence = "InMemoryVectorStore, 998 of 999 neighbors overlap"
+    for at in range(0, len(found), FOUND):
+        chunks = []
+        for rank, one in enumerate(found[at : at + FOUND]):
+            source = one.metadata["source"]
+            start, number = one.metadata["start_index"], one.metadata["start_index"] // (CHUNK - OVERLAP)
+            place = StorePlace(0, number, evidence, start)
+            chunks.append(Chunk(one.page_content, rank, metadata={"source": source}, id=one.id, store_place=place))
+        working.add(chunks)
+    text = sum(len(one.page_content.encode()) for one in found)
+    rows = []
+    for name, state in (("with offsets", with_offsets), ("by the sequence of a store", working.to_dict())):
+        size = len(json.dumps(state, separators=(",", ":"), ensure_ascii=False).encode()) / text
+        checkpoint = len(JsonPlusSerializer().dumps_typed(state)[1]) / text
+        rows.append([name, f"{text:,}", f"{size:.3f}", f"{checkpoint:.3f}"])
+        result.figures.append(
+            Figure(
+                f"JSON of the state of {GATHERED:,} chunks, {name}",
+                f"at most {LIMIT_SIZE:g} times the text",
+                f"{size:.3f} times",
+                size <= LIMIT_SIZE,
+            )
+        )
+    result.tables.append(
+        Table(
+            f"State of {GATHERED:,} chunks that {-(-GATHERED // FOUND)} searches found, in times of its text:",
+            ["positions", "bytes of text", "JSON", "LangGraph's checkpoint"],
+            rows,
+        )
+    )
+
+
+def _add_states(result: Result, documents: Sequence[Document], rounds: int) -> None:
+    """Reading and writing the state, and a search between the two, as in a call of the middleware."""
+    rows = []
+    for size in STATES:
+        state = _gathered(documents[:size])
+        chunks = _chunks([*documents[: K // 2], *documents[size : size + K // 2]])
+        seconds: list[list[float]] = [[], [], []]
+        gc.disable()
+        for _ in range(rounds + 1):
+            start = thread_time()
+            working = WorkingContext.from_dict(state)
+            read = thread_time()
+            working.add(chunks)
+            added = thread_time()
+            working.to_dict()
+            for values, value in zip(seconds, (read - start, added - read, thread_time() - added), strict=True):
+                values.append(value)
+        gc.enable()
+        rows.append([f"{size:,}", *(str(Timing(tuple(values[1:]))) for values in seconds)])
+    result.tables.append(
+        Table(
+            f"From one checkpoint to the next, milliseconds; the search finds {K} chunks, half of them new:",
+            ["gathered", "`from_dict`", "first `add`", "`to_dict`"],
+            rows,
+        )
+    )
+
+
+class _Clock(ScriptedModel):
+    """Notes how much the process has worked between two calls of the model."""
+
+    _between: list[float] = PrivateAttr(default_factory=list)
+    _last: float = PrivateAttr(0.0)
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self._between.append(process_time() - self._last)
+        self.requests = []
+        reply = super()._generate(messages, *args, **kwargs)
+        self._last = process_time()
+        return reply
+
+    def timed(self) -> list[float]:
+        """The times noted since the last call."""
+        noted, self._between = self._between, []
+        return noted
+
+
+class _Nothing(AgentMiddleware[Any, Any, Any]):
+    """Has the same hooks, and does nothing."""
+
+    def before_model(self, state: Any, runtime: Any) -> None:
+        """Do nothing."""
+
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        """Do nothing."""
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Do nothing."""
+        return handler(request)
+
+
+NONE, IDLE = "no middleware", "middleware that does nothing"
+
+
+def _add_calls(result: Result, documents: Sequence[Document], rounds: int) -> None:
+    """Agents whose first search finds much, and the others `K` chunks each, half of which were found before."""
+    middleware: dict[str, list[Any]] = {
+        NONE: [],
+        IDLE: [_Nothing()],
+        "`delta`": [OrderPreservingMiddleware()],
+        "`compact`": [OrderPreservingMiddleware(layout="compact")],
+    }
+    rows = []
+    for size in STATES:
+        answers = [documents[:size]]
+        answers += [
+            [*documents[at : at + K // 2], *documents[size + at : size + at + K // 2]]
+            for at in range(0, SEARCHES * (K // 2), K // 2)
+        ]
+        agents = {name: _agent(answers, one) for name, one in middleware.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in agents}
+        gc.disable()
+        for number in range(max(3, rounds // SEARCHES + 1)):
+            for name, (model, invoke) in agents.items():
+                invoke()
+                # The first call has no search before it, and the second one that which finds much.
+                noted = model.timed()[2:]
+                if number:
+                    seconds[name] += noted
+            gc.collect()
+        gc.enable()
+        base = median(seconds[NONE])
+        for name, values in seconds.items():
+            timing = Timing(tuple(values))
+            beyond = "–" if name == NONE else ms(timing.median - base)
+            rows.append([f"{size:,}", name, str(timing), beyond])
+    result.tables.append(
+        Table(
+            "From one call of the model to the next in `create_agent`, with one search between them that finds "
+            f"{K} chunks, half of them new, in milliseconds; the middleware reads "
+            "its state twice for each call of the model, and writes it once:",
+            ["gathered", "agent", "ms a call", "beyond no middleware (median)"],
+            rows,
+        )
+    )
+
+
+def _agent(answers: Sequence[Sequence[Document]], middleware: list[Any]) -> tuple[_Clock, Callable[[], object]]:
+    @tool(response_format="content_and_artifact")
+    def search(query: str) -> tuple[str, list[Document]]:
+        """Search."""
+        found = list(answers[int(query)])
+        return "\n\n".join(one.page_content for one in found), found
+
+    model = _Clock()
+    model.steps = [[str(number)] for number in range(len(answers))]
+    agent = create_agent(model, [search], middleware=middleware)
+    return model, lambda: agent.invoke({"messages": [HumanMessage("Search.")]}, {"recursion_limit": 200})

@@ -1,0 +1,486 @@
+"""How many tokens the model reads in a run of an agent, how many of them again, and whether nothing is lost."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.agent_runs import (
+    ARMS,
+    COMPACT,
+    DELTA,
+    DIFFERENT,
+    KINDS,
+    PLAIN,
+    REFORMULATED,
+    SEARCHES,
+    TUTORIAL,
+    AgentRun,
+    Arm,
+    Place,
+    Store,
+    queries_of_runs,
+)
+from benchmarks.agent_texts import Piece, numbered_documents, pieces_of, repeated, shown_as, union
+from benchmarks.data_sets import read_set
+from benchmarks.langchain_embeddings import LocalEmbeddings
+from benchmarks.result import Figure, Result, Table
+from oprag import Chunk, Context, LocalEmbedder, PositionWarning, approximate_tokens, build_context
+from oprag.langchain import OrderPreservingRetriever, working_context_of
+
+__all__ = ["RUNS", "SETS", "tokens"]
+
+SETS = ("qmsum", "chroma_spans", "fairytaleqa_books", "kg_rag_sec10q")
+RUNS = 60
+KS = (8, 16)
+OFFSETS, NOTHING = "`add_start_index=True`", "nothing stamped"
+ONE, TWO = "one search a step", "two parallel searches a step"
+CACHED = 0.1  # of the price of input
+OURS = (DELTA, COMPACT)
+
+ABOUT = (
+    f"A run is an agent of `create_agent` with a scripted chat model that searches {SEARCHES} times and then answers; "
+    "{runs} runs of each kind on each set, k = 8 and 16. A run is four different questions about one document of the "
+    "set, drawn at random, or one question in four forms, made without a model: the question; its keywords (without "
+    "stop words); the half of the keywords that is in the fewest chunks; the keywords and the three words of the best "
+    "chunk that tell most (frequency in the chunk times log of the inverse share of chunks). All documents of a set "
+    "are in one `InMemoryVectorStore`, with the packaged static embedder, as chunks of "
+    "`RecursiveCharacterTextSplitter` (1,000 characters, overlap 200), whose metadata are the source, and with "
+    "`add_start_index=True` the offset. The four arms ask the same questions of the same store: LangChain's "
+    "`create_retriever_tool` over the store's retriever; the tool of LangChain's tutorial (`Source: {{metadata}}`, "
+    "`Content: {{text}}`); `create_search_tool` with `OrderPreservingMiddleware`, layout `delta`; the same with layout "
+    "`compact`. Tokens are those of `approximate_tokens`: UTF-8 bytes divided by 4. A request is all that the model "
+    "is sent: the definition of the tool, and every message with its tool calls. No answers are made, so nothing here "
+    "is about accuracy."
+)
+
+
+class Case(NamedTuple):
+    """The runs of one kind."""
+
+    data: str
+    kind: str
+    k: int
+    splitting: str
+    steps: str
+
+
+@dataclass
+class Sums:
+    """Sums over the runs of one case, by arm."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    sent: Counter[str] = field(default_factory=Counter)
+    cached: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)
+    inverted: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[str] = field(default_factory=Counter)
+    inverted_inside: Counter[str] = field(default_factory=Counter)
+    pairs_inside: Counter[str] = field(default_factory=Counter)
+    later: int = 0
+    shown_before: int = 0
+    runs: int = 0
+
+    def add(self, other: Sums) -> None:
+        """Include those of other runs."""
+        for name, value in vars(other).items():
+            if isinstance(value, Counter):
+                getattr(self, name).update(value)
+            else:
+                setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass
+class Checks:
+    """How often each check was made, and where it failed."""
+
+    made: Counter[str] = field(default_factory=Counter)
+    failed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def check(self, what: str, where: str, *, right: bool, details: str = "") -> None:
+        """Note whether something is right."""
+        self.made[what] += 1
+        if not right:
+            self.failed[what].append(where)
+            print(f"FAILED {what}: {where} {details}", file=sys.stderr, flush=True)
+
+
+REPEATED = "characters of a source that are again in the last request, `{}`{}"
+AS_MUCH = "runs in which the model was shown as much text as `build_context` has, `{}`{}"
+PREFIX = "requests that begin with the whole previous one, byte for byte, `delta`"
+WHOLE = "final context, `compact`: equal to `build_context` over all chunks found{}"
+READ = "text that the model reads, `compact`: that of this context{}"
+LOST = "runs in which the model was shown all text that was found, `{}`"
+INVERTED = "inverted pairs in search results, `{}`{}"
+NUMBERS = "runs in which each number has the text of its document, `{}`"
+WITH, WITHOUT = ", with offsets", ", nothing stamped"
+
+
+def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
+    """Run agents over these sets, count the tokens that the model reads, and check what it reads."""
+    embeddings = LocalEmbeddings(LocalEmbedder())
+    sums: dict[Case, Sums] = {}
+    checks = Checks()
+    with warnings.catch_warnings():
+        # That the sequence of the store is used where nothing else tells the order is one of the cases.
+        warnings.simplefilter("ignore", PositionWarning)
+        for name, splitting in product(sets, (OFFSETS, NOTHING)):
+            read = read_set(data / name)
+            store = Store(read.texts, embeddings, add_start_index=splitting == OFFSETS)
+            for kind in KINDS:
+                queries = queries_of_runs(read, store, kind, runs)
+                for k, steps in product(KS, (ONE, TWO)):
+                    case = Case(name, kind, k, splitting, steps)
+                    print(f"{', '.join(map(str, case))} …", file=sys.stderr, flush=True)
+                    sums[case] = _count(case, store, queries, checks)
+    return Result(
+        "Tokens", ABOUT.format(runs=runs), _figures(sums, checks), [*_tables(sums, sets), _orders(sums)], _notes(sums)
+    )
+
+
+def _count(case: Case, store: Store, queries: Sequence[Sequence[str]], checks: Checks) -> Sums:
+    arms = [Arm(name, store, case.k) for name in ARMS]
+    retriever = OrderPreservingRetriever(vectorstore=store.vectors, k=case.k)
+    sums = Sums(runs=len(queries))
+    for number, asked in enumerate(queries):
+        where = f"{', '.join(map(str, case))}, run {number}"
+        found = [[str(document.id) for document in store.found(query, case.k)] for query in asked]
+        seen = set(found[0])
+        for ids in found[1:]:
+            sums.later += len(ids)
+            sums.shown_before += sum(one in seen for one in ids)
+            seen.update(ids)
+        size = 1 if case.steps == ONE else 2
+        steps = [asked[at : at + size] for at in range(0, len(asked), size)]
+        offsets, expected = case.splitting == OFFSETS, None
+        for arm in arms:
+            run = arm.run(steps)
+            shown = _shown(arm.name, run, found, store, where, checks)
+            _add_tokens(sums, arm.name, run)
+            _add_places(sums, arm.name, shown, store)
+            if arm.name in OURS:
+                expected = expected or build_context(_all_found(retriever, asked, store, offsets=offsets))
+                _check(arm.name, run, shown, seen, store, where, checks, offsets=offsets)
+                _check_context(arm.name, run, shown, expected, where, checks, offsets=offsets)
+    return sums
+
+
+def _shown(
+    name: str, run: AgentRun, found: Sequence[Sequence[str]], store: Store, where: str, checks: Checks
+) -> list[list[Piece]]:
+    """The pieces of the sources in each search result of the last request."""
+    results = run.requests[-1].results
+    if name in OURS:
+        what = NUMBERS.format(name)
+        try:
+            pieces = pieces_of(results, numbered_documents(results), store.places)
+        except ValueError as error:
+            checks.check(what, where, right=False, details=str(error))
+            return []
+        checks.check(what, where, right=True)
+        return pieces
+    texts = [[store.vectors.store[one]["text"] for one in ids] for ids in found]
+    for message, inside in zip(results, texts, strict=True):
+        at = 0
+        for text in inside:
+            at = str(message.content).index(text, at) + len(text)
+    return [[Piece(one, store.places[one], "") for one in ids] for ids in found]
+
+
+def _add_tokens(sums: Sums, name: str, run: AgentRun) -> None:
+    sums.results[name] += sum(approximate_tokens(str(message.content)) for message in run.requests[-1].results)
+    before = ""
+    for request in run.requests:
+        sums.sent[name] += approximate_tokens(request.text)
+        sums.cached[name] += approximate_tokens(request.text[: _common(before, request.text)])
+        before = request.text
+
+
+def _common(text: str, other: str) -> int:
+    """The number of characters that two texts begin with both."""
+    low, high = 0, min(len(text), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def _add_places(sums: Sums, name: str, shown: Sequence[Sequence[Piece]], store: Store) -> None:
+    sums.repeated[name] += repeated([piece.place for result in shown for piece in result])
+    # Where a chunk begins, which is shown without what overlaps.
+    starts = [[store.places[piece.document] for piece in result] for result in shown]
+    for result in starts:
+        inverted, pairs = _inverted(result)
+        sums.inverted_inside[name] += inverted
+        sums.pairs_inside[name] += pairs
+    inverted, pairs = _inverted(place for result in starts for place in result)
+    sums.inverted[name] += inverted
+    sums.pairs[name] += pairs
+
+
+def _inverted(places: Iterable[Place]) -> tuple[int, int]:
+    """The pairs of chunks of one source in the wrong sequence, and all pairs."""
+    pairs = [
+        (one.start, other.start)
+        for one, other in combinations(places, 2)
+        if one.source == other.source and one.start != other.start
+    ]
+    return sum(one > other for one, other in pairs), len(pairs)
+
+
+def _check(
+    name: str,
+    run: AgentRun,
+    shown: Sequence[Sequence[Piece]],
+    found: Iterable[str],
+    store: Store,
+    where: str,
+    checks: Checks,
+    *,
+    offsets: bool,
+) -> None:
+    if offsets:
+        again = repeated([piece.place for result in shown for piece in result])
+        checks.check(REPEATED.format(name, WITH), where, right=not again, details=f"{again} characters")
+    wrong = [
+        pair for pair in map(_inverted, ([store.places[p.document] for p in result] for result in shown)) if pair[0]
+    ]
+    checks.check(INVERTED.format(name, WITH if offsets else WITHOUT), where, right=not wrong, details=str(wrong))
+    lost = _lost(store, (store.places[one] for one in found), (piece.place for result in shown for piece in result))
+    checks.check(LOST.format(name), where, right=not lost, details=repr(lost[:200]))
+    if name == DELTA:
+        for before, request in zip(run.requests, run.requests[1:], strict=False):
+            checks.check(PREFIX, where, right=request.text.startswith(before.text))
+
+
+def _lost(store: Store, found: Iterable[Place], shown: Iterable[Place]) -> str:
+    """The characters that were found and not shown."""
+    read = union(shown)
+    parts: list[str] = []
+    for source, spans in union(found).items():
+        for start, end in spans:
+            at = start
+            for begin, stop in read.get(source, []):
+                if stop > at and begin < end:
+                    parts.append(store.texts[source][at : max(at, begin)])
+                    at = max(at, stop)
+            parts.append(store.texts[source][at:end])
+    return "".join(parts).strip()
+
+
+def _check_context(
+    name: str,
+    run: AgentRun,
+    shown: Sequence[Sequence[Piece]],
+    expected: Context,
+    where: str,
+    checks: Checks,
+    *,
+    offsets: bool,
+) -> None:
+    """Compare what was gathered and shown with the context of all chunks that were found."""
+    text, known = shown_as(expected.text), WITH if offsets else WITHOUT
+    # The numbers between the passages are not part of the context.
+    read = ["".join("".join(piece.text.split()) for piece in result) for result in shown]
+    length = sum(map(len, read))
+    checks.check(
+        AS_MUCH.format(name, known), where, right=length == len(text), details=f"{length}, expected {len(text)}"
+    )
+    if name == COMPACT:
+        context = working_context_of(run.state).context()
+        same = context.text == expected.text and _identity(context) == _identity(expected)
+        checks.check(WHOLE.format(known), where, right=same, details=_difference(context.text, expected.text))
+        last = read[-1] if read else ""
+        checks.check(READ.format(known), where, right=last == text, details=_difference(last, text))
+
+
+def _all_found(
+    retriever: OrderPreservingRetriever, queries: Sequence[str], store: Store, *, offsets: bool
+) -> list[Chunk]:
+    """The chunks of all searches, each once, ranked by their best rank, and then in the sequence of the searches."""
+    best: dict[str, tuple[int, Chunk]] = {}
+    for query in queries:
+        # Without offsets, the order of the store is told by the retriever alone.
+        context = retriever.get_context(query)
+        chunks: Iterable[Chunk] = context.kept
+        if offsets:
+            documents = store.found(query, retriever.k or 0)
+            raw = [
+                Chunk(document.page_content, rank, metadata=document.metadata, id=document.id)
+                for rank, document in enumerate(documents)
+            ]
+            chunks = build_context(raw).kept
+        for chunk in chunks:
+            key = str(chunk.id)
+            rank, before = best.get(key, (chunk.rank, chunk))
+            # A search that finds one chunk of a source does not ask the store for its place.
+            best[key] = min(rank, chunk.rank), chunk if before.store_place is None else before
+    ranked = sorted(best.values(), key=lambda one: one[0])
+    return [
+        Chunk(
+            chunk.text,
+            rank,
+            chunk.source,
+            chunk.metadata,
+            id=chunk.id,
+            located=chunk.located,
+            store_place=chunk.store_place,
+        )
+        for rank, (_, chunk) in enumerate(ranked)
+    ]
+
+
+def _identity(context: Context) -> list[tuple[str | None, str, str | None]]:
+    return [(chunk.source, chunk.text, chunk.id) for chunk in context.kept]
+
+
+def _difference(text: str, expected: str) -> str:
+    """Where two texts begin to differ."""
+    at = _common(text, expected)
+    return f"from {at}: {text[at : at + 80]!r}, expected {expected[at : at + 80]!r}"
+
+
+def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
+    figures = []
+    for what in checks.made:
+        made, failed = checks.made[what], len(checks.failed[what])
+        asked = "0" if what.startswith(("characters", "inverted")) else "all"
+        measured = f"{made - failed:,} of {made:,}"
+        if what.startswith("characters"):
+            name = DELTA if DELTA in what else COMPACT
+            measured = f"{_sum(sums, splitting=OFFSETS).repeated[name]:,} in {made:,} runs"
+        elif what.startswith("inverted"):
+            name = DELTA if DELTA in what else COMPACT
+            one = _sum(sums, splitting=OFFSETS if what.endswith(WITH) else NOTHING)
+            measured = f"{one.inverted_inside[name]:,} of {one.pairs_inside[name]:,}"
+        figures.append(Figure(what, asked, measured, not failed))
+    return figures
+
+
+def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
+    """Each set in the usual case, and all sets in the other ones."""
+    usual = [
+        ([name, kind, str(k)], _sum(sums, data=name, kind=kind, k=k, splitting=OFFSETS, steps=ONE))
+        for name, kind, k in product(sets, KINDS, KS)
+    ]
+    others = [
+        ([f"{splitting}, {steps}", kind, str(k)], _sum(sums, kind=kind, k=k, splitting=splitting, steps=steps))
+        for splitting, steps, kind, k in product((OFFSETS, NOTHING), (ONE, TWO), KINDS, KS)
+    ]
+    for rows, about, first in (
+        (usual, f"{OFFSETS}, {ONE}", "set"),
+        (others, "All sets together", "chunks and steps"),
+    ):
+        yield Table(
+            f"**The search results in the last request** ({about}). Of the chunks that later searches find, the share "
+            "that earlier ones found; the mean number of tokens, and of those that repeat characters of a source that "
+            "are there already; the tokens of the other arms in times of the retriever tool:",
+            [first, "searches", "k", "found before", PLAIN, "of them repeated", f"{TUTORIAL}", DELTA, COMPACT],
+            [[*names, *_result_cells(one)] for names, one in rows],
+        )
+        yield Table(
+            f"**The input of all model calls of a run** ({about}). The mean number of tokens, and the input of the "
+            "other arms in times of it; the share that is the start of the previous request, which a provider's prompt "
+            f"cache can serve; and the cost, where cached input costs {CACHED:g} times as much as other input:",
+            [
+                first,
+                "searches",
+                "k",
+                PLAIN,
+                TUTORIAL,
+                DELTA,
+                COMPACT,
+                *(f"cached, {name}" for name in (PLAIN, DELTA, COMPACT)),
+                *(f"cost, {name}" for name in (TUTORIAL, DELTA, COMPACT)),
+            ],
+            [[*names, *_input_cells(one)] for names, one in rows],
+        )
+
+
+def _sum(sums: dict[Case, Sums], **wanted: object) -> Sums:
+    whole = Sums()
+    for case, one in sums.items():
+        if all(getattr(case, name) == value for name, value in wanted.items()):
+            whole.add(one)
+    return whole
+
+
+def _result_cells(one: Sums) -> list[str]:
+    plain = one.results[PLAIN]
+    return [
+        _found_before(one),
+        f"{plain / one.runs:,.0f}",
+        f"{one.repeated[PLAIN] / 4 / one.runs:,.0f}",
+        *(f"{one.results[name] / plain:.2f}" for name in (TUTORIAL, DELTA, COMPACT)),
+    ]
+
+
+def _input_cells(one: Sums) -> list[str]:
+    sent = one.sent
+    return [
+        f"{sent[PLAIN] / one.runs:,.0f}",
+        *(f"{sent[name] / sent[PLAIN]:.2f}" for name in (TUTORIAL, DELTA, COMPACT)),
+        *(f"{100 * one.cached[name] / sent[name]:.0f} %" for name in (PLAIN, DELTA, COMPACT)),
+        *(f"{_cost(one, name) / _cost(one, PLAIN):.2f}" for name in (TUTORIAL, DELTA, COMPACT)),
+    ]
+
+
+def _cost(one: Sums, name: str) -> float:
+    return one.sent[name] - (1 - CACHED) * one.cached[name]
+
+
+def _orders(sums: dict[Case, Sums]) -> Table:
+    rows = []
+    for splitting, name in product((OFFSETS, NOTHING), ARMS):
+        one = _sum(sums, splitting=splitting)
+        rows.append(
+            [
+                splitting,
+                name,
+                _share(one.inverted_inside[name], one.pairs_inside[name]),
+                _share(one.inverted[name], one.pairs[name]),
+                _share(one.repeated[name] // 4, one.results[name]),
+            ]
+        )
+    return Table(
+        "**Order and repeats in the last request**, all sets, kinds and k: pairs of chunks of one source in the wrong "
+        "sequence, inside each search result and over all results; tokens that repeat characters of a source:",
+        ["chunks", "arm", "inverted inside a result", "inverted over all results", "repeated tokens"],
+        rows,
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,} ({100 * part / whole:.1f} %)" if whole else "–"
+
+
+def _notes(sums: dict[Case, Sums]) -> list[str]:
+    different, reformulated = (_sum(sums, kind=kind) for kind in (DIFFERENT, REFORMULATED))
+    delta, compact = _sum(sums).inverted[DELTA], _sum(sums).inverted[COMPACT]
+    return [
+        (
+            f"Later searches find what earlier ones found in {_found_before(different)} for different questions and "
+            f"{_found_before(reformulated)} for one question in four forms. `delta` keeps each result in source order, "
+            f"and not all results together ({delta:,} inverted pairs over all results, `compact` {compact:,}): later "
+            "results cannot be put before earlier ones without changing what the model was sent. `compact` does that, "
+            "and so a prompt cache serves less of it."
+        ),
+        (
+            "Where the texts do not confirm an overlap, as in a source that repeats one line over and over, ours show "
+            "it twice, as `build_context` does: losing nothing comes first. Without offsets this is more frequent."
+        ),
+        (
+            "Our tool has a longer description than the others, which is part of each request. Numbers, sources and "
+            "pointers count as text of the results."
+        ),
+    ]
+
+
+def _found_before(one: Sums) -> str:
+    return f"{100 * one.shown_before / one.later:.0f} %"

@@ -1,0 +1,66 @@
+"""Agents that search four times in a run: what the model reads with a working context, and what that takes.
+
+`python -m benchmarks.agents tokens --data FOLDER` runs agents over four question sets, and `python -m benchmarks.agents
+times` times the working context and the middleware. Each writes its part of docs/agents_benchmark.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.agent_times import ROUNDS, times
+from benchmarks.agent_tokens import RUNS, SETS, tokens
+from benchmarks.machine import machine
+from benchmarks.result import Result, markdown
+
+PAGE = Path(__file__).parent.parent / "docs" / "agents_benchmark.md"
+PARTS = ("tokens", "times")
+PACKAGES = ("oprag", "numpy", "langchain", "langchain-core", "langgraph", "langchain-text-splitters", "wordllama")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.agents", description=__doc__)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--data", type=Path, help="tokens: a folder with a folder for each set")
+    parser.add_argument("--sets", nargs="+", default=SETS, help="tokens: the sets")
+    parser.add_argument("--runs", type=int, default=RUNS, help="tokens: the number of runs of each kind on each set")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="times: how often each case is timed")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page that has a place for the part")
+    parser.add_argument("--print", action="store_true", help="print the part instead")
+    options = parser.parse_args()
+    about_machine = machine(PACKAGES)
+    if options.part == "tokens":
+        if options.data is None:
+            parser.error("tokens: give --data")
+        result = tokens(options.data, options.sets, options.runs)
+        command = "python -m benchmarks.agents tokens --data FOLDER"
+    else:
+        result = times(options.rounds)
+        command = "python -m benchmarks.agents times"
+    written = _part(result, command, about_machine)
+    if options.print:
+        print(written)
+        return
+    before, begin, rest = options.page.read_text(encoding="utf-8").partition(f"<!-- begin {options.part} -->")
+    _, end, after = rest.partition(f"<!-- end {options.part} -->")
+    if not end:
+        sys.exit(f"{options.page} has no place for the part {options.part}")
+    options.page.write_text("".join([before, begin, "\n", written, "\n", end, after]), encoding="utf-8")
+    print(f"wrote {options.page}")
+
+
+def _part(result: Result, command: str, about_machine: str) -> str:
+    """A part of the page."""
+    title, about, *rest = markdown(result).split("\n\n")
+    missed = [figure for figure in result.figures if not figure.reached]
+    verdict = f"{len(result.figures) - len(missed)} of {len(result.figures)} figures are reached."
+    if missed:
+        verdict += " Missed: " + "; ".join(f"{figure.what} ({figure.measured})" for figure in missed) + "."
+    return "\n\n".join([title, about, verdict, f"Written by `{command}`.", about_machine, *rest])
+
+
+if __name__ == "__main__":
+    main()
