@@ -1,41 +1,67 @@
-"""An agent whose tool gives it the passages in the order of their source: the retriever inside the tool is all.
+"""An agent that searches several times: with our search tool and middleware it reads each passage once, in order.
 
-pip install 'oprag[langchain,local]' 'langchain>=1.2' langchain-text-splitters
+Without a model of yours, a stand-in calls the tool twice and copies a sentence. The small model that comes with this
+package is not used here: it cannot call tools well.
+
+pip install 'oprag[agents,local]' langchain-text-splitters
 """
 
-from typing import Any
+import re
 
 from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import create_retriever_tool
-from parts.for_langchain import Reading, reference_store
+from parts.for_langchain import reference_store
 from parts.langchain_model import chat_model
+from parts.places import as_read
 
-from oprag.langchain import OrderPreservingRetriever
+from oprag import approximate_tokens
+from oprag.langchain import OrderPreservingMiddleware, create_search_tool, working_context_of
 
 QUESTION = "What happens when an exception is raised inside a with statement?"
-
-
-def agent_with(model: BaseChatModel, retriever: BaseRetriever) -> Any:
-    """An agent that can search."""
-    tool = create_retriever_tool(retriever, "search_reference", "Search the Python language reference.")
-    return create_agent(model, [tool], system_prompt="Search before you answer.")
+NAME, DESCRIPTION = "search_reference", "Search the Python language reference."
+PROMPT = "Search before you answer, and once more in other words. Cite numbered passages as [1]."
 
 
 def main() -> None:
-    """Ask an agent with the store's own retriever, then one with ours."""
+    """Ask an agent with LangChain's retriever tool, then one with our tool and middleware."""
     model, store = chat_model(), reference_store()
+    retriever = store.as_retriever(search_kwargs={"k": 8})
 
-    before = agent_with(model, store.as_retriever(search_kwargs={"k": 8}))
-    after = agent_with(model, OrderPreservingRetriever(vectorstore=store, k=8))
+    before = create_agent(
+        model,
+        [create_retriever_tool(retriever, NAME, DESCRIPTION, response_format="content_and_artifact")],
+        system_prompt=PROMPT,
+    )
+    after = create_agent(
+        model,
+        [create_search_tool(store, k=8, name=NAME, description=DESCRIPTION)],
+        system_prompt=PROMPT,
+        middleware=[OrderPreservingMiddleware()],
+    )
 
     for name, agent in (("before", before), ("after", after)):
-        reading = Reading()
-        result = agent.invoke({"messages": [("human", QUESTION)]}, config={"callbacks": [reading]})
+        result = agent.invoke({"messages": [{"role": "user", "content": QUESTION}]})
         print(f"{name}: keys {', '.join(sorted(result))}")
-        print(f"{name}: the model read the chunks {', '.join(map(str, reading.chunks))}")
+        read(name, result["messages"])
         print(f"{name}: answer {result['messages'][-1].text}\n")
+
+    working = working_context_of(result)
+    for citation in working.cited(result["messages"][-1].text).citations:
+        print(f"[{citation.number}] is in {citation.source}: {citation.passage.text[:60]!r}")
+
+
+def read(name: str, messages: list[BaseMessage]) -> None:
+    """Print what the model read of each search: the chunks, and about how many tokens the results have."""
+    tokens = 0
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            # A [1] in the text of a document is shown as [ 1 ], so that only ours are numbers of passages.
+            text = re.sub(r"\[ (\d+) \]", r"[\1]", message.text)
+            found = ((one.metadata["chunk_index"], one.page_content) for one in message.artifact)
+            print(f"{name}: a search showed the chunks {', '.join(map(str, as_read(text, found)))}")
+            tokens += approximate_tokens(message.text)
+    print(f"{name}: tokens {tokens:,}")
 
 
 if __name__ == "__main__":

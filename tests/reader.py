@@ -14,6 +14,8 @@ from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 
+from tests.adapters.langchain.agents import ScriptedModel
+
 __all__ = ["ROOT", "python_blocks", "readers_names", "text_blocks"]
 
 ROOT = Path(__file__).parent.parent
@@ -56,5 +58,7 @@ def readers_names() -> dict[str, Any]:
         "your_retriever": store.as_retriever(),
         "index": index,
         "llm": FakeListChatModel(responses=["Ada Brand."]),
+        # It searches twice, and then answers.
+        "model": ScriptedModel(turns=[["captain"], ["port"], "The captain is Ada Brand [1, 7]."]),
         "llama_llm": MockLLM(),
     }

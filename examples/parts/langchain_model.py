@@ -1,11 +1,12 @@
 """The model of the LangChain examples: yours, or a stand-in that needs no key."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from parts.stand_in import reply_to
@@ -24,7 +25,7 @@ def chat_model() -> BaseChatModel:
 
 
 class StandIn(BaseChatModel):
-    """Copies a sentence from what it is given; with a tool it first asks that."""
+    """Copies a sentence from what it is given; with a tool it first asks that, and once more in other words."""
 
     @property
     def _llm_type(self) -> str:
@@ -36,8 +37,20 @@ class StandIn(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, tools: Sequence[Any] = (), **__: Any) -> ChatResult:
         asked = next(message.text for message in reversed(messages) if isinstance(message, HumanMessage))
-        if tools and isinstance(messages[-1], HumanMessage):
-            calls: list[Any] = [{"name": tools[0].name, "args": {"query": asked}, "id": "1"}]
+        searches = sum(isinstance(message, ToolMessage) for message in messages)
+        if tools and searches < 2:
+            query = " ".join(re.findall(r"\w{5,}", asked)) if searches else asked
+            calls: list[Any] = [{"name": tools[0].name, "args": {"query": query}, "id": str(searches)}]
             return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
-        reply = reply_to("\n\n".join(message.text for message in messages), asked)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
+        prompt = "\n\n".join(message.text for message in messages)
+        reply = reply_to(prompt, asked)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply + _marker(prompt, reply)))])
+
+
+def _marker(prompt: str, reply: str) -> str:
+    """The number of the passage that a sentence was copied from, where passages have numbers."""
+    _, *passages = re.split(r"^\[(\d+)\] ", prompt, flags=re.MULTILINE)
+    for number, passage in zip(passages[::2], passages[1::2], strict=True):
+        if reply in " ".join(passage.split()):
+            return f" [{number}]"
+    return ""

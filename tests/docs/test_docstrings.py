@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from typing import Any
+from typing import Any, get_origin
 
 import pytest
 
@@ -52,6 +52,10 @@ def of_framework(cls: type) -> list[type]:
 def of_class(cls: type) -> list[str]:
     """The arguments of a class, without those that its framework defines."""
     inherited = {name for base in of_framework(cls) for name in getattr(base, "model_fields", {})}
+    if issubclass(cls, dict):
+        # What a state has in place of arguments.
+        bases = [get_origin(base) or base for base in getattr(cls, "__orig_bases__", ())]
+        return [name for name in cls.__annotations__ if not any(name in base.__annotations__ for base in bases)]
     names = [name for name in arguments(cls) if name not in inherited]
     if "options" in documented(cls):
         # As `**options`, where they are named in one sentence.
