@@ -254,7 +254,7 @@ async def test_a_function_that_requires_the_filter_is_never_told_none_for_an_unk
         asked.append(filter)
         return [name] if number else "Everything."
 
-    for retriever in (of_user, plain.bind(filter=only("A")), OwnStoreRetriever(vectorstore=store)):
+    for retriever in (of_user, OwnStoreRetriever(vectorstore=store)):
         ours = OrderPreservingRetriever(retriever=retriever, neighbors=1, read_neighbors=read)
         whole = OrderPreservingChain(
             llm=RecordingChatModel(), retriever=retriever, method="long_context", read_source=read
@@ -271,6 +271,23 @@ async def test_a_function_that_requires_the_filter_is_never_told_none_for_an_unk
         QUESTION, filter=config["configurable"]["search"]["filter"]
     )
     assert set(asked) == {config["configurable"]["search"]["filter"]}
+
+
+async def test_a_function_that_requires_the_filter_is_told_that_of_a_binding():
+    asked: list[Any] = []
+    wanted = only("A")
+    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
+    bound = store.as_retriever(search_kwargs={"k": 1}).bind(filter=wanted)
+
+    def read(document: Any, number: int, *, filter: Any) -> Any:
+        asked.append(filter)
+        return [document]
+
+    ours = OrderPreservingRetriever(retriever=bound, neighbors=1, read_neighbors=read)
+    (found,) = ours.invoke(QUESTION)
+    (found_async,) = await ours.ainvoke(QUESTION)
+    assert found.metadata["tenant"] == found_async.metadata["tenant"] == "A"
+    assert asked == [wanted] * 2
 
 
 async def test_a_chain_that_searches_itself_has_neighbours_that_pass_its_filter():

@@ -9,7 +9,7 @@ from llama_index.core.agent.workflow import AgentOutput, FunctionAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import BaseMemory
 from llama_index.core.tools import AsyncBaseTool
-from pydantic import Field, SkipValidation, field_validator
+from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from oprag.llama_index.search_results import lay_out_messages
 from oprag.llama_index.search_tool import SearchTool
@@ -41,6 +41,9 @@ class OrderPreservingFunctionAgent(FunctionAgent):
         ...     llm=llm, tools=[create_search_tool(index)], layout="compact"
         ... )  # doctest: +SKIP
     """
+
+    # What is given may hold keys.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     layout: SkipValidation[Layout] = Field(
         default="delta", description='How the model reads search results: "delta" or "compact".'
