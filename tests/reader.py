@@ -59,6 +59,6 @@ def readers_names() -> dict[str, Any]:
         "index": index,
         "llm": FakeListChatModel(responses=["Ada Brand."]),
         # It searches twice, and then answers.
-        "model": ScriptedModel(turns=[["captain"], ["port"], "The captain is Ada Brand [1, 7]."]),
+        "model": ScriptedModel(turns=[["captain"], ["salt"], "The captain is Ada Brand [3, 7]."]),
         "llama_llm": MockLLM(),
     }

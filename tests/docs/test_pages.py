@@ -75,7 +75,9 @@ def _written_table():
 
 
 PRINTED = {
-    "agents": "1 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
+    "agents": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
+    "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (shown above)\n---\n"
+    "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
     "[3] book\nIt goes on.\n\n[2] (shown above)\nIt begins.\n\nIt goes on.",
     "getting_started_langchain": "She left port in May",
     "getting_started_llama_index": "Ada Brand",
