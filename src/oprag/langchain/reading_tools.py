@@ -10,18 +10,26 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStore
-from pydantic import BaseModel, Field
 
 from oprag.chunk import Chunk
-from oprag.errors import MissingExtraError, OpragError, RetrievalWarning
+from oprag.errors import MissingExtraError, OpragError
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
 from oprag.langchain.search_results import STATE_KEY, search_documents, working_context_of
 from oprag.langchain.search_tool import searched_with
 from oprag.langchain.vectors import chunk_of_stored
 from oprag.reading import Reading, StoredSources
+from oprag.reading_inputs import (
+    AROUND,
+    OUTLINE,
+    RANGE,
+    AroundInput,
+    OutlineInput,
+    RangeInput,
+    refusal,
+    warn_if_unreadable,
+)
 from oprag.stores.adapter import StoreAdapter, adapter_of
-from oprag.warn import warn
 
 try:
     from langchain.tools import ToolRuntime
@@ -31,35 +39,6 @@ except ImportError as error:
 __all__ = ["create_reading_tools"]
 
 T = TypeVar("T")
-
-_AROUND = (
-    "Read what is before and after a passage that was found, in the order of the document. Give the number of the "
-    "passage: 3 for [3]."
-)
-_RANGE = (
-    "Read chunks of a source in the order of the document, by their numbers from 1. The outline tells how many there "
-    "are."
-)
-_OUTLINE = (
-    "The headings, pages or parts of a source, with the numbers of their chunks and their sizes in tokens. Without a "
-    "source: a list of all sources."
-)
-
-
-class _AroundInput(BaseModel):
-    number: int = Field(description="The number of a passage, such as 3 for [3].")
-    before: int = Field(default=2, description="Number of chunks to read before it.")
-    after: int = Field(default=2, description="Number of chunks to read after it.")
-
-
-class _RangeInput(BaseModel):
-    source: str = Field(description="The name of the source, as it is beside its passages.")
-    start: int = Field(description="The number of the first chunk, from 1.")
-    end: int = Field(description="The number of the last chunk.")
-
-
-class _OutlineInput(BaseModel):
-    source: str | None = Field(default=None, description="The name of a source; all sources are listed without one.")
 
 
 def create_reading_tools(
@@ -117,13 +96,7 @@ def create_reading_tools(
         texts=searched._source_texts,  # noqa: SLF001
         filter=partial(filter_of, searched, None),
     )
-    if not sources.readable():
-        warn(
-            "the reading tools can only refuse: the chunks of what is searched cannot be listed with the filter of the "
-            "search",
-            RetrievalWarning,
-            cause="reading tools without a store that lists chunks",
-        )
+    warn_if_unreadable(sources)
 
     def read_around(
         number: int,
@@ -148,12 +121,12 @@ def create_reading_tools(
             args_schema=schema,
             response_format="content" if function is outline else "content_and_artifact",
             handle_tool_error=True,
-            handle_validation_error=_refusal,
+            handle_validation_error=refusal,
         )
         for function, description, schema in (
-            (read_around, _AROUND, _AroundInput),
-            (read_range, _RANGE, _RangeInput),
-            (outline, _OUTLINE, _OutlineInput),
+            (read_around, AROUND, AroundInput),
+            (read_range, RANGE, RangeInput),
+            (outline, OUTLINE, OutlineInput),
         )
     ]
 
@@ -189,8 +162,3 @@ def _answered(ask: Callable[[], T]) -> T:
 
 def _result(reading: Reading) -> tuple[str, list[Document]]:
     return reading.text, search_documents(reading.chunks, reading.note)
-
-
-def _refusal(error: Any) -> str:
-    """Which arguments are missing or of a wrong type, without what was given."""
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())

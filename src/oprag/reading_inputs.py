@@ -1,0 +1,62 @@
+"""What the reading tools of both frameworks have in common: their descriptions and arguments, and what they refuse."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, ValidationError
+
+from oprag.errors import RetrievalWarning
+from oprag.reading import StoredSources
+from oprag.warn import warn
+
+__all__ = ["AROUND", "OUTLINE", "RANGE", "AroundInput", "OutlineInput", "RangeInput", "refusal", "warn_if_unreadable"]
+
+AROUND = (
+    "Read what is before and after a passage that was found, in the order of the document. Give the number of the "
+    "passage: 3 for [3]."
+)
+RANGE = (
+    "Read chunks of a source in the order of the document, by their numbers from 1. The outline tells how many there "
+    "are."
+)
+OUTLINE = (
+    "The headings, pages or parts of a source, with the numbers of their chunks and their sizes in tokens. Without a "
+    "source: a list of all sources."
+)
+
+
+class AroundInput(BaseModel):
+    """Arguments of `read_around`."""
+
+    number: int = Field(description="The number of a passage, such as 3 for [3].")
+    before: int = Field(default=2, description="Number of chunks to read before it.")
+    after: int = Field(default=2, description="Number of chunks to read after it.")
+
+
+class RangeInput(BaseModel):
+    """Arguments of `read_range`."""
+
+    source: str = Field(description="The name of the source, as it is beside its passages.")
+    start: int = Field(description="The number of the first chunk, from 1.")
+    end: int = Field(description="The number of the last chunk.")
+
+
+class OutlineInput(BaseModel):
+    """Arguments of `outline`."""
+
+    source: str | None = Field(default=None, description="The name of a source; all sources are listed without one.")
+
+
+def refusal(error: ValidationError) -> str:
+    """Which arguments are missing or of a wrong type, without what was given."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+
+
+def warn_if_unreadable(sources: StoredSources) -> None:
+    """Warn where reading tools would refuse everything."""
+    if not sources.readable():
+        warn(
+            "the reading tools can only refuse: the chunks of what is searched cannot be listed with the filter of the "
+            "search",
+            RetrievalWarning,
+            cause="reading tools without a store that lists chunks",
+        )
