@@ -23,7 +23,7 @@ from oprag.stores.adapter import StoreAdapter
 from oprag.stores.stored_neighbors import stored_neighbors
 from oprag.vector_fields import list_of_neighbors
 
-__all__ = ["neighbor_reader", "refuse_filter", "store_reader"]
+__all__ = ["chunk_of_stored", "in_documents", "neighbor_reader", "refuse_filter", "store_reader"]
 
 Passes = Callable[[BaseNode], bool]
 
@@ -106,14 +106,18 @@ def store_reader(
         options: How sources and positions are found.
         store_order: Whether the sequence in which the store received nodes is used.
     """
+    passes = partial(in_documents, documents)
+    return stored_neighbors(store, options, chunk_of_stored, passes, store_order=store_order)
 
-    def passes(stored: StoredChunk) -> bool:
-        return documents is None or stored.node.ref_doc_id in documents
 
-    def as_chunk(stored: StoredChunk, rank: int) -> Chunk:
-        return chunk_of(stored.node, rank, origin=NodeWithScore(node=stored.node))
+def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:
+    """What a store listed as a chunk."""
+    return chunk_of(stored.node, rank, origin=NodeWithScore(node=stored.node))
 
-    return stored_neighbors(store, options, as_chunk, passes, store_order=store_order)
+
+def in_documents(documents: Collection[str] | None, stored: StoredChunk) -> bool:
+    """Whether what a store listed belongs to one of these documents."""
+    return documents is None or stored.node.ref_doc_id in documents
 
 
 def _linked(docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, number: int) -> list[BaseNode]:

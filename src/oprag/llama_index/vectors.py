@@ -24,10 +24,11 @@ from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.near_misses import HOW_TO_PASS
-from oprag.llama_index.neighbors import neighbor_reader, refuse_filter, store_reader
+from oprag.llama_index.neighbors import in_documents, neighbor_reader, refuse_filter, store_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
+from oprag.positions.insertion_order import StoredChunk
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter, adapter_of
 from oprag.vector_fields import VectorFields
@@ -66,6 +67,23 @@ class Searched(NamedTuple):
     docstore: Any
     embed_model: Any
     keywords: Mapping[str, Any]
+
+
+class Readable(NamedTuple):
+    """What may be read beside what was found.
+
+    Attributes:
+        searched: Where the nodes are.
+        retriever: The retriever whose filter holds.
+        documents: The ids of the documents that it is restricted to.
+    """
+
+    searched: Searched
+    retriever: BaseRetriever | None
+    documents: Collection[str] | None
+
+
+_RESTRICTIONS = ("filters", "node_ids")
 
 
 class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextFields):
@@ -205,19 +223,35 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """What reads the chunks around one; None where that may be what the search leaves out."""
-        given, searched = self.read_neighbors, self._where()
+        given = self.read_neighbors
         if given is not None and not isinstance(given, VectorStoreIndex):
             return neighbor_reader(given, None, self._searched)
-        # A subclass may search in its own way.
-        retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
-        if given is not None:
-            searched = searched_in(given, retriever)
-        if searched is None or (given is None and retriever is None):
+        if (readable := self._readable()) is None:
             return None
-        store = store_of(searched, retriever, ("filters", "node_ids"))
-        documents = getattr(retriever, "_doc_ids", None)
+        searched, retriever, documents = readable
+        store = store_of(searched, retriever, _RESTRICTIONS)
         listed = None if store is None else store_reader(store, documents, options, store_order=self.store_order)
         return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
+
+    def _readable(self) -> Readable | None:
+        """What may be read beside what was found; None where that may be what the search leaves out."""
+        given = self.read_neighbors if isinstance(self.read_neighbors, VectorStoreIndex) else None
+        # A subclass may search in its own way.
+        retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
+        searched = self._where() if given is None else searched_in(given, retriever)
+        if searched is None or (given is None and retriever is None):
+            return None
+        return Readable(searched, retriever, getattr(retriever, "_doc_ids", None))
+
+    def _store_of_neighbors(self) -> StoreAdapter | None:
+        """What is searched, where neighbors can be held to its filter."""
+        readable = self._readable()
+        return None if readable is None else store_of(readable.searched, readable.retriever, _RESTRICTIONS)
+
+    def _passes(self, stored: StoredChunk) -> bool:
+        """Whether a chunk belongs to the documents that the search is restricted to beside its filter."""
+        readable = self._readable()
+        return readable is not None and in_documents(readable.documents, stored)
 
     def _stores(self) -> list[StoreAdapter]:
         """What is searched, where that is certain."""
