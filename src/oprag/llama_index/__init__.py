@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
+    from oprag.llama_index.reading_tools import create_reading_tools
     from oprag.llama_index.search_results import working_context_of
     from oprag.llama_index.search_tool import create_search_tool
     from oprag.llama_index.write import write_positions
@@ -33,6 +34,7 @@ __all__ = [
     "as_embedder",
     "check_positions",
     "chunks_of",
+    "create_reading_tools",
     "create_search_tool",
     "working_context_of",
     "write_positions",
@@ -46,6 +48,7 @@ __getattr__ = loader(
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
         "check_positions": "oprag.llama_index.check",
+        "create_reading_tools": "oprag.llama_index.reading_tools",
         "create_search_tool": "oprag.llama_index.search_tool",
         "working_context_of": "oprag.llama_index.search_results",
         "write_positions": "oprag.llama_index.write",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,11 +12,12 @@ from llama_index.core.llms import ChatMessage, MessageRole, TextBlock
 from llama_index.core.memory import BaseMemory, Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
+from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.options import ContextOptions
 from oprag.working_context import Delta, Layout, WorkingContext
 
-__all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "working_context_of"]
+__all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "with_note", "working_context_of"]
 
 STATE_KEY = "working_context"
 """The key of a context's store that has the working context, as plain values."""
@@ -26,6 +27,10 @@ _MESSAGES = "scratchpad"
 _REASONING = "current_reasoning"
 _MEMORY = "memory"
 _STEP = "num_iterations"
+# Beside the values of the working context.
+_NOTES = "notes"
+_BUDGET = "token_budget"
+_BETWEEN = "\n\n"
 
 
 async def working_context_of(ctx: Any, options: ContextOptions | None = None, **changes: Any) -> WorkingContext:
@@ -75,10 +80,19 @@ class _Live:
 _live: WeakKeyDictionary[Any, _Live] = WeakKeyDictionary()
 
 
-async def gather_search_results(ctx: Any, found: Context, options: ContextOptions) -> Delta:
+async def gather_search_results(
+    ctx: Any, found: Context | Sequence[Chunk], options: ContextOptions, note: str | None = None
+) -> Delta:
     """Add what a search found to the working context in a context's store.
 
     What fails leaves the store as it was.
+
+    Args:
+        ctx: The context.
+        found: What was found, with its ranks.
+        options: The options of the working context.
+        note: For what was read instead of searched for: a line that follows its text in every layout. The token budget
+            is then that of the last search.
     """
     store = ctx.store
     loop = asyncio.get_running_loop()
@@ -87,6 +101,10 @@ async def gather_search_results(ctx: Any, found: Context, options: ContextOption
         live = _live[store] = _Live(loop)
     async with live.lock:
         data = await store.get(STATE_KEY, default=None)
+        notes, budget = _notes_in(data), options.token_budget
+        if note is not None:
+            budget = data.get(_BUDGET) if isinstance(data, Mapping) else None
+            options = replace(options, token_budget=budget)
         working = live.working
         if working is None or data is not live.data or working.options != options:
             working = WorkingContext(options) if data is None else WorkingContext.from_dict(data, options)
@@ -94,10 +112,14 @@ async def gather_search_results(ctx: Any, found: Context, options: ContextOption
         step = await store.get(_STEP, default=None)
         arriving = live.arriving if step == live.step else set()
         known = [name for name in working.searches if name not in live.lost and name not in arriving]
-        lost = await _unseen(store, working, known) if known else set()
+        lost = await _unseen(store, working, notes, known) if known else set()
         working.forget(lost)
         delta = working.add(found)
-        data = working.to_dict()
+        if note:
+            notes[working.searches[-1]] = note
+        # What reads a working context leaves these alone.
+        added = {name: value for name, value in ((_NOTES, notes), (_BUDGET, budget)) if value}
+        data = {**working.to_dict(), **added}
         await store.set(STATE_KEY, data)
         live.data, live.working, live.step = data, working, step
         live.arriving = arriving | {working.searches[-1]}
@@ -115,11 +137,12 @@ async def lay_out_messages(
 ) -> list[ChatMessage]:
     """The messages of a prompt with the search results as the model should read them; others stay the same objects."""
     working = await working_context_of(ctx, options)
+    notes = _notes_in(await ctx.store.get(STATE_KEY, default=None))
     places: list[int] = []
     names: list[str] = []
     left = list(working.searches)
     for place, message in enumerate(messages):
-        if message.role == MessageRole.TOOL and (name := _search_of(message.content, left, working)) is not None:
+        if message.role == MessageRole.TOOL and (name := _search_of(message.content, left, working, notes)) is not None:
             places.append(place)
             names.append(name)
             left.remove(name)
@@ -128,14 +151,29 @@ async def lay_out_messages(
     laid_out = list(messages)
     if not names or (layout == "delta" and names == list(working.searches)):
         return laid_out
-    for place, text in zip(places, working.layout(names, layout), strict=True):
-        message = messages[place]
+    for place, name, bare in zip(places, names, working.layout(names, layout), strict=True):
+        message, text = messages[place], with_note(bare, notes.get(name, ""))
         if text != message.content:
             laid_out[place] = message.model_copy(update={"blocks": [TextBlock(text=text)]})
     return laid_out
 
 
-async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> set[str]:
+def with_note(text: str, note: str) -> str:
+    """The text of a result with the note of what was read."""
+    return _BETWEEN.join(filter(None, (text, note)))
+
+
+def _without_note(text: str, note: str) -> str:
+    return text.removesuffix(note).removesuffix(_BETWEEN) if note and text.endswith(note) else text
+
+
+def _notes_in(data: Any) -> dict[str, str]:
+    """The notes of what was read, by the names of their searches."""
+    notes = data.get(_NOTES) if isinstance(data, Mapping) else None
+    return {name: note for name, note in notes.items() if isinstance(note, str)} if isinstance(notes, Mapping) else {}
+
+
+async def _unseen(store: Any, working: WorkingContext, notes: Mapping[str, str], names: Sequence[str]) -> set[str]:
     """Those of some searches whose text the model does not see any more.
 
     An agent keeps the messages of its run aside, and its memory may have dropped some of earlier runs. Where neither
@@ -148,13 +186,13 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
         return set()
     left = list(names)
     if messages:
-        _remove(left, working, (message.content for message in messages))
+        _remove(left, working, notes, (message.content for message in messages))
     else:
         # After a handoff from a ReAct agent to a FunctionAgent its steps are still there, and nobody reads them.
-        _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
+        _remove(left, working, notes, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
         kept = await _messages_in(memory)
-        _remove(left, working, (message.content for message in kept if message.role == MessageRole.TOOL))
+        _remove(left, working, notes, (message.content for message in kept if message.role == MessageRole.TOOL))
         # A ReAct agent leaves one text of all its steps.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
         if left and any("Observation: " in text for text in texts):
@@ -175,17 +213,17 @@ async def _messages_in(memory: BaseMemory) -> list[ChatMessage]:
     return await memory.aget()
 
 
-def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> None:
+def _remove(names: list[str], working: WorkingContext, notes: Mapping[str, str], texts: Iterable[Any]) -> None:
     """Remove the searches whose texts these are."""
     for text in texts:
         if not names:
             return
-        if (name := _search_of(text, names, working)) is not None:
+        if (name := _search_of(text, names, working, notes)) is not None:
             names.remove(name)
 
 
-def _search_of(text: Any, names: Collection[str], working: WorkingContext) -> str | None:
+def _search_of(text: Any, names: Collection[str], working: WorkingContext, notes: Mapping[str, str]) -> str | None:
     """The one of some searches that has this text; messages are in their sequence, so it mostly is the first."""
     if not isinstance(text, str):
         return None
-    return next((name for name in names if working.is_text_of(name, text)), None)
+    return next((name for name in names if working.is_text_of(name, _without_note(text, notes.get(name, "")))), None)

@@ -3,14 +3,16 @@
 # Without `from __future__ import annotations`: LlamaIndex finds the parameter of the workflow context by its class.
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, ToolOutput
+from llama_index.core.tools.function_tool import AsyncCallable
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, Field
 
@@ -24,7 +26,9 @@ from oprag.options import ContextOptions
 from oprag.stores.llama_index_nodes import with_metadata
 from oprag.working_context import WorkingContext
 
-__all__ = ["SearchTool", "create_search_tool"]
+__all__ = ["SearchTool", "create_search_tool", "numbered", "searched_with", "tool_of"]
+
+T = TypeVar("T", bound=FunctionTool)
 
 _DESCRIPTION = (
     "Search the documents. Returns passages in the order in which they are in their source. Passages have numbers: "
@@ -103,11 +107,8 @@ def create_search_tool(
         >>> answer = await agent.run("Who is the captain?", ctx=ctx)  # doctest: +SKIP
         >>> (await working_context_of(ctx)).cited(str(answer))  # doctest: +SKIP
     """
-    of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
-    searched = _retriever(retriever, of_retriever)._for_many_searches()  # noqa: SLF001
-    of_search = searched.context_options
-    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in _OF_THE_SEARCH})
-    gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)}).options
+    searched, gathering = searched_with(retriever, options)
+    searched = searched._for_many_searches()  # noqa: SLF001
     # Without a method of its own, LlamaIndex's async one would run the sync one on the event loop.
     blocks = type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
 
@@ -121,22 +122,38 @@ def create_search_tool(
             tool_name=name,
             content=delta.text if delta and delta.text else _NOTHING,
             raw_input={"args": (), "kwargs": {"query": query}},
-            raw_output=[_numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
+            raw_output=[numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
         )
 
+    tool = tool_of(SearchTool, search, name, description, _SearchInput)
+    tool.options = gathering
+    return tool
+
+
+def tool_of(kind: type[T], run: AsyncCallable, name: str, description: str, schema: type[BaseModel]) -> T:
+    """A tool of a function that makes its own output."""
     # Errors name the tool to the model.
-    search.__name__ = search.__qualname__ = name
-    tool = SearchTool.from_defaults(
-        async_fn=search,
+    run.__name__ = run.__qualname__ = name
+    tool = kind.from_defaults(
+        async_fn=run,
         name=name,
         description=description,
-        fn_schema=_SearchInput,
+        fn_schema=schema,
         callback=_itself,
         async_callback=_itself_async,
     )
-    assert isinstance(tool, SearchTool)  # noqa: S101 - from_defaults makes one of its class
-    tool.options = gathering
+    assert isinstance(tool, kind)  # noqa: S101 - from_defaults makes one of its class
     return tool
+
+
+def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPreservingRetriever, ContextOptions]:
+    """The retriever that a tool of an agent searches with, and the options of the working context."""
+    of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
+    searched = _retriever(retriever, of_retriever)
+    of_search = searched.context_options
+    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in _OF_THE_SEARCH})
+    gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)})
+    return searched, gathering.options
 
 
 def _is_of_context(name: str) -> bool:
@@ -166,7 +183,8 @@ def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetrie
     raise OptionError(f"expected a retriever or an index, got {type(retriever).__name__}", retriever)
 
 
-def _numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
+def numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
+    """The node of a chunk with its number, rank and position in the metadata."""
     scored: NodeWithScore = chunk.origin
     told = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
     return NodeWithScore(node=with_metadata(scored.node, told), score=scored.score)

@@ -1,0 +1,139 @@
+"""Tools with which an agent reads around what a search found, in order."""
+
+# Without `from __future__ import annotations`: LlamaIndex finds the parameter of the workflow context by its class.
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.tools import FunctionTool, ToolOutput
+from llama_index.core.workflow import Context as WorkflowContext
+from pydantic import BaseModel, ValidationError
+
+from oprag.errors import OptionError
+from oprag.llama_index.neighbors import chunk_of_stored
+from oprag.llama_index.search_results import gather_search_results, with_note, working_context_of
+from oprag.llama_index.search_tool import numbered, searched_with, tool_of
+from oprag.options import ContextOptions
+from oprag.reading import Reading, StoredSources
+from oprag.reading_inputs import (
+    AROUND,
+    OUTLINE,
+    RANGE,
+    AroundInput,
+    OutlineInput,
+    RangeInput,
+    refusal,
+    warn_if_unreadable,
+)
+
+__all__ = ["create_reading_tools"]
+
+
+def create_reading_tools(
+    retriever: BaseRetriever | BaseIndex[Any],
+    *,
+    token_budget: int = 4_000,
+    prefix: str = "",
+    **options: Any,
+) -> list[FunctionTool]:
+    """Tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
+
+    `read_around(number, before, after)` reads around a passage by its number in the working context of
+    `create_search_tool`; `read_range(source, start, end)` and `outline(source)` need no search before them. What is
+    read joins the working context: what the agent has seen already is not repeated. It counts towards the token budget
+    that the last search had for the whole conversation.
+
+    The chunks come from the store that is searched, with the filter of its search: a search with these options could
+    find each of them. Where the store cannot list its chunks, or their order is not known, the tools say so to the
+    model; where the order is not certain, the result says it. Give the tools the index or retriever, and the options,
+    that `create_search_tool` has.
+
+    Args:
+        retriever: Any retriever or index, or an `OrderPreservingRetriever`. The tools can read what a
+            `VectorIndexRetriever` searches, or an index that is given as `read_neighbors=`.
+        token_budget: Maximum number of tokens of one result, by `count_tokens`.
+        prefix: What the names of the tools begin with, for an agent with several stores.
+        **options: Options of `OrderPreservingRetriever`, such as `read_source`, and of the working context, such as
+            `header` or `count_tokens`.
+
+    Returns:
+        The tools `read_around`, `read_range` and `outline`. The `raw_output` of the first two is the list of nodes, as
+        that of the search tool.
+
+    Raises:
+        OptionError: `retriever` is neither a retriever nor an index, `token_budget` is invalid, or `retriever` is an
+            `OrderPreservingRetriever` and options of a search are given.
+        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+
+    Example:
+        >>> from llama_index.core.agent.workflow import FunctionAgent
+        >>> tools = [create_search_tool(index), *create_reading_tools(index)]  # doctest: +SKIP
+        >>> agent = FunctionAgent(llm=llm, tools=tools)  # doctest: +SKIP
+    """
+    searched, gathering = searched_with(retriever, options)
+    sources = StoredSources(
+        searched._store_of_neighbors,  # noqa: SLF001
+        gathering,
+        chunk_of_stored,
+        token_budget=token_budget,
+        store_order=searched.store_order,
+        passes=searched._passes,  # noqa: SLF001
+        texts=searched._source_texts,  # noqa: SLF001
+    )
+    warn_if_unreadable(sources)
+
+    async def around(ctx: WorkflowContext, asked: AroundInput) -> Reading:
+        working = await working_context_of(ctx)
+        if not len(working):
+            raise OptionError("there are no numbered passages: search first", asked.number)
+        chunk = working.chunk(asked.number)
+        return await asyncio.to_thread(sources.around, chunk, asked.before, asked.after)
+
+    async def range_of(_: WorkflowContext, asked: RangeInput) -> Reading:
+        return await asyncio.to_thread(sources.range, asked.source, asked.start, asked.end)
+
+    async def outline(_: WorkflowContext, asked: OutlineInput) -> str:
+        return await asyncio.to_thread(sources.outline, asked.source)
+
+    return [
+        _tool(f"{prefix}{name}", description, schema, ask, gathering)
+        for name, description, schema, ask in (
+            ("read_around", AROUND, AroundInput, around),
+            ("read_range", RANGE, RangeInput, range_of),
+            ("outline", OUTLINE, OutlineInput, outline),
+        )
+    ]
+
+
+def _tool(
+    name: str,
+    description: str,
+    schema: type[BaseModel],
+    ask: Callable[[WorkflowContext, Any], Awaitable[Reading | str]],
+    gathering: ContextOptions,
+) -> FunctionTool:
+    """A tool that checks its arguments, and adds what was read to the working context."""
+
+    async def run(ctx: WorkflowContext, **given: Any) -> ToolOutput:
+        answer = await ask(ctx, _checked(schema, given))
+        result = partial(ToolOutput, tool_name=name, raw_input={"args": (), "kwargs": given})
+        if isinstance(answer, str):
+            return result(content=answer, raw_output=answer)
+        delta = await gather_search_results(ctx, answer.chunks, gathering, answer.note)
+        nodes = [numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in answer.chunks]
+        return result(content=with_note(delta.text, answer.note), raw_output=nodes)
+
+    return tool_of(FunctionTool, run, name, description, schema)
+
+
+def _checked(schema: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
+    """The arguments that a model gave, which LlamaIndex does not check."""
+    try:
+        return schema.model_validate(given)
+    except ValidationError as error:
+        said = refusal(error)
+    raise OptionError(said, None)
