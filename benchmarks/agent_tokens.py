@@ -146,7 +146,8 @@ def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
 
 def _count(case: Case, store: Store, queries: Sequence[Sequence[str]], checks: Checks) -> Sums:
     arms = [Arm(name, store, case.k) for name in ARMS]
-    retriever = OrderPreservingRetriever(vectorstore=store.vectors, k=case.k)
+    # As a search tool does, it also places the chunks that a search finds alone in their source.
+    retriever = OrderPreservingRetriever(vectorstore=store.vectors, k=case.k)._for_many_searches()
     sums = Sums(runs=len(queries))
     for number, asked in enumerate(queries):
         where = f"{', '.join(map(str, case))}, run {number}"
@@ -319,8 +320,7 @@ def _all_found(
         for chunk in chunks:
             key = str(chunk.id)
             rank, before = best.get(key, (chunk.rank, chunk))
-            # A search that finds one chunk of a source does not ask the store for its place.
-            best[key] = min(rank, chunk.rank), chunk if before.store_place is None else before
+            best[key] = min(rank, chunk.rank), before
     ranked = sorted(best.values(), key=lambda one: one[0])
     return [
         Chunk(
