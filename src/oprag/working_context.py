@@ -37,13 +37,13 @@ from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
 
-__all__ = ["Cited", "Delta", "Layout", "WorkingContext"]
+__all__ = ["OPTIONS_OF_THE_SEARCH", "Cited", "Delta", "Layout", "WorkingContext"]
 
 Layout = Literal["delta", "compact"]
 
 _VERSION = 1
 # What a search decides about its own results; a working context only joins them.
-_OPTIONS_OF_THE_SEARCH = (
+OPTIONS_OF_THE_SEARCH = (
     "k",
     "max_candidates",
     "similarity_threshold",
@@ -280,7 +280,7 @@ class WorkingContext:
     def __init__(self, options: ContextOptions | None = None, **changes: Any) -> None:
         self._options = as_context_options(options, changes)
         default = ContextOptions()
-        for name in _OPTIONS_OF_THE_SEARCH:
+        for name in OPTIONS_OF_THE_SEARCH:
             if (value := getattr(self._options, name)) != getattr(default, name):
                 raise OptionError(
                     f"{name}={describe(value)} is an option of a search, not of a working context; set it on the "

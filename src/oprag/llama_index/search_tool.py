@@ -24,7 +24,7 @@ from oprag.llama_index.search_results import gather_search_results
 from oprag.option_fields import OPTIONS
 from oprag.options import ContextOptions
 from oprag.stores.llama_index_nodes import with_metadata
-from oprag.working_context import WorkingContext
+from oprag.working_context import OPTIONS_OF_THE_SEARCH, WorkingContext
 
 __all__ = ["SearchTool", "create_search_tool", "numbered", "searched_with", "tool_of"]
 
@@ -36,15 +36,7 @@ _DESCRIPTION = (
 )
 _K = 16
 _NOTHING = "Nothing was found."
-# What the retriever decides for each search, and what it and the working context both have to know.
-_OF_THE_SEARCH = (
-    "k",
-    "max_candidates",
-    "similarity_threshold",
-    "redundancy_threshold",
-    "min_chunks",
-    "neighbors",
-)
+# What the retriever and the working context both have to know.
 _OF_BOTH = ("on_missing_position", "source_key", "position_key")
 
 
@@ -151,14 +143,16 @@ def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPres
     of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
     searched = _retriever(retriever, of_retriever)
     of_search = searched.context_options
-    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in _OF_THE_SEARCH})
+    base = replace(
+        of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in OPTIONS_OF_THE_SEARCH}
+    )
     gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)})
     return searched, gathering.options
 
 
 def _is_of_context(name: str) -> bool:
     """Whether an option is one of the working context alone."""
-    return name in OPTIONS and name not in _OF_THE_SEARCH and name not in _OF_BOTH
+    return name in OPTIONS and name not in OPTIONS_OF_THE_SEARCH and name not in _OF_BOTH
 
 
 def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
