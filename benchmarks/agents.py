@@ -36,7 +36,7 @@ def main() -> None:
         if options.data is None:
             parser.error("tokens: give --data")
         result = tokens(options.data, options.sets, options.runs)
-        command = "python -m benchmarks.agents tokens --data FOLDER"
+        command = f"python -m benchmarks.agents tokens --data FOLDER --runs {options.runs}"
     else:
         result = times(options.rounds)
         command = "python -m benchmarks.agents times"
