@@ -50,6 +50,11 @@ async def working_context_of(ctx: Any, options: ContextOptions | None = None, **
         OptionError: An option is unknown or invalid.
     """
     data = await ctx.store.get(STATE_KEY, default=None)
+    return _read(data, options, **changes)
+
+
+def _read(data: Any, options: ContextOptions | None, **changes: Any) -> WorkingContext:
+    """The working context that a store has; an empty one where it has none."""
     return WorkingContext(options, **changes) if data is None else WorkingContext.from_dict(data, options, **changes)
 
 
@@ -107,7 +112,7 @@ async def gather_search_results(
             options = replace(options, token_budget=budget)
         working = live.working
         if working is None or data is not live.data or working.options != options:
-            working = WorkingContext(options) if data is None else WorkingContext.from_dict(data, options)
+            working = _read(data, options)
         live.working = None
         step = await store.get(_STEP, default=None)
         arriving = live.arriving if step == live.step else set()
@@ -136,8 +141,8 @@ async def lay_out_messages(
     compact_above: int = 0,
 ) -> list[ChatMessage]:
     """The messages of a prompt with the search results as the model should read them; others stay the same objects."""
-    working = await working_context_of(ctx, options)
-    notes = _notes_in(await ctx.store.get(STATE_KEY, default=None))
+    data = await ctx.store.get(STATE_KEY, default=None)
+    working, notes = _read(data, options), _notes_in(data)
     places: list[int] = []
     names: list[str] = []
     left = list(working.searches)
