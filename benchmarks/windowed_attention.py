@@ -1,8 +1,8 @@
-"""Attention of one text that reads, in a layer with a window, that window alone.
+"""Causal attention of one long text on a processor, in blocks of queries that read only the keys they can see.
 
 Models such as Gemma 3 look back 512 tokens in most of their layers. On a processor transformers computes these layers
-over the whole text and masks the rest, which takes most of the time of a long one. The figures are the same but for
-rounding: by at most 5e-5 nats in single precision (2,048 random tokens).
+over the whole text and masks the rest, which takes most of the time of a long one; and its kernel is a quarter as fast
+in bfloat16 as plain matrix products are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 __all__ = ["load_windowed"]
 
 _NAME = "windowed"
+# Queries of a block: larger ones read more keys that are masked, smaller ones make more and smaller products.
+_BLOCK = 512
 
 
 def load_windowed(folder: str, dtype: str) -> tuple[Any, Any]:
@@ -29,19 +31,20 @@ def load_windowed(folder: str, dtype: str) -> tuple[Any, Any]:
 def _attention(
     _: Any, query: Any, key: Any, value: Any, __: Any, scaling: float, sliding_window: int | None = None, **___: Any
 ) -> tuple[Any, None]:
-    """Causal attention; of a layer with a window in blocks of its size, each with the block before."""
+    """Causal attention; the queries that share a head of keys are one matrix. The softmax is in single precision."""
     import torch
-    from torch.nn.functional import scaled_dot_product_attention as attend
 
-    length = query.shape[2]
-    given = {"scale": scaling, "enable_gqa": query.shape[1] != key.shape[1]}
-    if sliding_window is None or length <= sliding_window:
-        return attend(query, key, value, is_causal=True, **given).transpose(1, 2).contiguous(), None
+    heads, length = query.shape[1:3]
+    groups = key.shape[1]
+    window = sliding_window or length
+    query = (query * scaling).unflatten(1, (groups, heads // groups))
     blocks = []
-    for first in range(0, length, sliding_window):
-        begin, end = max(0, first - sliding_window + 1), min(first + sliding_window, length)
+    for first in range(0, length, _BLOCK):
+        begin, end = max(0, first - window + 1), min(first + _BLOCK, length)
+        scores = query[..., first:end, :].flatten(2, 3) @ key[:, :, begin:end].transpose(-1, -2)
+        scores = scores.unflatten(2, (heads // groups, end - first)).float()
         back = torch.arange(first, end).unsqueeze(1) - torch.arange(begin, end).unsqueeze(0)
-        seen = ((back >= 0) & (back < sliding_window)).to(query.device)
-        read = key[:, :, begin:end], value[:, :, begin:end]
-        blocks.append(attend(query[:, :, first:end], *read, attn_mask=seen, **given))
+        weights = scores.masked_fill_((back < 0) | (back >= window), float("-inf")).softmax(-1).to(value.dtype)
+        read = weights.flatten(2, 3) @ value[:, :, begin:end]
+        blocks.append(read.unflatten(2, (heads // groups, end - first)).flatten(1, 2))
     return torch.cat(blocks, 2).transpose(1, 2).contiguous(), None
