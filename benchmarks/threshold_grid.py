@@ -19,7 +19,7 @@ SET = "kg_rag_sec10q"
 QUESTIONS = 50
 K = 20  # chunks of 1,000 tokens
 THRESHOLDS = (None, 0.5, 0.6, 0.7, 0.8, 0.9)
-PICTURES = Path(__file__).parent.parent / "docs"
+PICTURES = Path(__file__).parent.parent / "docs" / "benchmarks"
 
 
 class Counted:

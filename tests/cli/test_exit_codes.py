@@ -1,4 +1,4 @@
-"""The same cause ends every command with the same code: the table of docs/command_line.md, and no other."""
+"""The same cause ends every command with the same code: the table of docs/reference/command_line.md, and no other."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tests.cli import provider
 from tests.compare.folders import model, write_experiment
 from tests.compare.ledgers import write_ledgers
 
-DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "command_line.md"
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "reference" / "command_line.md"
 DONE, UNFINISHED, REFUSED, AMISS, INTERRUPTED = 0, 1, 2, 3, 130
 
 GRID = 'method = "stuff"\nk = 2'

@@ -24,11 +24,11 @@ from tests.reader import ROOT, text_blocks
 
 COMPARING, FILE, RESULTS_FILE = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("comparing", "experiment_file", "results_file")
+    for name in ("how_to/compare", "reference/experiment_file", "reference/results_file")
 )
 SHOWN_FILES = re.findall(r"```toml\n(.*?)```", COMPARING, re.DOTALL)
 EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", FILE, re.DOTALL)
-ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = text_blocks(ROOT / "docs" / "comparing.md")
+ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = text_blocks(ROOT / "docs" / "how_to" / "compare.md")
 (RESULTS_SCRIPT,) = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)
 (METRICS_SCRIPT,) = re.findall(r"```python\n(.*?)```", FILE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', RESULTS_FILE)

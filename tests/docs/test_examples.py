@@ -79,8 +79,8 @@ def test_the_same_passages_come_in_source_order(path):
         one_is_enough("llama_index", "llama_index_postprocessor"),
     ],
 )
-def test_getting_started_shows_what_is_printed(page, example):
-    text = (FOLDER.parent / "docs" / f"getting_started_{page}.md").read_text(encoding="utf-8")
+def test_the_tutorial_shows_what_is_printed(page, example):
+    text = (FOLDER.parent / "docs" / "tutorials" / f"{page}.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert without_figures(shown) == without_figures(output_of(FOLDER / f"{example}.py"))
 

@@ -20,82 +20,71 @@ from tests.compare.folders import write_data
 from tests.reader import ROOT, python_blocks, readers_names, text_blocks
 
 DOCS = ROOT / "docs"
-HERE = [
-    DOCS / f"{name}.md"
-    for name in (
-        "agents",
-        "getting_started_langchain",
-        "getting_started_llama_index",
-        "positions",
-        "prompt_caching",
-        "scaling_out",
-        "swapping",
-    )
-]
-ELSEWHERE = [
+ELSEWHERE = {
     ROOT / "README.md",
     *(
-        DOCS / f"{name}.md"
-        for name in (
-            "comparing",
-            "data_formats",
-            "experiment_file",
-            "methods",
-            "profiles",
-            "stores",
-            "sweeping",
-            "thresholds",
+        DOCS / page
+        for page in (
+            "how_to/compare.md",
+            "how_to/profiles.md",
+            "how_to/sweep.md",
+            "how_to/thresholds.md",
+            "reference/data_formats.md",
+            "reference/experiment_file.md",
+            "reference/methods.md",
+            "reference/stores.md",
         )
     ),
-]
-"""What these show is tested by test_readme, test_formats_page, and the tests that are called as their pages are."""
+}
+"""Pages whose examples are run by test_readme, test_formats_page, and the tests named after the pages."""
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+def _printed():
+    """Part of what the examples of each page print, as the page shows it where it shows it."""
+    positions = (DOCS / "concepts" / "positions.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"```text\n(positions of .*?)```", positions, re.DOTALL)
+    return {
+        "concepts/positions.md": f"[0, 1, 2]\n{table}"
+        "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
+        "how_to/agents.md": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
+        "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (shown above)\n---\n"
+        "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
+        "[3] book\nIt goes on.\n\n[2] (shown above)\nIt begins.\n\nIt goes on.",
+        "how_to/chains_and_engines.md": "Ada Brand.\n3 documents in order\n",
+        "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
+        "how_to/ray.md": "complete 0 questions in cells are left\n",
+        "tutorials/langchain.md": "She left port in May",
+        "tutorials/llama_index.md": "Ada Brand",
+    }
+
+
+PAGES = sorted(_printed())
 
 
 # LlamaIndex looks at each attribute of an agent.
 @pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 @pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211")
-@pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
-def test_examples_run_as_they_stand(path, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_run_as_they_stand(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path)
     names = readers_names()
-    for block in python_blocks(path):
-        exec(compile(block, path.name, "exec"), names)
-    printed = capsys.readouterr().out
-    assert PRINTED[path.stem] in printed
-
-
-def _written_table():
-    """What the page shows of a dry run."""
-    page = (DOCS / "positions.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```text\n(positions of .*?)```", page, re.DOTALL)
-    return shown
-
-
-PRINTED = {
-    "agents": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
-    "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (shown above)\n---\n"
-    "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
-    "[3] book\nIt goes on.\n\n[2] (shown above)\nIt begins.\n\nIt goes on.",
-    "getting_started_langchain": "She left port in May",
-    "getting_started_llama_index": "Ada Brand",
-    "positions": f"[0, 1, 2]\n{_written_table()}"
-    "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
-    "prompt_caching": text_blocks(DOCS / "prompt_caching.md")[0] + "0 of ",
-    "scaling_out": "complete 0 questions in cells are left\n",
-    "swapping": "Ada Brand.\n3 documents in order\n",
-}
+    for block in python_blocks(DOCS / page):
+        exec(compile(block, page, "exec"), names)
+    assert _printed()[page] in capsys.readouterr().out
 
 
 def test_no_page_has_an_example_that_is_not_run():
     with_examples = {path for path in DOCUMENTS if "```python" in path.read_text(encoding="utf-8")}
-    assert with_examples == {*HERE, *ELSEWHERE}
+    assert with_examples == {*(DOCS / page for page in PAGES), *ELSEWHERE}
 
 
 def test_the_grid_that_finds_out_is_one():
-    (block,) = re.findall(r"```toml\n(.*?)```", (DOCS / "when_not.md").read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = re.findall(
+        r"```toml\n(.*?)```", (DOCS / "concepts" / "when_not.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert set(tomllib.loads(block)["grid"]) <= set(axes())
 
 
@@ -124,7 +113,7 @@ COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_that_the_help_tells_is_on_the_page(command):
     told = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERMINAL_WIDTH": "200"}).stdout
-    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## oprag {command}\n")[2].partition("\n## ")[0]
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told)) - {"--help"}
     assert options == set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", section))
@@ -132,7 +121,7 @@ def test_every_option_that_the_help_tells_is_on_the_page(command):
 
 
 def test_a_default_of_nought_is_told():
-    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
     assert "| `--seed` | `0` |" in page
     assert "| `--json` |  |" in page
     assert "| `--cite, --no-cite` | `--no-cite` |" in page
@@ -145,37 +134,39 @@ def test_links_lead_somewhere_on_github(path):
 
 
 def test_every_public_name_of_the_core_is_in_the_reference():
-    pages = "".join((DOCS / "api" / name).read_text(encoding="utf-8") for name in ("oprag.md", "errors.md"))
+    pages = "".join(
+        (DOCS / "reference" / "api" / name).read_text(encoding="utf-8") for name in ("oprag.md", "errors.md")
+    )
     shown = re.findall(r"^::: oprag\.(?:arrange\.)?(\w+)$", pages, re.MULTILINE)
     assert sorted(shown) == sorted({*oprag.__all__, "errors"} - {"__version__"})
 
 
 @pytest.mark.parametrize("page", ["langchain", "llama_index", "methods", "profile", "stores", "compare", "metrics"])
 def test_every_other_package_is_in_the_reference(page):
-    text = (DOCS / "api" / f"{page}.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "api" / f"{page}.md").read_text(encoding="utf-8")
     module, *alone = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
     assert module.rpartition(".")[2] == page
     package = import_module(module)
     # Griffe takes a name for the module that is called the same.
     hidden = {one.name for one in pkgutil.iter_modules(getattr(package, "__path__", ()))} & set(package.__all__)
     assert set(alone) == {f"{module}.{name}.{name}" for name in hidden}
-    assert f"`{module}`" in (DOCS / "stability.md").read_text(encoding="utf-8")
+    assert f"`{module}`" in (DOCS / "reference" / "stability.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("path", "link", "on_site"),
     [
-        ("docs/methods.md", "swapping.md", "swapping.md"),
-        ("docs/methods.md", "experiment_file.md#axes", "experiment_file.md#axes"),
-        ("docs/api/oprag.md", "../positions.md", "../positions.md"),
-        ("docs/swapping.md", "../examples/swap_agent_tool.py", "source/examples/swap_agent_tool.py.md"),
-        ("docs/api/oprag.md", "../../examples/swap_agent_tool.py", "../source/examples/swap_agent_tool.py.md"),
-        ("docs/stability.md", "../CHANGELOG.md", "changelog.md"),
-        ("CHANGELOG.md", "docs/stores.md", "stores.md"),
-        ("README.md", "docs/stores.md", "../stores.md"),
-        ("docs/methods.md", "not_there.md", "not_there.md"),
-        ("docs/methods.md", "https://arxiv.org/abs/2409.01666", "https://arxiv.org/abs/2409.01666"),
-        ("docs/methods.md", "#options", "#options"),
+        ("docs/reference/methods.md", "../how_to/agents.md", "../how_to/agents.md"),
+        ("docs/reference/methods.md", "experiment_file.md#axes", "experiment_file.md#axes"),
+        ("docs/reference/api/oprag.md", "../stores.md", "../stores.md"),
+        ("docs/index.md", "../examples/swap_agent_tool.py", "source/examples/swap_agent_tool.py.md"),
+        ("docs/how_to/agents.md", "../../examples/swap_agent_tool.py", "../source/examples/swap_agent_tool.py.md"),
+        ("docs/index.md", "../CHANGELOG.md", "changelog.md"),
+        ("CHANGELOG.md", "docs/reference/stores.md", "reference/stores.md"),
+        ("README.md", "docs/reference/stores.md", "../reference/stores.md"),
+        ("docs/index.md", "not_there.md", "not_there.md"),
+        ("docs/index.md", "https://arxiv.org/abs/2409.01666", "https://arxiv.org/abs/2409.01666"),
+        ("docs/index.md", "#options", "#options"),
     ],
 )
 def test_links_lead_to_the_same_place_on_the_site(path, link, on_site):
@@ -183,8 +174,8 @@ def test_links_lead_to_the_same_place_on_the_site(path, link, on_site):
 
 
 def test_files_that_become_pages():
-    text = "[a](../examples/swap_agent_tool.py), [b](../CHANGELOG.md), [c](stores.md), [d](../none.py), [e](../../none)"
-    assert linked_outside(text, "docs/methods.md") == {"examples/swap_agent_tool.py", "CHANGELOG.md"}
+    text = "[a](../examples/swap_agent_tool.py), [b](../CHANGELOG.md), [c](a.md), [d](../none.py), [e](../../none)"
+    assert linked_outside(text, "docs/index.md") == {"examples/swap_agent_tool.py", "CHANGELOG.md"}
 
 
 @pytest.mark.parametrize(

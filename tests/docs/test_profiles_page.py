@@ -1,4 +1,4 @@
-"""What docs/profiles.md shows is run as it stands."""
+"""What docs/how_to/profiles.md shows is run as it stands."""
 
 import re
 from dataclasses import fields
@@ -17,7 +17,7 @@ from oprag import ContextOptions, __version__
 from oprag.profile import Profile, read_profile
 from oprag.token_counters import COUNTERS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "profiles.md").read_text(encoding="utf-8")
 (SHOWN,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 PARTS = ("The captain is Ada Brand.", "She left port in May.", "She came back with salt.")

@@ -11,7 +11,7 @@ from tests.counting import CountingEmbeddings
 from tests.reader import ROOT, python_blocks, readers_names
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ("README.md", "docs/methods.md", "docs/thresholds.md", "docs/stores.md")
+PAGES = ("README.md", "docs/reference/methods.md", "docs/how_to/thresholds.md", "docs/reference/stores.md")
 BLOCKS = {name: python_blocks(ROOT / name) for name in PAGES}
 
 
@@ -39,7 +39,7 @@ def methods_as_before(monkeypatch):
 
 @pytest.mark.usefixtures("methods_as_before")
 def test_blocks_about_methods_run_as_they_stand(names, capsys):
-    for block in BLOCKS["docs/methods.md"]:
+    for block in BLOCKS["docs/reference/methods.md"]:
         exec(compile(block, "methods.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "Ada Brand." in printed
@@ -49,7 +49,7 @@ def test_blocks_about_methods_run_as_they_stand(names, capsys):
 
 def test_blocks_about_thresholds_run_as_they_stand(names, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for block in BLOCKS["docs/thresholds.md"]:
+    for block in BLOCKS["docs/how_to/thresholds.md"]:
         exec(compile(block, "thresholds.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "cosine" in printed
@@ -66,7 +66,7 @@ def stores_as_before(monkeypatch):
 def test_blocks_about_stores_run_as_they_stand(names, capsys):
     counting = CountingEmbeddings()
     names["embeddings"] = counting
-    for block in BLOCKS["docs/stores.md"]:
+    for block in BLOCKS["docs/reference/stores.md"]:
         exec(compile(block, "stores.md", "exec"), names)
     assert capsys.readouterr().out == "3 documents, and one question was embedded\n"
     assert counting.embedded == (1, 3)
@@ -74,7 +74,7 @@ def test_blocks_about_stores_run_as_they_stand(names, capsys):
 
 
 def test_every_store_with_an_adapter_is_in_the_table_of_its_framework():
-    page = (ROOT / "docs" / "stores.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "stores.md").read_text(encoding="utf-8")
     of_langchain, of_llama_index = page.split("## LlamaIndex")
     for path in adapter._ADAPTERS:
         section = of_llama_index if path.startswith("llama_index") else of_langchain
@@ -82,7 +82,7 @@ def test_every_store_with_an_adapter_is_in_the_table_of_its_framework():
 
 
 def test_the_methods_are_those_of_the_package():
-    table = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("## Everything")[0]
+    table = (ROOT / "docs" / "reference" / "methods.md").read_text(encoding="utf-8").split("## Everything")[0]
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == sorted(
         registry._OURS, key=["stuff", "refine", *registry._OURS].index
     )

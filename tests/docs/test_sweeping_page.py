@@ -1,4 +1,4 @@
-"""What docs/sweeping.md shows is run as it stands."""
+"""What docs/how_to/sweep.md shows is run as it stands."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ from oprag.cli.app import app
 from oprag.profile import read_profile
 from tests.reader import ROOT, text_blocks
 
-PAGE = (ROOT / "docs" / "sweeping.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how_to" / "sweep.md").read_text(encoding="utf-8")
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (COMMAND,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-(SHOWN,) = text_blocks(ROOT / "docs" / "sweeping.md")
+(SHOWN,) = text_blocks(ROOT / "docs" / "how_to" / "sweep.md")
 SHOWN_OF = "71f2ff5d99bdc1f9c48c5c2353ad138201c5ca1c377e0226857ef8fa89b8bcee"
 """The digest of the language reference of the version of Python that the page names."""
 

@@ -1,4 +1,4 @@
-"""docs/data_formats.md: its example is read as it stands there, and its table has every format and option."""
+"""docs/reference/data_formats.md: its example is read as it stands there, and its table has every format and option."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from oprag.compare.data.formats import oprag as plain
 from oprag.compare.data.read import FORMATS
 from tests.compare.data.writing import evidence_texts, write
 
-PAGE = (Path(__file__).parents[3] / "docs" / "data_formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "data_formats.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)```$", PAGE, re.MULTILINE | re.DOTALL))
 ROWS = {name: row for row, name in re.findall(r"^(\| `(\w+)`.*\|)$", PAGE.partition("## All formats")[2], re.MULTILINE)}
 

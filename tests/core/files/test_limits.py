@@ -1,4 +1,4 @@
-"""Limits on reading files, and the table of them in docs/data_formats.md."""
+"""Limits on reading files, and the table of them in docs/reference/data_formats.md."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from oprag import OptionError
 from oprag.files.limits import DEFAULTS, limit, variable
 
-PAGE = (Path(__file__).parents[3] / "docs" / "data_formats.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "data_formats.md").read_text(encoding="utf-8")
 
 
 def test_the_table_has_every_limit():
