@@ -18,7 +18,7 @@ from benchmarks.agent_runs import Place
 
 __all__ = ["Piece", "numbered_documents", "pieces_of", "repeated", "shown_as", "union"]
 
-_POINTER = re.compile(r"\[\d+\](, \[\d+\])* \((shown above|shown in source order in the last search result)\)")
+_POINTER = re.compile(r"\[\d+\](, \[\d+\])* \((already shown|shown in source order in the last search result)\)")
 _LABEL = re.compile(r"\[(\d+)\](.*)")
 _NOTES = re.compile(r"( \((continues \[\d+\]|continues in \[\d+\]|between \[\d+\] and \[\d+\])\))?")
 _OTHER = ("Everything that was found so far, in the order of the sources:", "Nothing was found.", "")

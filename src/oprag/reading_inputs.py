@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from pydantic import BaseModel, Field, ValidationError
 
-from oprag.errors import RetrievalWarning
+from oprag.errors import OptionError, RetrievalWarning
+from oprag.masking import describe
 from oprag.reading import StoredSources
 from oprag.warn import warn
 
-__all__ = ["AROUND", "OUTLINE", "RANGE", "AroundInput", "OutlineInput", "RangeInput", "refusal", "warn_if_unreadable"]
+__all__ = [
+    "AROUND",
+    "OUTLINE",
+    "RANGE",
+    "AroundInput",
+    "OutlineInput",
+    "RangeInput",
+    "check_tool_name",
+    "refusal",
+    "warn_if_unreadable",
+]
 
 AROUND = (
     "Read what is before and after a passage that was found, in the order of the document. Give the number of the "
@@ -44,6 +58,14 @@ class OutlineInput(BaseModel):
     """Arguments of `outline`."""
 
     source: str | None = Field(default=None, description="The name of a source; all sources are listed without one.")
+
+
+def check_tool_name(option: str, value: Any, least: int = 1) -> None:
+    """Reject what the providers of models do not accept in the name of a tool."""
+    if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{{least},48}}", value):
+        raise OptionError(
+            f"{option} must have {least} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
+        )
 
 
 def refusal(error: ValidationError) -> str:

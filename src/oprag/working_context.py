@@ -3,13 +3,13 @@
 import itertools
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Self, get_args
-from zlib import crc32
 
 from oprag.assembly.order import in_order
 from oprag.assembly.render import header_of
@@ -20,7 +20,7 @@ from oprag.context import Context, build_context
 from oprag.errors import BudgetError, DataError, OpragError, OptionError
 from oprag.masking import describe, masked_error
 from oprag.methods.answer import Citation, citation_of, markers_in, without_markers
-from oprag.options import ContextOptions, as_context_options, check_choice, check_text, plain_number
+from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text, plain_number
 from oprag.positions.ladder import (
     NUMBERING_FIELD,
     PAGE_FIELDS,
@@ -37,13 +37,13 @@ from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
 
-__all__ = ["OPTIONS_OF_THE_SEARCH", "Cited", "Delta", "Layout", "WorkingContext"]
+__all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
 
 Layout = Literal["delta", "compact"]
 
 _VERSION = 1
 # What a search decides about its own results; a working context only joins them.
-OPTIONS_OF_THE_SEARCH = (
+SEARCH_OPTIONS = (
     "k",
     "max_candidates",
     "similarity_threshold",
@@ -52,6 +52,7 @@ OPTIONS_OF_THE_SEARCH = (
     "neighbors",
 )
 _LONGEST_LABEL = 200  # characters
+_LONGEST_NOTE = 500  # characters
 _LONGEST_VALUE = 500  # characters of a metadata value
 # Where more chunks than this show parts of a new one, they are many splittings of one text: pointers to short parts are
 # longer than these, and comparing it with all of them would take quadratic time.
@@ -67,11 +68,12 @@ _KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), NUMBERING_FIELD}
 _PLACE_FIELDS = READ_FIELDS.difference(SOURCE_FIELDS)
 _EXACT_FIELDS = frozenset({*STAMPED_FIELDS, *START_FIELDS, SECONDS_FIELD})
 _NAMES_WITH_PLACES = frozenset({"source", "url"})
-_SHOWN = "(shown above)"
+_SHOWN = "(already shown)"
 _COMPACTED = "(shown in source order in the last search result)"
 _NOTHING = "Nothing was found."
 _BETWEEN = "\n\n"
-_ALL = "Everything that was found so far, in the order of the sources:"
+_ALL = "Everything that was found so far:"
+_ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
 
 _Parts = list[tuple[int, int]]
 
@@ -84,7 +86,7 @@ class Delta:
         text: The text for the model: new chunks with their numbers, pointers in place of the others.
         numbers: The numbers of all chunks that the search found, in the order of the text.
         new: The numbers of those that are shown here for the first time.
-        repeated: The numbers of those whose text was shown before.
+        repeated: The numbers of those whose text was shown before, or that have no text but white space.
         left_out: The numbers of those that do not fit the token budget.
         ranks: The number of each chunk that was given, by its rank in the search.
         tokens: Number of tokens of `text`.
@@ -104,7 +106,7 @@ class Cited(NamedTuple):
 
     Attributes:
         citations: Each number of each marker, with its passage, source and span.
-        unknown: The numbers in markers that no text shown to the model had.
+        unknown: The numbers in markers that no text for the model had.
     """
 
     citations: tuple[Citation, ...]
@@ -145,11 +147,17 @@ class _Gathered:
 
 @dataclass(slots=True)
 class _Search:
-    """What a search found, in the order of the text and best first, and what was shown of it.
+    """The numbers that a search found, and what was shown of them.
 
     Attributes:
+        found: The numbers in the order of the text.
+        best_first: The same numbers, by rank.
         parts: The parts of the text of each number that were shown.
-        lost: How many searches there were when this one was forgotten; 0 if it was not.
+        left_out: The numbers that did not fit the token budget.
+        tokens: Number of tokens of the text, including the note.
+        checksum: Checksum of the text, including the note.
+        note: The line after the passages.
+        forgotten: Whether the model no longer sees the text.
     """
 
     found: list[int]
@@ -158,7 +166,8 @@ class _Search:
     left_out: frozenset[int]
     tokens: int
     checksum: int
-    lost: int = 0
+    note: str = ""
+    forgotten: bool = False
 
 
 class _Shown(NamedTuple):
@@ -230,22 +239,24 @@ class WorkingContext:
     """What an agent gathers over many searches: deduplicated, numbered, in the order of the sources.
 
     Add the chunks of one search after another. Each `add` returns the text for the model: what is new, in source order,
-    and pointers such as "[3] (shown above)" for what is not. `context` returns everything that was gathered.
+    and pointers such as "[3] (already shown)" for what is not. `context` returns everything that was gathered.
 
     - A chunk is gathered once, however often it is found, and its number never changes.
     - Its rank is the best that it had in any search; ties go to the lower number.
     - No text is shown twice and none is lost: of chunks that overlap, the later one is shown without the part that they
       share. Offsets say what overlaps, and the texts have to confirm it. White space alone is not shown.
-    - A pointer refers to a number whose text the model can still see. `forget` names messages that are gone.
+    - A pointer refers only to text that the model can still see. Call `forget` when messages are removed.
     - `context` equals `build_context` over all gathered chunks.
     - Every `[1]` in the text is a number of this working context: in the text of documents it is written `[ 1 ]`.
     - `from_dict(to_dict())` goes on as the original would.
 
-    It belongs to one run or thread, and is not safe for several at a time.
+    Use one for each conversation. It is not thread-safe.
 
     Args:
-        options: The options of the context. `token_budget` is the maximum for everything that is shown. The options of
-            a search (k, max_candidates, thresholds, min_chunks, neighbors) belong to the retriever.
+        options: The options of the context. `token_budget` is the maximum number of tokens of all text that is shown;
+            once it is reached, a search result has only pointers and a note, which add a few tokens each. `header` is
+            written where it changes; `separator` and `gap` are those of `context()`. The options of a search (k,
+            max_candidates, thresholds, min_chunks, neighbors) belong to the retriever.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
@@ -266,7 +277,7 @@ class WorkingContext:
         [3] book
         It goes on.
         <BLANKLINE>
-        [2] (shown above)
+        [2] (already shown)
         >>> print(working.context().text)
         It begins.
         <BLANKLINE>
@@ -280,7 +291,7 @@ class WorkingContext:
     def __init__(self, options: ContextOptions | None = None, **changes: Any) -> None:
         self._options = as_context_options(options, changes)
         default = ContextOptions()
-        for name in OPTIONS_OF_THE_SEARCH:
+        for name in SEARCH_OPTIONS:
             if (value := getattr(self._options, name)) != getattr(default, name):
                 raise OptionError(
                     f"{name}={describe(value)} is an option of a search, not of a working context; set it on the "
@@ -305,7 +316,7 @@ class WorkingContext:
     @property
     def tokens(self) -> int:
         """Number of tokens of all deltas that the model can see."""
-        return sum(search.tokens for search in self._searches.values() if not search.lost)
+        return sum(search.tokens for search in self._searches.values() if not search.forgotten)
 
     def __len__(self) -> int:
         return len(self._gathered)
@@ -314,13 +325,14 @@ class WorkingContext:
         searches = f"{len(self._searches):,} search{'' if len(self._searches) == 1 else 'es'}"
         return f"WorkingContext({counted(len(self), 'chunk')} of {searches})"
 
-    def add(self, chunks: Iterable[Chunk] | Context, *, search: str | None = None) -> Delta:
-        """Gather the chunks that a search found.
+    def add(self, chunks: Iterable[Chunk] | Context, *, search: str | None = None, note: str = "") -> Delta:
+        """Gather the chunks that a search found. If it fails, nothing is gathered.
 
         Args:
             chunks: The chunks with the ranks of this search, in any sequence; or the context of a retriever.
-            search: A name of the search, such as the id of the tool message; a number by default. One that was added
-                before is not added again: its delta comes back.
+            search: A name of the search, such as the id of the tool message; a number by default.
+            note: A line for the model after the passages, such as how many chunks were not read. It is part of the
+                text in every layout.
 
         Returns:
             The text for the model, and what is new in it.
@@ -328,10 +340,14 @@ class WorkingContext:
         Raises:
             ChunkError: Something is not a chunk, or a rank occurs twice.
             MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
-            OptionError: `search` is not a string, or a function among the options returned something unusable.
+            OptionError: `search` is not a string, or was added before; `note` is not a string; or a function among the
+                options returned something unusable.
             TokenizerError: `count_tokens` returned no usable count.
         """
         check_text("search", search, optional=True)
+        check_text("note", note)
+        if search in self._searches:
+            raise OptionError(f"the search {describe(search)} was added before", search)
         options = self._options
         given = sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)
         placed = place(given, options.source_key, options.position_key)
@@ -340,28 +356,35 @@ class WorkingContext:
             kept, _ = without_missing(kept, options.on_missing_position)
         by_rank = {chunk.rank: chunk for chunk in given}
         numbers, names = self._identify(kept, by_rank)
-        if search is not None and search in self._searches:
-            return self._added(search, {rank: number for rank, number in numbers.items() if number > 0})
         warn_about(placed, kept, options)
         best: dict[int, Chunk] = {}
         for chunk in kept:
             best.setdefault(numbers[chunk.rank], chunk)
         ordered = in_order(list(best.values()), options)
+        before = len(self)
         # Numbers rise in the text of a search, so they are given in its order.
         final = {number: number for number in best if number > 0}
         for chunk in ordered:
             if (number := numbers[chunk.rank]) < 0:
                 final[number] = self._gather(chunk, by_rank[chunk.rank], names[chunk.rank])
-            else:
-                self._learn(self._gathered[number - 1], chunk)
         numbers = {rank: final[number] for rank, number in numbers.items()}
         found = [numbers[chunk.rank] for chunk in ordered]
         best_first = [final[number] for number in best]
-        shown = self._show(found, best_first, self._prompt, self._room(self.tokens))
-        self._searches[self._free_name() if search is None else search] = _Search(
-            found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text)
+        note = _clean_note(note)
+        try:
+            shown = self._show(found, best_first, self._prompt, self._room(self.tokens), note)
+        except OpragError:
+            del self._gathered[before:]
+            for index in ("_ids", "_places"):
+                self.__dict__.pop(index, None)
+            raise
+        for number, chunk in zip(found, ordered, strict=True):
+            if number <= before:
+                self._update(self._gathered[number - 1], chunk)
+        self._searches[self._next_name() if search is None else search] = _Search(
+            found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text), note
         )
-        self._take(shown, self._prompt)
+        self._mark_shown(shown, self._prompt)
         return _delta(found, shown, numbers)
 
     def forget(self, searches: Iterable[str]) -> None:
@@ -373,8 +396,8 @@ class WorkingContext:
             searches: Names of searches; unknown ones are ignored.
         """
         for name in searches:
-            if (search := self._searches.get(name)) is not None and not search.lost:
-                search.lost = len(self._searches)
+            if (search := self._searches.get(name)) is not None and not search.forgotten:
+                search.forgotten = True
                 self.__dict__.pop("_prompt", None)
 
     def is_text_of(self, search: str, text: str) -> bool:
@@ -387,29 +410,44 @@ class WorkingContext:
         known = self._searches.get(search)
         return known is not None and known.checksum == _checksum(text)
 
-    def layout(self, searches: Sequence[str] | None = None, layout: Layout = "delta") -> list[str]:
+    def layout(
+        self,
+        searches: Sequence[str] | None = None,
+        layout: Layout = "delta",
+        *,
+        compact_above: int = 0,
+        changed: Iterable[str] = (),
+    ) -> list[str]:
         """The texts of search results for the next prompt.
 
         Args:
             searches: The searches whose results the prompt contains, in sequence; by default all that are not
                 forgotten. Text that only other searches showed is shown again.
             layout: "delta": each result shows what is new in it, as `add` returned it. "compact": the last result is
-                the whole context, in order, and the others are pointers to it.
+                everything that these searches found, in order, and the others are pointers to it.
+            compact_above: With "compact": the number of tokens of these results up to which they are left as "delta".
+            changed: Those of `searches` whose text the prompt has in another form, such as redacted. Nothing that they
+                found is shown again.
 
         Returns:
-            One text for each search. Under "delta", texts of the first searches do not depend on the later ones.
+            One text for each search; those of `changed` are not meant for the prompt. Under "delta", texts of the first
+            searches do not depend on the later ones.
 
         Raises:
-            OptionError: `layout` is invalid, or a search is unknown.
+            OptionError: `layout` or `compact_above` is invalid, or a search is unknown.
             MissingPositionError: "compact", `on_missing_position="error"`, and among all chunks one has no position.
             TokenizerError: `count_tokens` returned no usable count.
         """
-        check_choice("layout", layout, get_args(Layout))
-        names = [name for name, one in self._searches.items() if not one.lost] if searches is None else list(searches)
+        check_layout(layout, compact_above)
+        names = [name for name, one in self._searches.items() if not one.forgotten]
+        names = names if searches is None else list(searches)
         for name in names:
             if name not in self._searches:
                 raise OptionError(f"unknown search {describe(name)}; expected one of those that were added", name)
-        return self._compact([self._searches[name] for name in names]) if layout == "compact" else self._deltas(names)
+        tokens = sum(self._searches[name].tokens for name in names)
+        if layout == "compact" and tokens > compact_above:
+            return self._compact(names, frozenset(changed))
+        return self._deltas(names)
 
     def context(self, **changes: Any) -> Context:
         """Everything that was gathered, as one context.
@@ -430,19 +468,25 @@ class WorkingContext:
         return context
 
     def cited(self, answer: str) -> Cited:
-        """The passages that the markers of an answer, such as [1] or [2, 5], refer to.
+        """The passages that the markers of an answer, such as [1], [2, 5] or [3-6], refer to.
 
         Args:
             answer: The text of the answer.
 
         Returns:
-            The citations, and the numbers that were never given.
+            The citations, and the numbers that no text for the model had.
+
+        Raises:
+            OptionError: `answer` is not a string.
         """
+        check_text("answer", answer)
         citations: list[Citation] = []
         unknown: dict[int, None] = {}
-        for marker, numbers in markers_in(answer):
+        markers = list(markers_in(answer))
+        shown = self._shown({number for _, numbers in markers for number in numbers})
+        for marker, numbers in markers:
             for number in numbers:
-                if 1 <= number <= len(self):
+                if number in shown:
                     citations.append(citation_of(number, marker, _passage(self.chunk(number))))
                 else:
                     unknown[number] = None
@@ -521,7 +565,7 @@ class WorkingContext:
         """The number of each chunk by its rank, below 0 for a new one; and by rank what names the place of new ones."""
         numbers: dict[int, int] = {}
         names: dict[int, _PlaceName] = {}
-        used: set[int] = set()
+        used = {number for chunk in chunks if (number := self._ids.get(_id_name(chunk)))}
         new: dict[Any, int] = {}
         for chunk in chunks:
             identity = _id_name(chunk)
@@ -532,22 +576,21 @@ class WorkingContext:
                 if exact:
                     number = next(iter(self._places.get(name, ())), 0) or new.get(name, 0)
                 if not number:
-                    # One without an id is the same as the other time, and equal text in one search is not. Found alone,
-                    # a chunk need not have had its place.
+                    # Equal text is the same chunk in another search, whose retriever may give it a new id, and another
+                    # chunk in the same search. Found alone, a chunk need not have had its place.
                     alike = (*self._places.get(name, ()), *self._places.get(name._replace(offset=None), ()))
-                    free = (known for known in alike if known not in used)
-                    number = next((known for known in free if chunk.id is None or self.chunk(known).id is None), 0)
+                    number = next((known for known in alike if known not in used), 0)
                 number = number or -1 - len(numbers)
                 if number > 0 and identity is not None:
-                    self._name(number, chunk.id)
+                    self._add_id(number, chunk.id)
                 elif number < 0:
                     new |= {one: number for one in (identity, name if exact else None) if one is not None}
             used.add(number)
             numbers[chunk.rank] = number
         return numbers, names
 
-    def _name(self, number: int, identity: str | None) -> None:
-        """Note the id of a chunk that had none or another one."""
+    def _add_id(self, number: int, identity: str | None) -> None:
+        """Store the id of a chunk that had none."""
         gathered = self._gathered[number - 1]
         if gathered.chunk.id is None:
             gathered.chunk = changed(gathered.chunk, id=identity)
@@ -571,8 +614,8 @@ class WorkingContext:
         self._places[name].append(gathered.number)
         return gathered.number
 
-    def _learn(self, gathered: _Gathered, chunk: Chunk) -> None:
-        """Note a better rank, and a place that nothing asked for as long as the chunk was found alone."""
+    def _update(self, gathered: _Gathered, chunk: Chunk) -> None:
+        """Update rank and place with what another search knows."""
         known = gathered.chunk
         if chunk.rank < known.rank:
             gathered.chunk = known = changed(known, rank=chunk.rank)
@@ -628,11 +671,8 @@ class WorkingContext:
     @cached_property
     def _prompt(self) -> _Prompt:
         """What the model can see; made again after something was forgotten."""
-        return self._seen_by(len(self._searches))
-
-    def _seen_by(self, index: int) -> _Prompt:
-        """What the model could see when a search was added."""
-        return self._prompt_of(index, (search.parts for search in self._before(index)))
+        visible = (search.parts for search in self._searches.values() if not search.forgotten)
+        return self._prompt_of(len(self._searches), visible)
 
     def _prompt_of(self, index: int, shown: Iterable[Mapping[int, _Parts]]) -> _Prompt:
         prompt = _Prompt(index)
@@ -641,7 +681,7 @@ class WorkingContext:
                 prompt.show(self._gathered[number - 1], parts)
         return prompt
 
-    def _take(self, shown: _Shown, prompt: _Prompt) -> None:
+    def _mark_shown(self, shown: _Shown, prompt: _Prompt) -> None:
         """Add a search result to a prompt."""
         for number, parts in shown.parts.items():
             prompt.show(self._gathered[number - 1], parts)
@@ -649,24 +689,12 @@ class WorkingContext:
         prompt.visible |= shown.elsewhere
         prompt.index += 1
 
-    def _before(self, index: int) -> list[_Search]:
-        """The searches before one, without those that were forgotten by then."""
-        before = itertools.islice(self._searches.values(), index)
-        return [search for search in before if not search.lost or search.lost > index]
-
     def _room(self, used: int) -> int | None:
         budget = self._options.token_budget
         return None if budget is None else max(0, budget - used)
 
-    def _free_name(self) -> str:
+    def _next_name(self) -> str:
         return next(name for name in map(str, itertools.count(len(self._searches) + 1)) if name not in self._searches)
-
-    def _added(self, name: str, numbers: dict[int, int]) -> Delta:
-        """The delta of a search that was added before."""
-        index, search = list(self._searches).index(name), self._searches[name]
-        room = self._room(sum(one.tokens for one in self._before(index)))
-        shown = self._show(search.found, search.best_first, self._seen_by(index), room)
-        return _delta(search.found, shown, numbers)
 
     def _deltas(self, names: Iterable[str]) -> list[str]:
         """Each result with what is new in it."""
@@ -681,43 +709,67 @@ class WorkingContext:
                 prompt.index = index
             else:
                 prompt = self._prompt_of(index, (shown.parts for shown in results))
-            shown = self._show(search.found, search.best_first, prompt, self._room(tokens))
+            shown = self._show(search.found, search.best_first, prompt, self._room(tokens), search.note)
             results.append(shown)
             tokens += shown.tokens
-            self._take(shown, prompt)
+            self._mark_shown(shown, prompt)
         return [shown.text for shown in results]
 
-    def _compact(self, searches: Sequence[_Search]) -> list[str]:
-        """Pointers for all results but the last, which is the whole context."""
-        if not searches:
-            return []
+    def _shown(self, numbers: set[int]) -> set[int]:
+        """Those of some numbers that have text in a search result or in the compact layout."""
+        shown = {number for search in self._searches.values() for number in numbers.intersection(search.parts)}
+        if any(1 <= number <= len(self) for number in numbers - shown):
+            _, shown_by = self._compact_text(range(1, len(self) + 1), "")
+            shown |= {number for number in numbers if shown_by.get(number) == [number]}
+        return shown
+
+    def _compact(self, names: Sequence[str], changed: frozenset[str]) -> list[str]:
+        """Pointers for all results but the last unchanged one, which is everything that the unchanged ones found."""
+        unchanged = [name for name in names if name not in changed]
+        if not unchanged:
+            return [""] * len(names)
+        hidden = {number for name in changed.intersection(names) for number in self._searches[name].found}
+        found = {number for name in unchanged for number in self._searches[name].found}
+        text, shown_by = self._compact_text(found - hidden, self._searches[unchanged[-1]].note)
+        texts: list[str] = []
+        for name in names:
+            search = self._searches[name]
+            if name == unchanged[-1]:
+                texts.append(text)
+                continue
+            labels = dict.fromkeys(label for number in search.found for label in shown_by.get(number, ()))
+            if labels:
+                pointer = _pointer(labels, _COMPACTED)
+            elif seen := [number for number in search.found if number in hidden]:
+                pointer = _pointer(seen)
+            else:
+                pointer = f"({_left_out(len(search.found))})" if search.found else _NOTHING
+            texts.append(_with_note(pointer, search.note))
+        return texts
+
+    def _compact_text(self, found: Collection[int], note: str) -> tuple[str, dict[int, list[int]]]:
+        """The text of these numbers as one context within the token budget, and the numbers that show each of them."""
         allowed = budget = self._options.token_budget
+        title = _ALL_IN_ORDER if self._options.order == "source" else _ALL
         while True:
-            context, numbers = self._fitting(allowed)
-            left_out = len(self) - len(numbers)
+            context, numbers = self._context_within(allowed, found)
+            left_out = len(found) - len(numbers)
             text, parts, elsewhere = self._render(numbers, _Prompt(len(self._searches)))
-            note = f"{_BETWEEN}({_left_out(left_out)})" if left_out else ""
-            text = f"{_ALL}{_BETWEEN}{text}{note}" if numbers else note.strip() or _NOTHING
+            rest = f"({_left_out(left_out)})" if left_out else ""
+            text = _BETWEEN.join(filter(None, [title, text, rest] if numbers else [rest or _NOTHING]))
+            text = _with_note(text, note)
             if budget is None or not numbers or (tokens := count(text, self._options.count_tokens)) <= budget:
-                break
+                return text, {**elsewhere, **{number: [number] for number in parts}}
             # Numbers and labels take tokens, too.
             allowed = context.tokens - (tokens - budget)
-        texts: list[str] = []
-        for search in searches[:-1]:
-            labels = dict.fromkeys(
-                label
-                for number in search.found
-                for label in ([number] if number in parts else elsewhere.get(number, ()))
-            )
-            missing = f"({_left_out(len(search.found))})" if search.found else _NOTHING
-            texts.append(_pointer(labels, _COMPACTED) if labels else missing)
-        return [*texts, text]
 
-    def _show(self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None) -> _Shown:
-        """The text of a search result for a model that sees a prompt, of at most so many tokens."""
+    def _show(
+        self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None, note: str
+    ) -> _Shown:
+        """The text of a search result for a model that sees a prompt; within `room` tokens, or pointers alone."""
         counter = self._options.count_tokens
         text, parts, elsewhere = self._render(found, prompt, best_first)
-        text = text or ("" if found else _NOTHING)
+        text = _with_note(text or _NOTHING, note)
         tokens = count(text, counter)
         if room is None or tokens <= room or not parts:
             return _Shown(text, parts, elsewhere, frozenset(), tokens)
@@ -736,7 +788,8 @@ class WorkingContext:
         while True:
             left_out = frozenset(fresh).difference(kept)
             text, parts, elsewhere = self._render([one for one in found if one not in left_out], prompt, best_first)
-            text += f"{_BETWEEN if text else ''}({_left_out(len(left_out))})"
+            # The note says what was read, which is no longer true.
+            text = _BETWEEN.join(filter(None, [text, f"({_left_out(len(left_out))})"]))
             tokens = count(text, counter)
             if tokens <= room or not kept:
                 return _Shown(text, parts, elsewhere, left_out, tokens)
@@ -757,7 +810,7 @@ class WorkingContext:
         elsewhere: dict[int, list[int]] = {}
         pointers: dict[int, None] = {}
         last: _Gathered | None = None
-        source: str | None = None
+        shown_head = ""
         before = 0
         for number in found:
             gathered = self._gathered[number - 1]
@@ -776,10 +829,10 @@ class WorkingContext:
                 pointers = {}
             if texts:
                 texts.append("\n" if last is not None and _touches(last, gathered, prompt.index) else _BETWEEN)
-            head = "" if gathered.chunk.source == source and source is not None else self._head(gathered, best_first)
-            texts.append(_labelled(gathered, head, parts, gaps, before))
+            head = self._head(gathered, best_first, prompt.index)
+            texts.append(_labelled(gathered, "" if head == shown_head else head, parts, gaps, before))
             here.show(gathered, parts)
-            last, source, before = gathered, gathered.chunk.source, number
+            last, shown_head, before = gathered, head, number
         if pointers:
             texts += [_BETWEEN if texts else "", _pointer(pointers)]
         return "".join(texts), here.parts, elsewhere
@@ -817,30 +870,31 @@ class WorkingContext:
             known = self._agreeing[pair] = part is not None
         return known
 
-    def _head(self, gathered: _Gathered, best_first: Sequence[int] | None) -> str:
-        """What is beside the first number of a source."""
+    def _head(self, gathered: _Gathered, best_first: Sequence[int] | None, index: int) -> str:
+        """The text after the number of a passage: its source and page, or the header of the options."""
         chunk, header = gathered.chunk, self._options.header
-        if header is not None:
-            if best_first is not None:
-                # Its best rank may still rise, and what was shown does not change.
-                chunk = changed(chunk, rank=best_first.index(gathered.number))
-            head = header_of(_passage(chunk), header, gathered.number)
-        else:
+        if header is None:
             page = page_of(chunk)
-            head = (chunk.source or "")[:_LONGEST_LABEL] + ("" if page is None else f", page {page}")
-        return shortened(printable(one_line(head[: 2 * _LONGEST_LABEL])), _LONGEST_LABEL)
+            return _head_of(chunk.source or "", "" if page is None else str(page))
+        if best_first is not None:
+            # Rank and place may still change, and what was shown does not.
+            chunk = changed(chunk, rank=best_first.index(gathered.number))
+            if gathered.since > index:
+                chunk = changed(chunk, span=None, located=None)
+        return _one_label(header_of(_passage(chunk), header, gathered.number))
 
-    def _fitting(self, token_budget: int | None) -> tuple[Context, list[int]]:
+    def _context_within(self, token_budget: int | None, found: Collection[int]) -> tuple[Context, list[int]]:
         """As `_context` within a budget; an empty one where not one chunk fits."""
         if token_budget is None or token_budget > 0:
             with suppress(BudgetError):
-                return self._context({"token_budget": token_budget})
+                return self._context({"token_budget": token_budget}, found)
         return Context((), (), (), self._options), []
 
-    def _context(self, changes: dict[str, Any]) -> tuple[Context, list[int]]:
-        """The context of everything, and the number of each kept chunk."""
-        best_first = sorted(self._gathered, key=lambda gathered: (gathered.chunk.rank, gathered.number))
-        chunks = [changed(gathered.chunk, rank=rank, span=gathered.stated) for rank, gathered in enumerate(best_first)]
+    def _context(self, changes: dict[str, Any], found: Collection[int] | None = None) -> tuple[Context, list[int]]:
+        """The context of everything or of these numbers, and the number of each kept chunk."""
+        gathered = [one for one in self._gathered if found is None or one.number in found]
+        best_first = sorted(gathered, key=lambda one: (one.chunk.rank, one.number))
+        chunks = [changed(one.chunk, rank=rank, span=one.stated) for rank, one in enumerate(best_first)]
         position_key = None if self._options.position_key is None else _POSITION
         options = replace(self._options, source_key=None, position_key=position_key)
         context = build_context(chunks, options, **changes)
@@ -873,7 +927,7 @@ class WorkingContext:
         lengths = [len(text) for text in texts]
         for name, one in data["searches"].items():
             _check(type(name) is str)
-            self._searches[name] = _read_search(one, lengths, len(data["searches"]))
+            self._searches[name] = _read_search(one, lengths)
 
 
 # The attributes of a chunk that few have.
@@ -891,8 +945,37 @@ def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> D
     return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, left_out, numbers, shown.tokens)
 
 
+def check_layout(layout: Any, compact_above: Any) -> None:
+    """Reject an unknown layout, and a number of tokens that is invalid or without effect."""
+    check_choice("layout", layout, get_args(Layout))
+    check_count("compact_above", compact_above, optional=False, least=0)
+    if compact_above and layout != "compact":
+        raise OptionError('compact_above has no effect without layout="compact"', compact_above)
+
+
 def _checksum(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
+    # JSON readers take whole numbers of up to 53 bits.
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())
+
+
+def _clean_note(note: str) -> str:
+    """A note on one line that cannot continue a marker of the text before it."""
+    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
+
+
+def _with_note(text: str, note: str) -> str:
+    return f"{text}{_BETWEEN}{note}" if note else text
+
+
+@lru_cache(maxsize=256)
+def _head_of(source: str, page: str) -> str:
+    """What the model reads of a source and a page."""
+    return _one_label(source[:_LONGEST_LABEL] + (f", page {page}" if page else ""))
+
+
+def _one_label(text: str) -> str:
+    return shortened(printable(one_line(text[: 2 * _LONGEST_LABEL])), _LONGEST_LABEL)
 
 
 def _passage(chunk: Chunk) -> Passage:
@@ -1038,7 +1121,7 @@ def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
 
 
 def _touches(first: _Gathered, second: _Gathered, index: int) -> bool:
-    """Whether nothing but white space is between two chunks in their source."""
+    """Whether a chunk follows another one, up to the white space that a splitter strips."""
     a, b = first.place_at(index), second.place_at(index)
     if a is None or b is None or first.frame != second.frame:
         return False
@@ -1101,7 +1184,8 @@ def _plain_search(search: _Search, gathered: Sequence[_Gathered]) -> list[Any]:
         whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
         shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
     left_out = sorted(search.left_out)
-    return [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum, search.lost]
+    plain = [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum]
+    return [*plain, search.note, search.forgotten]
 
 
 def _check(valid: Any) -> None:
@@ -1149,14 +1233,15 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
     return rare, stated, since
 
 
-def _read_search(value: Any, lengths: Sequence[int], searches: int) -> _Search:
+def _read_search(value: Any, lengths: Sequence[int]) -> _Search:
     """A search, where each chunk has a text of this length."""
-    found, best_first, shown, left_out, tokens, checksum, lost = value
+    found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
     numbers = set(found)
     _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
     _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
     _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
-    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum, lost)) and lost <= searches)
+    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum)))
+    _check(type(note) is str and note == _clean_note(note) and type(forgotten) is bool)
     parts: dict[int, _Parts] = {}
     for one in shown:
         if type(one) is int:
@@ -1167,4 +1252,4 @@ def _read_search(value: Any, lengths: Sequence[int], searches: int) -> _Search:
         _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
         parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
     _check(len(parts) == len(shown) and numbers.issuperset(parts))
-    return _Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, lost)
+    return _Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, note, forgotten)

@@ -166,5 +166,5 @@ def test_a_search_tool_shows_nothing_twice():
     output = output_of(FOLDER / "swap_llama_index_agent_tool.py")
     before, after = (int(size.replace(",", "")) for size in re.findall(r"the results have ([\d,]+) characters", output))
     assert after < before
-    assert "(shown above)" in output
+    assert "(already shown)" in output
     assert "[1] is in python-reference at Span(" in output

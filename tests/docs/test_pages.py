@@ -49,9 +49,9 @@ def _printed():
         "concepts/positions.md": f"[0, 1, 2]\n{table}"
         "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
         "how_to/agents.md": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
-        "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (shown above)\n---\n"
+        "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (already shown)\n---\n"
         "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
-        "[3] book\nIt goes on.\n\n[2] (shown above)\nIt begins.\n\nIt goes on.",
+        "[3] book\nIt goes on.\n\n[2] (already shown)\nIt begins.\n\nIt goes on.",
         "how_to/chains_and_engines.md": "Ada Brand.\n3 documents in order\n",
         "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
         "how_to/ray.md": "complete 0 questions in cells are left\n",

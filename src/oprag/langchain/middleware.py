@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NotRequired, get_args
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NotRequired
 
 from oprag.errors import MissingExtraError, RetrievalWarning
 from oprag.langchain.search_results import (
@@ -13,9 +13,9 @@ from oprag.langchain.search_results import (
     lay_out_messages,
     working_context_of,
 )
-from oprag.options import ContextOptions, check_choice, check_count
+from oprag.options import ContextOptions
 from oprag.warn import warn
-from oprag.working_context import Layout, WorkingContext
+from oprag.working_context import Layout, WorkingContext, check_layout
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -38,15 +38,17 @@ class WorkingContextState(AgentState[Any]):
 class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
     """Gathers what the search tools of an agent find: once, numbered, in the order of the sources.
 
-    It works with every tool that returns documents as its artifact (`response_format="content_and_artifact"`), such as
-    that of `create_search_tool`, and shows their texts. All other messages are left alone. What was gathered is kept in
-    the agent's state, so that checkpoints, threads, interrupts and time travel work, and agents share nothing.
+    It works with every tool that returns a list of documents as its artifact
+    (`response_format="content_and_artifact"`), such as that of `create_search_tool`. The text of such a result is
+    replaced by the texts of its documents, with their sources and pages; what else the tool wrote is dropped. All other
+    messages are left alone. What was gathered is kept in the agent's state, so that checkpoints, threads, interrupts
+    and time travel work, and agents share nothing.
 
-    Results are gathered before the model is called. Those of tools that return directly are left as they are until
-    then, since a user reads them.
+    Results are gathered before the model is called. Results of tools with `return_direct` stay unchanged until the next
+    call of the model, because the user reads them.
 
     Put it last in the list of middleware: the others then decide which messages the model sees before pointers are
-    written, and a result whose text they redacted is left as it is.
+    written, and a result that they redacted stays redacted.
 
     Args:
         options: The options of the working context, such as `token_budget`, for everything that the agent gathers.
@@ -54,12 +56,13 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
             prompt cache keeps working. "compact": before each call of the model, the last search result becomes the
             whole context, in source order, and earlier results become pointers.
         compact_above: With "compact": the number of tokens of all results up to which they are left as "delta".
-        search_tools: The names of the tools whose results are gathered, whatever their text is; by default all tools.
+        search_tools: The names of the tools whose results are gathered, whatever their text is, redacted or not; by
+            default all tools.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
         MissingExtraError: The package `langchain` is not installed; raised when this class is imported.
-        OptionError: An option is unknown, invalid, or one of a search, such as `k`.
+        OptionError: An option is unknown, invalid, without effect, or one of a search, such as `k`.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -81,8 +84,7 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         **changes: Any,
     ) -> None:
         super().__init__()
-        check_choice("layout", layout, get_args(Layout))
-        check_count("compact_above", compact_above, optional=False, least=0)
+        check_layout(layout, compact_above)
         # Checked as the working context will.
         self._options = WorkingContext(options, **changes).options
         self._layout = layout
@@ -110,7 +112,7 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         return await handler(self._laid_out(request))
 
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        self._warn_about_texts(request.tools)
+        self._warn_about_tools(request.tools)
         state: Any = request.state
         if state.get(STATE_KEY) is None:
             return request
@@ -118,8 +120,15 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         messages = lay_out_messages(request.messages, working, layout=self._layout, compact_above=self._compact_above)
         return request.override(messages=messages)
 
-    def _warn_about_texts(self, tools: Iterable[Any]) -> None:
-        """Warn about a search tool that returns nothing but text, which does not say what its documents are."""
+    def _warn_about_tools(self, tools: Sequence[Any]) -> None:
+        """Warn about a search tool that is missing, or returns text without documents."""
+        names = {str(getattr(tool, "name", "")) for tool in tools}
+        for name in (self._search_tools or frozenset()) - names:
+            warn(
+                f"search_tools names {name!r}, and the agent has no such tool; it has {', '.join(sorted(names))}",
+                RetrievalWarning,
+                cause=f"the search tool {name!r} is missing",
+            )
         for tool in tools:
             # Tools of the provider are dictionaries.
             if getattr(tool, "response_format", None) != "content":

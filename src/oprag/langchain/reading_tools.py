@@ -2,7 +2,7 @@
 
 # Without `from __future__ import annotations`: LangChain finds the parameter of the agent's state by its class.
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from oprag.chunk import Chunk
 from oprag.errors import MissingExtraError, OpragError
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
-from oprag.langchain.search_results import STATE_KEY, search_documents, working_context_of
+from oprag.langchain.search_results import search_documents, working_context_of
 from oprag.langchain.search_tool import searched_with
 from oprag.langchain.vectors import chunk_of_stored
 from oprag.reading import Reading, StoredSources
@@ -26,6 +26,7 @@ from oprag.reading_inputs import (
     AroundInput,
     OutlineInput,
     RangeInput,
+    check_tool_name,
     refusal,
     warn_if_unreadable,
 )
@@ -62,15 +63,15 @@ def create_reading_tools(
     Args:
         retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
         token_budget: Maximum number of tokens of one result, by `count_tokens`.
-        prefix: What the names of the tools begin with, for an agent with several stores.
+        prefix: Prefix of the names of the tools, for an agent with several stores, such as "manual_".
         **options: Options of `OrderPreservingRetriever`, such as `read_source`, `search_kwargs` or `count_tokens`.
 
     Returns:
         The tools `read_around`, `read_range` and `outline`. The artifact of the first two is the list of documents.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor a vector store, `token_budget` is invalid, or `retriever` is
-            an `OrderPreservingRetriever` and options are given.
+        OptionError: `retriever` is neither a retriever nor a vector store, `token_budget` or `prefix` is invalid, or
+            `retriever` is an `OrderPreservingRetriever` and options are given.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -86,6 +87,7 @@ def create_reading_tools(
         <BLANKLINE>
         (Chunks 2 to 3 of 3 of book)
     """
+    check_tool_name("prefix", prefix, least=0)
     searched = searched_with(retriever, options)
     sources = StoredSources(
         partial(_store_of, searched),
@@ -142,14 +144,13 @@ def _store_of(searched: OrderPreservingRetriever) -> StoreAdapter | None:
 def _chunk_in(runtime: Any, number: int) -> Chunk:
     """The passage with this number in the working context of the agent."""
     state = getattr(runtime, "state", None)
-    if state is not None and not isinstance(state, Mapping):
-        state = getattr(state, "__dict__", None)
-    if not state or state.get(STATE_KEY) is None:
+    working = None if state is None else working_context_of(state)
+    if not working:
         raise ToolException(
             "there are no numbered passages: search first (the agent needs OrderPreservingMiddleware, which numbers "
             "them)"
         )
-    return working_context_of(state).chunk(number)
+    return working.chunk(number)
 
 
 def _answered(ask: Callable[[], T]) -> T:

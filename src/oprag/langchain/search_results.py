@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
@@ -14,10 +14,9 @@ from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.documents import chunks_of
 from oprag.masking import describe
 from oprag.methods.answer import without_markers
-from oprag.options import ContextOptions, check_choice, check_count
-from oprag.text_table import one_line, printable, shortened
+from oprag.options import ContextOptions
 from oprag.warn import warn
-from oprag.working_context import Delta, Layout, WorkingContext
+from oprag.working_context import Delta, Layout, WorkingContext, check_layout
 
 __all__ = [
     "STATE_KEY",
@@ -31,19 +30,15 @@ __all__ = [
 STATE_KEY = "working_context"
 """The key of an agent's state that has the working context, as plain values."""
 _NOTE = "note"
-_LONGEST_NOTE = 500  # characters
-
-# Providers reject an empty message.
-_NOTHING = "Nothing was found."
+_SHORTEST_PART = 12  # characters
 
 
-def working_context_of(
-    state: Mapping[str, Any], options: ContextOptions | None = None, **changes: Any
-) -> WorkingContext:
+def working_context_of(state: Any, options: ContextOptions | None = None, **changes: Any) -> WorkingContext:
     """The working context of an agent, such as for the citations in its answer.
 
     Args:
-        state: The state of the agent: what `invoke` returned, or `agent.get_state(config).values`.
+        state: The state of the agent, as a mapping or an object: what `invoke` returned, or
+            `agent.get_state(config).values`.
         options: The options, as the middleware has them.
         **changes: Options of `ContextOptions` to change.
 
@@ -52,9 +47,9 @@ def working_context_of(
 
     Raises:
         DataError: The state has something else under "working_context".
-        OptionError: An option is unknown or invalid.
+        OptionError: An option is unknown or invalid, or `state` has no messages.
     """
-    data = state.get(STATE_KEY)
+    data = _value_in(state, STATE_KEY)
     return WorkingContext(options, **changes) if data is None else WorkingContext.from_dict(data, options, **changes)
 
 
@@ -72,13 +67,15 @@ def gather_search_results(
     (with the reducer `add_messages`, as `MessagesState` has it) and `working_context`. In an agent of `create_agent`,
     `OrderPreservingMiddleware` calls it. With options: `functools.partial(gather_search_results, token_budget=16_000)`.
 
-    Search results are tool messages whose artifact is a list of documents, and whose text has the texts of these. Other
-    messages are left alone: nothing is shown that the tool, or a middleware that redacts, did not show.
+    Search results are tool messages whose artifact is a list of documents, and whose text has the texts of these. Their
+    text is replaced: the new one has the texts of the documents with their sources and pages, and nothing else that the
+    tool wrote. Other messages are left alone, such as one that a middleware redacted.
 
     Args:
         state: The state of the graph, with its messages.
         options: The options of the working context.
-        search_tools: The names of the tools whose results are gathered, whatever their text is; by default all tools.
+        search_tools: The names of the tools whose results are gathered, whatever their text is, redacted or not; by
+            default all tools.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Returns:
@@ -95,17 +92,17 @@ def gather_search_results(
     tools = as_tool_names(search_tools)
     working = working_context_of(state, options, **changes)
     known = set(working.searches)
-    results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
-    found = [
-        (message, documents)
-        for message in results
-        if _name(message) not in known and (documents := _documents(message)) and _is_search(message, documents, tools)
-    ]
+    results = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]
+    found: dict[str, tuple[ToolMessage, list[Document]]] = {}
+    for place, message in enumerate(results):
+        name = _name(message)
+        if name not in known and name not in found and (documents := _found_by(message, results[:place], tools)):
+            found[name] = message, documents
     seen = working.tokens
     working.forget(known.difference(map(_name, results)))
     if not found and working.tokens == seen:
         return {}
-    updated = [_gathered(message, documents, working) for message, documents in found]
+    updated = [_gathered(message, documents, working) for message, documents in found.values()]
     return {"messages": updated, STATE_KEY: working.to_dict()}
 
 
@@ -118,7 +115,9 @@ def lay_out_messages(
 ) -> list[AnyMessage]:
     """The messages of a prompt with the search results as the model should read them.
 
-    Call it last, after messages were trimmed or cleared: a pointer to text that is not there becomes the text again.
+    Call it last, after messages were trimmed, cleared or redacted. A pointer to text of a message that was removed, or
+    cleared by `ContextEditingMiddleware`, becomes the text again. A message with any other change is left alone, and
+    what it found is not shown again.
 
     Args:
         messages: The messages of the prompt.
@@ -134,31 +133,36 @@ def lay_out_messages(
         OptionError: `layout` or `compact_above` is invalid.
         TokenizerError: `count_tokens` returned no usable count.
     """
-    check_choice("layout", layout, get_args(Layout))
-    check_count("compact_above", compact_above, optional=False, least=0)
-    places = [
-        place
+    check_layout(layout, compact_above)
+    known = set(working.searches)
+    # A name occurs once: a message that was copied is one that was changed.
+    places = {
+        _name(message): place
         for place, message in enumerate(messages)
-        if isinstance(message, ToolMessage)
-        and isinstance(message.content, str)
-        and working.is_text_of(_name(message), message.content.removesuffix(_note_of(_documents(message))))
-    ]
-    names = [_name(messages[place]) for place in places]
-    if layout == "compact" and working.tokens <= compact_above:
-        layout = "delta"
-    if not names or (layout == "delta" and names == list(working.searches)):
-        return list(messages)
-    laid_out = list(messages)
-    for place, text in zip(places, working.layout(names, layout), strict=True):
-        message: Any = messages[place]
-        content = text + _note_of(_documents(message))
-        if content != message.content:
-            laid_out[place] = message.model_copy(update={"content": content})
+        if isinstance(message, ToolMessage) and _name(message) in known and not _is_cleared(message)
+    }
+    laid_out: list[Any] = list(messages)
+    changed = {name for name, place in places.items() if not _is_unchanged(laid_out[place], working)}
+    if not places or (layout == "delta" and [*places] == [*working.searches]):
+        return laid_out
+    texts = working.layout([*places], layout, compact_above=compact_above, changed=changed)
+    for (name, place), text in zip(places.items(), texts, strict=True):
+        if name not in changed and text != laid_out[place].content:
+            laid_out[place] = laid_out[place].model_copy(update={"content": text})
     return laid_out
 
 
+def _value_in(state: Any, key: str) -> Any:
+    """A value of a state: a mapping, or an object such as a Pydantic model."""
+    if isinstance(state, Mapping):
+        return state.get(key)
+    if not hasattr(state, "messages"):
+        raise OptionError(f"expected the state of an agent, got {type(state).__name__}", state)
+    return getattr(state, key, None)
+
+
 def as_tool_names(search_tools: Iterable[str] | None) -> frozenset[str] | None:
-    """The names of search tools; one string would be a list of letters."""
+    """Validate `search_tools`; a single string is rejected."""
     if search_tools is None:
         return None
     names = () if isinstance(search_tools, str) or not isinstance(search_tools, Iterable) else tuple(search_tools)
@@ -183,21 +187,73 @@ def _documents(message: ToolMessage) -> list[Document]:
     return documents if len(documents) == len(artifact) else []
 
 
-def _is_search(message: ToolMessage, documents: Sequence[Document], tools: frozenset[str] | None) -> bool:
-    """Whether the documents are what the message shows; without names of tools, its text says so."""
-    if tools is not None:
-        return message.name in tools
-    text = str(message.text)
-    # One that was gathered before, and is in a history without its state, has pointers in its text.
-    if all("number" in _told(one) or one.page_content.strip() in text for one in documents):
-        return True
+def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozenset[str] | None) -> list[Document]:
+    """The documents of a search result; none, with a warning where a user would not expect that, for other messages."""
+    documents = _documents(message)
+    expected = documents if tools is None else message.name in tools
+    if message.status == "error" or not expected:
+        return []
+    if not documents:
+        problem = "they are not a list of documents, as the artifact of the tool"
+    elif not isinstance(message.content, str) and any(_is_not_text(block) for block in message.content):
+        problem = "its result has something else than text, such as an image"
+    elif tools is not None or _shows(message, before, documents):
+        return documents
+    else:
+        problem = (
+            "the text of its result is another one; to show the documents in its place, name the tool in search_tools"
+        )
     warn(
-        f"the documents of the tool {message.name!r} are not gathered, since the text of its result is another one; to "
-        "show the documents in its place, name the tool in search_tools",
+        f"the results of the tool {message.name!r} are not gathered: {problem}",
         RetrievalWarning,
-        cause=f"the text of the tool {message.name!r}",
+        cause=f"the tool {message.name!r}: {problem}",
     )
-    return False
+    return []
+
+
+def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Sequence[Document]) -> bool:
+    """Whether all text of the documents is in the message, or in the messages that it points to."""
+    text = str(message.text)
+    texts = [one.page_content.strip() for one in documents]
+    if all(one in text for one in texts):
+        return True
+    if not all("number" in _told(one) for one in documents):
+        return False
+    # It was gathered before, and is in a history without its state: pointers and parts take the place of some text.
+    shown = "\n".join([text, *(str(one.text) for one in before)])
+    return all(_has_parts(shown, without_markers(one)) for one in texts)
+
+
+def _has_parts(shown: str, text: str) -> bool:
+    """Whether a text is in another one, cut into parts that are not too short to tell anything."""
+    start = 0
+    while start < len(text):
+        if text[start].isspace():
+            start += 1
+            continue
+        # The longest part; each beginning of a part is in the text as well.
+        least, most = 0, len(text) - start
+        while least < most:
+            length = (least + most + 1) // 2
+            least, most = (length, most) if text[start : start + length] in shown else (least, length - 1)
+        if least < min(_SHORTEST_PART, len(text)):
+            return False
+        start += least
+    return True
+
+
+def _is_not_text(block: Any) -> bool:
+    return not isinstance(block, str) and (not isinstance(block, Mapping) or block.get("type") != "text")
+
+
+def _is_unchanged(message: ToolMessage, working: WorkingContext) -> bool:
+    return isinstance(message.content, str) and working.is_text_of(_name(message), message.content)
+
+
+def _is_cleared(message: ToolMessage) -> bool:
+    """Whether `ContextEditingMiddleware` put a placeholder in place of the text."""
+    editing = message.response_metadata.get("context_editing")
+    return isinstance(editing, Mapping) and bool(editing.get("cleared"))
 
 
 def _document(value: Any) -> Document | None:
@@ -217,23 +273,15 @@ def _document(value: Any) -> Document | None:
 def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext) -> ToolMessage:
     """The message of a new search result with the text of what is new, and with documents that have their numbers."""
     chunks = _chunks(documents)
-    delta = working.add(chunks, search=_name(message))
+    note = _told(documents[0]).get(_NOTE)
+    delta = working.add(chunks, search=_name(message), note=note if isinstance(note, str) else "")
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
-    content = (delta.text or _NOTHING) + _note_of(documents)
-    return message.model_copy(update={"content": content, "artifact": numbered})
+    return message.model_copy(update={"content": delta.text, "artifact": numbered})
 
 
 def _numbered(document: Document, chunk: Chunk, delta: Delta) -> Document:
     told = {**_told(document), "rank": chunk.rank, "number": delta.ranks.get(chunk.rank)}
     return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: told}})
-
-
-def _note_of(documents: Sequence[Document]) -> str:
-    """The note that `search_documents` wrote beside the first document, as it follows the text of a result."""
-    note = _told(documents[0]).get(_NOTE) if documents else None
-    if not isinstance(note, str):
-        return ""
-    return f"\n\n{without_markers(shortened(printable(one_line(note)), _LONGEST_NOTE))}"
 
 
 def _chunks(documents: Sequence[Document]) -> list[Chunk]:

@@ -17,6 +17,7 @@ from oprag.context import Context
 from oprag.errors import BudgetError, OptionError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import search_documents
+from oprag.reading_inputs import check_tool_name
 
 __all__ = ["create_search_tool", "searched_with"]
 
@@ -57,7 +58,7 @@ def create_search_tool(
 
     Raises:
         OptionError: `retriever` is neither a retriever nor a vector store, or is an `OrderPreservingRetriever` and
-            options are given.
+            options are given; or `name` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -73,6 +74,7 @@ def create_search_tool(
         <BLANKLINE>
         It ends.
     """
+    check_tool_name("name", name)
     searched = searched_with(retriever, options)._for_many_searches()  # noqa: SLF001
 
     # The config is that of the run, for retrievers that are configured by it; the callbacks are those of the tool.

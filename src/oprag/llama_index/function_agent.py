@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 from llama_index.core.agent.workflow import AgentOutput, FunctionAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import BaseMemory
 from llama_index.core.tools import AsyncBaseTool
-from pydantic import ConfigDict, Field, SkipValidation, field_validator
+from pydantic import ConfigDict, Field, SkipValidation, ValidationInfo, field_validator
 
 from oprag.llama_index.search_results import lay_out_messages
 from oprag.llama_index.search_tool import SearchTool
-from oprag.options import check_choice, check_count
-from oprag.working_context import Layout
+from oprag.working_context import Layout, check_layout
 
 __all__ = ["OrderPreservingFunctionAgent"]
 
@@ -42,8 +41,8 @@ class OrderPreservingFunctionAgent(FunctionAgent):
         ... )  # doctest: +SKIP
     """
 
-    # What is given may hold keys.
-    model_config = ConfigDict(hide_input_in_errors=True)
+    # The input may contain keys of providers.
+    model_config = ConfigDict(hide_input_in_errors=True, extra="forbid")
 
     layout: SkipValidation[Layout] = Field(
         default="delta", description='How the model reads search results: "delta" or "compact".'
@@ -58,13 +57,13 @@ class OrderPreservingFunctionAgent(FunctionAgent):
     @field_validator("layout", mode="before")
     @classmethod
     def _check_layout(cls, value: Any) -> Any:
-        check_choice("layout", value, get_args(Layout))
+        check_layout(value, 0)
         return value
 
     @field_validator("compact_above", mode="before")
     @classmethod
-    def _check_compact_above(cls, value: Any) -> Any:
-        check_count("compact_above", value, optional=False, least=0)
+    def _check_compact_above(cls, value: Any, given: ValidationInfo) -> Any:
+        check_layout(given.data.get("layout", "compact"), value)
         return value
 
     async def take_step(

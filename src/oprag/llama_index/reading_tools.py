@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from oprag.errors import OptionError
 from oprag.llama_index.neighbors import chunk_of_stored
-from oprag.llama_index.search_results import gather_search_results, with_note, working_context_of
+from oprag.llama_index.search_results import gather_search_results, working_context_of
 from oprag.llama_index.search_tool import numbered, searched_with, tool_of
 from oprag.options import ContextOptions
 from oprag.reading import Reading, StoredSources
@@ -26,6 +26,7 @@ from oprag.reading_inputs import (
     AroundInput,
     OutlineInput,
     RangeInput,
+    check_tool_name,
     refusal,
     warn_if_unreadable,
 )
@@ -56,7 +57,7 @@ def create_reading_tools(
         retriever: Any retriever or index, or an `OrderPreservingRetriever`. The tools can read what a
             `VectorIndexRetriever` searches, or an index that is given as `read_neighbors=`.
         token_budget: Maximum number of tokens of one result, by `count_tokens`.
-        prefix: What the names of the tools begin with, for an agent with several stores.
+        prefix: Prefix of the names of the tools, for an agent with several stores, such as "manual_".
         **options: Options of `OrderPreservingRetriever`, such as `read_source`, and of the working context, such as
             `header` or `count_tokens`.
 
@@ -65,8 +66,8 @@ def create_reading_tools(
         that of the search tool.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor an index, `token_budget` is invalid, or `retriever` is an
-            `OrderPreservingRetriever` and options of a search are given.
+        OptionError: `retriever` is neither a retriever nor an index, `token_budget` or `prefix` is invalid, or
+            `retriever` is an `OrderPreservingRetriever` and options of a search are given.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -74,6 +75,7 @@ def create_reading_tools(
         >>> tools = [create_search_tool(index), *create_reading_tools(index)]  # doctest: +SKIP
         >>> agent = FunctionAgent(llm=llm, tools=tools)  # doctest: +SKIP
     """
+    check_tool_name("prefix", prefix, least=0)
     searched, gathering = searched_with(retriever, options)
     sources = StoredSources(
         searched._store_of_neighbors,  # noqa: SLF001
@@ -123,9 +125,9 @@ def _tool(
         result = partial(ToolOutput, tool_name=name, raw_input={"args": (), "kwargs": given})
         if isinstance(answer, str):
             return result(content=answer, raw_output=answer)
-        delta = await gather_search_results(ctx, answer.chunks, gathering, answer.note)
+        delta = await gather_search_results(ctx, answer.chunks, gathering, f"{name}: {given}", answer.note)
         nodes = [numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in answer.chunks]
-        return result(content=with_note(delta.text, answer.note), raw_output=nodes)
+        return result(content=delta.text, raw_output=nodes)
 
     return tool_of(FunctionTool, run, name, description, schema)
 

@@ -14,10 +14,11 @@ from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from oprag.chunk import Chunk
 from oprag.context import Context
+from oprag.errors import OptionError
 from oprag.options import ContextOptions
 from oprag.working_context import Delta, Layout, WorkingContext
 
-__all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "with_note", "working_context_of"]
+__all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "working_context_of"]
 
 STATE_KEY = "working_context"
 """The key of a context's store that has the working context, as plain values."""
@@ -27,10 +28,8 @@ _MESSAGES = "scratchpad"
 _REASONING = "current_reasoning"
 _MEMORY = "memory"
 _STEP = "num_iterations"
-# Beside the values of the working context.
-_NOTES = "notes"
+# Stored next to the values of the working context.
 _BUDGET = "token_budget"
-_BETWEEN = "\n\n"
 
 
 async def working_context_of(ctx: Any, options: ContextOptions | None = None, **changes: Any) -> WorkingContext:
@@ -47,8 +46,10 @@ async def working_context_of(ctx: Any, options: ContextOptions | None = None, **
 
     Raises:
         DataError: The store of the context has something else under "working_context".
-        OptionError: An option is unknown or invalid.
+        OptionError: `ctx` is not a context, or an option is unknown or invalid.
     """
+    if not hasattr(ctx, "store"):
+        raise OptionError(f"expected the Context that the agent ran with, got {type(ctx).__name__}", ctx)
     data = await ctx.store.get(STATE_KEY, default=None)
     return _read(data, options, **changes)
 
@@ -60,16 +61,17 @@ def _read(data: Any, options: ContextOptions | None, **changes: Any) -> WorkingC
 
 @dataclass(eq=False)
 class _Live:
-    """What need not be read again while one run goes on.
+    """Lock and cache of one run.
 
     Attributes:
-        loop: The event loop that the lock is for.
+        loop: The event loop of the lock.
         lock: Held while a search is added, since tools run at the same time.
         data: The plain values that `working` was written as.
         working: The working context.
         step: The step of the agent in which the searches in `arriving` were made.
-        arriving: Searches whose messages the agent has not got yet: it gets those of parallel calls together.
-        lost: Searches that were forgotten.
+        arriving: Searches whose messages the agent does not have yet, since it gets those of parallel calls together;
+            with what each searched for.
+        forgotten: Searches that were forgotten.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -77,8 +79,8 @@ class _Live:
     data: Any = None
     working: WorkingContext | None = None
     step: Any = None
-    arriving: set[str] = field(default_factory=set)
-    lost: set[str] = field(default_factory=set)
+    arriving: dict[str, str] = field(default_factory=dict)
+    forgotten: set[str] = field(default_factory=set)
 
 
 # By the store of a run: a second run with the same context has a store of its own.
@@ -86,7 +88,7 @@ _live: WeakKeyDictionary[Any, _Live] = WeakKeyDictionary()
 
 
 async def gather_search_results(
-    ctx: Any, found: Context | Sequence[Chunk], options: ContextOptions, note: str | None = None
+    ctx: Any, found: Context | Sequence[Chunk], options: ContextOptions, query: str, note: str | None = None
 ) -> Delta:
     """Add what a search found to the working context in a context's store.
 
@@ -96,6 +98,8 @@ async def gather_search_results(
         ctx: The context.
         found: What was found, with its ranks.
         options: The options of the working context.
+        query: What was searched for. A search that is made again in the same step of the agent shows its text again:
+            LlamaIndex runs a tool again that waits for a person, and the first result then never arrives.
         note: For what was read instead of searched for: a line that follows its text in every layout. The token budget
             is then that of the last search.
     """
@@ -106,29 +110,27 @@ async def gather_search_results(
         live = _live[store] = _Live(loop)
     async with live.lock:
         data = await store.get(STATE_KEY, default=None)
-        notes, budget = _notes_in(data), options.token_budget
+        budget = options.token_budget
         if note is not None:
-            budget = data.get(_BUDGET) if isinstance(data, Mapping) else None
+            budget = _budget_in(data)
             options = replace(options, token_budget=budget)
         working = live.working
         if working is None or data is not live.data or working.options != options:
             working = _read(data, options)
         live.working = None
         step = await store.get(_STEP, default=None)
-        arriving = live.arriving if step == live.step else set()
-        known = [name for name in working.searches if name not in live.lost and name not in arriving]
-        lost = await _unseen(store, working, notes, known) if known else set()
-        working.forget(lost)
-        delta = working.add(found)
-        if note:
-            notes[working.searches[-1]] = note
-        # What reads a working context leaves these alone.
-        added = {name: value for name, value in ((_NOTES, notes), (_BUDGET, budget)) if value}
-        data = {**working.to_dict(), **added}
+        arriving = live.arriving if step is not None and step == live.step else {}
+        known = [name for name in working.searches if name not in live.forgotten and name not in arriving]
+        forgotten = await _unseen(store, working, known) if known else set()
+        forgotten |= {name for name, asked in arriving.items() if asked == query}
+        working.forget(forgotten)
+        delta = working.add(found, note=note or "")
+        # `WorkingContext.from_dict` ignores the budget.
+        data = {**working.to_dict(), **({} if budget is None else {_BUDGET: budget})}
         await store.set(STATE_KEY, data)
         live.data, live.working, live.step = data, working, step
-        live.arriving = arriving | {working.searches[-1]}
-        live.lost |= lost
+        live.arriving = {**arriving, working.searches[-1]: query}
+        live.forgotten |= forgotten
     return delta
 
 
@@ -142,43 +144,32 @@ async def lay_out_messages(
 ) -> list[ChatMessage]:
     """The messages of a prompt with the search results as the model should read them; others stay the same objects."""
     data = await ctx.store.get(STATE_KEY, default=None)
-    working, notes = _read(data, options), _notes_in(data)
+    # An agent without a search tool, as after a handoff, has the budget of the last search.
+    working = _read(data, options or ContextOptions(token_budget=_budget_in(data)))
     places: list[int] = []
     names: list[str] = []
     left = list(working.searches)
     for place, message in enumerate(messages):
-        if message.role == MessageRole.TOOL and (name := _search_of(message.content, left, working, notes)) is not None:
+        if message.role == MessageRole.TOOL and (name := _search_of(message.content, left, working)) is not None:
             places.append(place)
             names.append(name)
             left.remove(name)
-    if layout == "compact" and working.tokens <= compact_above:
-        layout = "delta"
     laid_out = list(messages)
     if not names or (layout == "delta" and names == list(working.searches)):
         return laid_out
-    for place, name, bare in zip(places, names, working.layout(names, layout), strict=True):
-        message, text = messages[place], with_note(bare, notes.get(name, ""))
-        if text != message.content:
-            laid_out[place] = message.model_copy(update={"blocks": [TextBlock(text=text)]})
+    for place, text in zip(places, working.layout(names, layout, compact_above=compact_above), strict=True):
+        if text != messages[place].content:
+            laid_out[place] = messages[place].model_copy(update={"blocks": [TextBlock(text=text)]})
     return laid_out
 
 
-def with_note(text: str, note: str) -> str:
-    """The text of a result with the note of what was read."""
-    return _BETWEEN.join(filter(None, (text, note)))
+def _budget_in(data: Any) -> int | None:
+    """The token budget of the last search."""
+    budget = data.get(_BUDGET) if isinstance(data, Mapping) else None
+    return budget if type(budget) is int and budget > 0 else None
 
 
-def _without_note(text: str, note: str) -> str:
-    return text.removesuffix(note).removesuffix(_BETWEEN) if note and text.endswith(note) else text
-
-
-def _notes_in(data: Any) -> dict[str, str]:
-    """The notes of what was read, by the names of their searches."""
-    notes = data.get(_NOTES) if isinstance(data, Mapping) else None
-    return {name: note for name, note in notes.items() if isinstance(note, str)} if isinstance(notes, Mapping) else {}
-
-
-async def _unseen(store: Any, working: WorkingContext, notes: Mapping[str, str], names: Sequence[str]) -> set[str]:
+async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> set[str]:
     """Those of some searches whose text the model does not see any more.
 
     An agent keeps the messages of its run aside, and its memory may have dropped some of earlier runs. Where neither
@@ -191,13 +182,13 @@ async def _unseen(store: Any, working: WorkingContext, notes: Mapping[str, str],
         return set()
     left = list(names)
     if messages:
-        _remove(left, working, notes, (message.content for message in messages))
+        _remove(left, working, (message.content for message in messages))
     else:
         # After a handoff from a ReAct agent to a FunctionAgent its steps are still there, and nobody reads them.
-        _remove(left, working, notes, (getattr(step, "observation", None) for step in reasoning or ()))
+        _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
         kept = await _messages_in(memory)
-        _remove(left, working, notes, (message.content for message in kept if message.role == MessageRole.TOOL))
+        _remove(left, working, (message.content for message in kept if message.role == MessageRole.TOOL))
         # A ReAct agent leaves one text of all its steps.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
         if left and any("Observation: " in text for text in texts):
@@ -218,17 +209,15 @@ async def _messages_in(memory: BaseMemory) -> list[ChatMessage]:
     return await memory.aget()
 
 
-def _remove(names: list[str], working: WorkingContext, notes: Mapping[str, str], texts: Iterable[Any]) -> None:
+def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> None:
     """Remove the searches whose texts these are."""
     for text in texts:
         if not names:
             return
-        if (name := _search_of(text, names, working, notes)) is not None:
+        if (name := _search_of(text, names, working)) is not None:
             names.remove(name)
 
 
-def _search_of(text: Any, names: Collection[str], working: WorkingContext, notes: Mapping[str, str]) -> str | None:
-    """The one of some searches that has this text; messages are in their sequence, so it mostly is the first."""
-    if not isinstance(text, str):
-        return None
-    return next((name for name in names if working.is_text_of(name, _without_note(text, notes.get(name, "")))), None)
+def _search_of(text: Any, names: Collection[str], working: WorkingContext) -> str | None:
+    """The search that has this text; messages are in the sequence of their searches, so it is mostly the first."""
+    return next((name for name in names if working.is_text_of(name, text)), None) if isinstance(text, str) else None

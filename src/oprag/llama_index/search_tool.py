@@ -23,8 +23,9 @@ from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
 from oprag.option_fields import OPTIONS
 from oprag.options import ContextOptions
+from oprag.reading_inputs import check_tool_name
 from oprag.stores.llama_index_nodes import with_metadata
-from oprag.working_context import OPTIONS_OF_THE_SEARCH, WorkingContext
+from oprag.working_context import SEARCH_OPTIONS, WorkingContext
 
 __all__ = ["SearchTool", "create_search_tool", "numbered", "searched_with", "tool_of"]
 
@@ -89,7 +90,7 @@ def create_search_tool(
 
     Raises:
         OptionError: `retriever` is neither a retriever nor an index, or is an `OrderPreservingRetriever` and options of
-            a search are given.
+            a search are given; or `name` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -99,6 +100,7 @@ def create_search_tool(
         >>> answer = await agent.run("Who is the captain?", ctx=ctx)  # doctest: +SKIP
         >>> (await working_context_of(ctx)).cited(str(answer))  # doctest: +SKIP
     """
+    check_tool_name("name", name)
     searched, gathering = searched_with(retriever, options)
     searched = searched._for_many_searches()  # noqa: SLF001
     # Without a method of its own, LlamaIndex's async one would run the sync one on the event loop.
@@ -109,10 +111,10 @@ def create_search_tool(
             found = await asyncio.to_thread(searched.get_context, query)
         else:
             found = await searched.aget_context(query)
-        delta = await gather_search_results(ctx, found, gathering) if found.kept else None
+        delta = await gather_search_results(ctx, found, gathering, f"{name}: {query}") if found.kept else None
         return ToolOutput(
             tool_name=name,
-            content=delta.text if delta and delta.text else _NOTHING,
+            content=delta.text if delta else _NOTHING,
             raw_input={"args": (), "kwargs": {"query": query}},
             raw_output=[numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
         )
@@ -143,16 +145,14 @@ def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPres
     of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
     searched = _retriever(retriever, of_retriever)
     of_search = searched.context_options
-    base = replace(
-        of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in OPTIONS_OF_THE_SEARCH}
-    )
+    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in SEARCH_OPTIONS})
     gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)})
     return searched, gathering.options
 
 
 def _is_of_context(name: str) -> bool:
     """Whether an option is one of the working context alone."""
-    return name in OPTIONS and name not in OPTIONS_OF_THE_SEARCH and name not in _OF_BOTH
+    return name in OPTIONS and name not in SEARCH_OPTIONS and name not in _OF_BOTH
 
 
 def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:

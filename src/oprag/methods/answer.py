@@ -32,8 +32,10 @@ __all__ = [
     "without_markers",
 ]
 
-# [1], and [1, 3] or [1; 3], which models write unasked.
-_MARKER = re.compile(r"\[(\d{1,6}(?:\s*[,;]\s*\d{1,6})*)\]")
+# [1], and [1, 3], [1; 3] or [1-3], which models write unasked.
+_MARKER = re.compile(r"\[(\d{1,6}(?:\s*[,;\-–—]\s*\d{1,6})*)\]")
+_RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
+_LONGEST_RANGE = 100  # numbers
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
 # Limits of what notebooks show.
 _CHARACTERS_IN_HTML = 4_000
@@ -103,7 +105,14 @@ def renumbered(text: str, offset: int, passages: int) -> str:
 
 
 def _numbers(marker: re.Match[str]) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", marker[1])]
+    """The numbers of a marker, with those inside its ranges."""
+    numbers: list[int] = []
+    for first, last in _RANGE.findall(marker[1]):
+        start, end = int(first), int(last or first)
+        # Such as the years [1914-1918] backward, or far apart.
+        whole = start <= end < start + _LONGEST_RANGE
+        numbers += range(start, end + 1) if whole else [start, end]
+    return numbers
 
 
 def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:

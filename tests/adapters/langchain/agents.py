@@ -122,7 +122,7 @@ def dangling(messages: Sequence[BaseMessage], working: WorkingContext) -> list[i
     missing: list[int] = []
     for text in results_in(messages):
         seen += text
-        for pointer in re.findall(r"((?:\[\d+\](?:, )?)+) \(shown above\)", text):
+        for pointer in re.findall(r"((?:\[\d+\](?:, )?)+) \(already shown\)", text):
             missing += [n for n in map(int, re.findall(r"\d+", pointer)) if working.chunk(n).text not in seen]
     return missing
 

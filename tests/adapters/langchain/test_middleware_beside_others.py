@@ -136,7 +136,7 @@ def test_removed_messages_are_shown_again(last: bool):
     assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
 
 
-@pytest.mark.filterwarnings("ignore:the documents of the tool:oprag.errors.RetrievalWarning")
+@pytest.mark.filterwarnings("ignore:the results of the tool:oprag.errors.RetrievalWarning")
 @layouts
 def test_redacted_text_does_not_come_back(layout: Any):
     redacting = PIIMiddleware("part", detector="Part 7", apply_to_tool_results=True, apply_to_input=False)
@@ -145,6 +145,24 @@ def test_redacted_text_does_not_come_back(layout: Any):
     assert "Part 7" not in "".join(map(all_text, model.requests))
     assert "[REDACTED_PART] of voyage.txt." in results_in(model.requests[-1])[0]
     assert "Part 2 of voyage.txt." in results_in(model.requests[-1])[2]
+
+
+@layouts
+def test_redacted_prompts_stay_redacted(layout: Any):
+    @wrap_model_call
+    def redact(request: Any, handler: Any) -> Any:
+        messages = [
+            one.model_copy(update={"content": one.content.replace("Part 7", "[X]")}) if one.type == "tool" else one
+            for one in request.messages
+        ]
+        return handler(request.override(messages=messages))
+
+    model = ScriptedModel(turns=[["7"], ["7 2"], ["2 9"], "The end."])
+    agent_of(model, middleware=placed(redact, last=True, layout=layout)).invoke(asked())
+    assert "Part 7" not in "".join(map(all_text, model.requests))
+    first, *_, last = results_in(model.requests[-1])
+    assert first == "[1] voyage.txt\n[X] of voyage.txt."
+    assert "Part 9 of voyage.txt." in last
 
 
 @both_sides
@@ -170,8 +188,8 @@ async def test_a_person_decides_about_a_search(decision: Any, is_async: bool):
     assert (
         results_in(model.requests[-1])[1]
         == {
-            "approve": "[2] voyage.txt\nPart 2 of voyage.txt.\n\n[1] (shown above)",
-            "edit": "[1] (shown above)\n\n[2] voyage.txt\nPart 30 of voyage.txt.",
+            "approve": "[2] voyage.txt\nPart 2 of voyage.txt.\n\n[1] (already shown)",
+            "edit": "[1] (already shown)\n\n[2] voyage.txt\nPart 30 of voyage.txt.",
             "reject": "User rejected the tool call for `search` with reason: Not that.",
         }[decision]
     )

@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from pydantic import BaseModel
 
-from oprag import DataError, OptionError, WorkingContext
+from oprag import DataError, OptionError, RetrievalWarning, WorkingContext
 from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
 from tests.adapters.langchain.agents import (
     ScriptedModel,
@@ -30,6 +31,7 @@ from tests.adapters.langchain.agents import (
 )
 from tests.adapters.scripted import both_sides
 
+CALL: dict[str, Any] = {"tool_call_id": "1", "name": "search", "id": "m1"}
 SEARCHES: list[Any] = [["7 2", "9"], ["2 30 7"], ["5"], "It is [1]."]
 
 
@@ -196,7 +198,7 @@ def test_changed_results_are_left_alone():
     cleared = state["messages"][0].model_copy(update={"content": "[cleared]"})
     messages = lay_out_messages([cleared, state["messages"][1]], working_context_of(state))
     assert messages[0] is cleared
-    assert "Part 7" in messages[1].content
+    assert str(messages[1].content).startswith("[2] (already shown)")
     assert "Part 9" in messages[1].content
 
 
@@ -283,3 +285,79 @@ def test_documents_without_text_or_with_much_text_are_gathered():
     state = gathered(result("7", 1, artifact=documents, content="\n\n".join(one.page_content for one in documents)))
     assert "x" * 9 in state["messages"][0].content
     assert len(working_context_of(state)) == 3
+
+
+def numbered_elsewhere(text: str, content: str) -> ToolMessage:
+    """A result whose document says that it was numbered before, as one that was stored again does."""
+    document = Document(text, metadata={"source": "book", "oprag": {"number": 1, "rank": 0}})
+    return ToolMessage(content, artifact=[document], tool_call_id="1", name="search", id="m1")
+
+
+@pytest.mark.parametrize(
+    "content", ["Mail [REDACTED] now.", "[redacted]", "Mail ", "[1] (already shown)"], ids=["part", "all", "cut", "own"]
+)
+@pytest.mark.filterwarnings("ignore:the results of the tool:oprag.errors.RetrievalWarning")
+def test_metadata_cannot_bring_redacted_text_back(content: str):
+    assert gather_search_results({"messages": [numbered_elsewhere("Mail ann@x.org now.", content)]}) == {}
+
+
+def test_a_history_without_its_state_is_gathered_again():
+    messages = gathered(result("7 2", 1), result("2 9", 2))["messages"]
+    again = gather_search_results({"messages": messages})
+    assert results_in(again["messages"]) == results_in(messages)
+    # Not a message that was redacted since.
+    hidden = [messages[0].model_copy(update={"content": "[redacted]"}), messages[1]]
+    with pytest.warns(RetrievalWarning, match="are not gathered: the text of its result is another one"):
+        again = gather_search_results({"messages": hidden})
+    assert "Part 7" not in json.dumps(again, default=str)
+
+
+@pytest.mark.parametrize(
+    ("message", "warning"),
+    [
+        (
+            ToolMessage([{"type": "text", "text": "Part"}, {"type": "image", "url": "x"}], artifact=found("7"), **CALL),
+            "something else than text, such as an image",
+        ),
+        (ToolMessage("Part 7 of voyage.txt.", artifact=[(found("7")[0], 0.5)], **CALL), "not a list of documents"),
+        (ToolMessage("Part 7 of voyage.txt.", artifact={"documents": found("7")}, **CALL), "not a list of documents"),
+        (ToolMessage("Part 7 of voyage.txt.", **CALL), "not a list of documents"),
+    ],
+    ids=["image", "scores", "mapping", "text alone"],
+)
+def test_a_named_tool_whose_results_cannot_be_read_is_reported(message: ToolMessage, warning: str):
+    with pytest.warns(RetrievalWarning, match=f"the tool 'search' are not gathered: .*{warning}"):
+        assert gather_search_results({"messages": [message]}, search_tools=["search"]) == {}
+
+
+def test_states_that_are_objects_are_read():
+    class Object(BaseModel):
+        messages: list[Any]
+        working_context: dict[str, Any] | None = None
+
+    state = Object(messages=[result("7 2", 1)])
+    update = gather_search_results(state)
+    assert len(working_context_of(Object(**update))) == 2
+    assert len(working_context_of(state)) == 0
+    for wrong in (None, "state", 5):
+        with pytest.raises(OptionError, match="expected the state of an agent, got"):
+            working_context_of(wrong)
+
+
+def test_two_messages_with_one_name_are_gathered_once():
+    message = result("7", 1)
+    state = gather_search_results({"messages": [message, message]})
+    assert len(working_context_of(state)) == 1
+
+
+def test_compact_shows_what_the_prompt_was_shown():
+    state = gathered(result("7 2", 1), result("9", 2))
+    working = working_context_of(state)
+    (last,) = lay_out_messages(state["messages"][1:], working, layout="compact")
+    assert "Part 9" in str(last.content)
+    assert "Part 7" not in str(last.content)
+    # Neither does it bring back what was redacted.
+    redacted = state["messages"][0].model_copy(update={"content": "[redacted]"})
+    first, last = lay_out_messages([redacted, state["messages"][1]], working, layout="compact")
+    assert first is redacted
+    assert "Part 7" not in str(last.content)

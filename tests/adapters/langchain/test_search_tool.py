@@ -105,7 +105,7 @@ async def test_a_run_goes_on_after_an_empty_query(is_async: bool):
     result = await agent.ainvoke(asked()) if is_async else agent.invoke(asked())
     empty, *others = results_in(model.requests[-1])
     assert "empty" in empty
-    assert others == ["[1] voyage.txt\nPart 7 of voyage.txt.", "[1] (shown above)"]
+    assert others == ["[1] voyage.txt\nPart 7 of voyage.txt.", "[1] (already shown)"]
     assert len(working_context_of(result).searches) == 2
 
 

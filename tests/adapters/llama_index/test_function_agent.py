@@ -14,6 +14,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from pydantic import ValidationError
 
+from oprag import ContextOptions
 from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, working_context_of
 from oprag.working_context import Layout
 from tests.adapters.llama_index.agents import (
@@ -64,7 +65,7 @@ async def test_only_what_the_model_reads_changes():
     results = [event.tool_output.content for event in seen if isinstance(event, ToolCallResult)]
     assert results == [
         "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
-        "[1] (shown above)\n\n[3] book\nText 5 of book.",
+        "[1] (already shown)\n\n[3] book\nText 5 of book.",
     ]
     kept = memory.get_all()
     assert [message.content for message in kept if message.role == MessageRole.TOOL] == results
@@ -101,7 +102,7 @@ async def test_small_results_stay_as_they_are():
     await agent.run("What?")
     assert llm.results(2) == [
         "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
-        "[1] (shown above)\n\n[3] book\nText 5 of book.",
+        "[1] (already shown)\n\n[3] book\nText 5 of book.",
     ]
     assert llm.results(3)[0] == f"[1], [2] {ELSEWHERE}"
     assert llm.results(3)[2].startswith(ALL)
@@ -129,7 +130,7 @@ async def test_no_pointer_refers_to_a_message_that_a_memory_dropped(layout: Layo
     if layout == "delta":
         assert llm.results() == [
             "[1] book\nText 3 of book.\n\n[3] Text 5 of book.",
-            "[1] (shown above)\n\n[4] book\nText 7 of book.",
+            "[1] (already shown)\n\n[4] book\nText 7 of book.",
         ]
 
 
@@ -142,7 +143,7 @@ async def test_the_next_run_goes_on_after_json(layout: Layout):
     answer = await agent.run("And?", ctx=ctx)
     whole = f"{ALL}[1] book\nText 3 of book.\n\n[3] Text 5 of book.\n\n[2] Text 9 of book."
     assert llm.results(2) == [("" if layout == "delta" else ALL) + "[1] book\nText 3 of book.\n\n[2] Text 9 of book."]
-    assert llm.results(3)[1] == (whole if layout == "compact" else "[1] (shown above)\n\n[3] book\nText 5 of book.")
+    assert llm.results(3)[1] == (whole if layout == "compact" else "[1] (already shown)\n\n[3] book\nText 5 of book.")
     cited = (await working_context_of(ctx)).cited(str(answer))
     assert [one.passage.text for one in cited.citations] == ["Text 5 of book."]
 
@@ -221,7 +222,8 @@ async def test_an_agent_without_searches_is_a_function_agent():
 
 
 @pytest.mark.parametrize(
-    "options", [{"layout": "other"}, {"layout": None}, {"compact_above": -1}, {"compact_above": "x"}]
+    "options",
+    [{"layout": "other"}, {"layout": None}, {"compact_above": -1}, {"compact_above": "x"}, {"compact_above": 9}],
 )
 def test_invalid_options_are_refused(options: dict[str, Any]):
     with pytest.raises(ValidationError, match=next(iter(options))):
@@ -233,3 +235,22 @@ def test_a_class_of_its_own_can_be_made_of_it():
         pass
 
     assert Mine(llm=ScriptedAgentLLM(turns=[]), layout="compact").layout == "compact"
+
+
+def test_an_unknown_option_is_rejected():
+    with pytest.raises(ValidationError, match="compact_abov"):
+        agent_with([], compact_abov=3)
+
+
+async def test_an_agent_with_reading_tools_alone_has_the_budget_of_the_last_search():
+    # As after a handoff.
+    search = create_search_tool(NumberedRetriever(), token_budget=60)
+    searching = FunctionAgent(
+        llm=ScriptedAgentLLM(turns=[[{"query": "9 3 5 1"}], [{"query": "2 4 6 8"}], "Found."]), tools=[search]
+    )
+    ctx, memory = Context(searching), Memory.from_defaults()
+    await searching.run("What?", ctx=ctx, memory=memory)
+    reading, llm = agent_with(["Done."], tools=[FunctionTool.from_defaults(len, name="other")], layout="compact")
+    await reading.run("And?", ctx=ctx, memory=memory)
+    assert len(llm.results(0)) == 2
+    assert ContextOptions().count_tokens(llm.results(0)[-1]) <= 60

@@ -70,7 +70,7 @@ async def test_a_search_that_is_cancelled_leaves_the_state_whole():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     gathered = len(await working_context_of(ctx))
-    assert await found(ctx, "1 50", tool) == f"[1] (shown above)\n\n[{gathered + 1}] book\nText 50 of book."
+    assert await found(ctx, "1 50", tool) == f"[1] (already shown)\n\n[{gathered + 1}] book\nText 50 of book."
 
 
 async def test_a_result_that_never_arrived_is_shown_again():
@@ -80,11 +80,11 @@ async def test_a_result_that_never_arrived_is_shown_again():
     await ctx.store.set("scratchpad", [ChatMessage(role="assistant", content="")])
     assert await found(ctx, "3", tool) == "[1] book\nText 3 of book."
     # Of the same step: the messages of parallel calls arrive together.
-    assert await found(ctx, "3 4", tool) == "[1] (shown above)\n\n[2] book\nText 4 of book."
-    arrived = ChatMessage(role="tool", content="[1] (shown above)\n\n[2] book\nText 4 of book.")
+    assert await found(ctx, "3 4", tool) == "[1] (already shown)\n\n[2] book\nText 4 of book."
+    arrived = ChatMessage(role="tool", content="[1] (already shown)\n\n[2] book\nText 4 of book.")
     await ctx.store.set("num_iterations", 2)
     await ctx.store.set("scratchpad", [ChatMessage(role="assistant", content=""), arrived])
-    assert await found(ctx, "3 4", tool) == "[1] book\nText 3 of book.\n\n[2] (shown above)"
+    assert await found(ctx, "3 4", tool) == "[1] book\nText 3 of book.\n\n[2] (already shown)"
 
 
 async def test_a_state_that_someone_replaced_is_read_again():
@@ -94,7 +94,7 @@ async def test_a_state_that_someone_replaced_is_read_again():
     saved = copy.deepcopy(await ctx.store.get("working_context"))
     await found(ctx, "4", tool)
     await ctx.store.set("working_context", saved)
-    assert await found(ctx, "5 3", tool) == "[1] (shown above)\n\n[2] book\nText 5 of book."
+    assert await found(ctx, "5 3", tool) == "[1] (already shown)\n\n[2] book\nText 5 of book."
 
 
 async def test_what_is_no_state_is_refused_and_left_as_it_is():
@@ -130,7 +130,7 @@ async def test_a_workflow_of_ones_own():
 
     assert await Twice().run() == [
         "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
-        "[1] (shown above)\n\n[3] book\nText 5 of book.",
+        "[1] (already shown)\n\n[3] book\nText 5 of book.",
         "Text 3 of book.\n\nText 5 of book.\n\nText 9 of book.",
     ]
 
