@@ -15,7 +15,7 @@ from oprag.assembly.order import in_order
 from oprag.assembly.render import header_of
 from oprag.assembly.select import without_missing
 from oprag.assembly.stitch import Passage, place_in_source, repeated_part
-from oprag.chunk import Chunk, Position, PositionKind, Span, StorePlace, changed, counted, sorted_by_rank
+from oprag.chunk import Chunk, Position, PositionKind, Span, changed, counted, sorted_by_rank
 from oprag.context import Context, build_context
 from oprag.errors import BudgetError, DataError, OpragError, OptionError
 from oprag.masking import describe, masked_error
@@ -36,12 +36,12 @@ from oprag.positions.sources import SOURCE_FIELDS
 from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
+from oprag.working_context_state import Gathered, Parts, Search, clean_note, from_plain, plain_span, to_plain
 
 __all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
 
 Layout = Literal["delta", "compact"]
 
-_VERSION = 1
 # What a search decides about its own results; a working context only joins them.
 SEARCH_OPTIONS = (
     "k",
@@ -52,7 +52,6 @@ SEARCH_OPTIONS = (
     "neighbors",
 )
 _LONGEST_LABEL = 200  # characters
-_LONGEST_NOTE = 500  # characters
 _LONGEST_VALUE = 500  # characters of a metadata value
 # Where more chunks than this show parts of a new one, they are many splittings of one text: pointers to short parts are
 # longer than these, and comparing it with all of them would take quadratic time.
@@ -74,8 +73,6 @@ _NOTHING = "Nothing was found."
 _BETWEEN = "\n\n"
 _ALL = "Everything that was found so far:"
 _ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
-
-_Parts = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -122,54 +119,6 @@ class _PlaceName(NamedTuple):
     facts: frozenset[Any]
 
 
-@dataclass(slots=True)
-class _Gathered:
-    """A chunk with its best rank, source and span.
-
-    Attributes:
-        stated: The span that its framework stated, by which it is placed among all.
-        place: Where its text is; None where that is not exact.
-        frame: What the place counts from.
-        since: The index of the search that brought the place. What was shown before does not change.
-    """
-
-    chunk: Chunk
-    number: int
-    stated: Span | None
-    place: Span | None = None
-    frame: Any = None
-    since: int = 0
-
-    def place_at(self, index: int) -> Span | None:
-        """The place as it was known when a search was added."""
-        return self.place if self.since <= index else None
-
-
-@dataclass(slots=True)
-class _Search:
-    """The numbers that a search found, and what was shown of them.
-
-    Attributes:
-        found: The numbers in the order of the text.
-        best_first: The same numbers, by rank.
-        parts: The parts of the text of each number that were shown.
-        left_out: The numbers that did not fit the token budget.
-        tokens: Number of tokens of the text, including the note.
-        checksum: Checksum of the text, including the note.
-        note: The line after the passages.
-        forgotten: Whether the model no longer sees the text.
-    """
-
-    found: list[int]
-    best_first: list[int]
-    parts: dict[int, _Parts]
-    left_out: frozenset[int]
-    tokens: int
-    checksum: int
-    note: str = ""
-    forgotten: bool = False
-
-
 class _Shown(NamedTuple):
     """The text of one search result.
 
@@ -180,7 +129,7 @@ class _Shown(NamedTuple):
     """
 
     text: str
-    parts: dict[int, _Parts]
+    parts: dict[int, Parts]
     elsewhere: dict[int, list[int]]
     left_out: frozenset[int]
     tokens: int
@@ -197,12 +146,12 @@ class _Prompt:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.parts: dict[int, _Parts] = {}
+        self.parts: dict[int, Parts] = {}
         self.visible: dict[int, list[int]] = {}
         # Parts of sources as (start, end, number), sorted; no two of one frame overlap.
         self._sources: defaultdict[Any, list[tuple[int, int, int]]] = defaultdict(list)
 
-    def show(self, gathered: _Gathered, parts: _Parts) -> None:
+    def show(self, gathered: Gathered, parts: Parts) -> None:
         """Add parts of a chunk's text."""
         number, where = gathered.number, gathered.place_at(self.index)
         self.parts[number] = [*self.parts[number], *parts] if number in self.parts else parts
@@ -222,7 +171,7 @@ class _Prompt:
             # The newest one has what both show: many small parts then become one.
             shown[here] = [*before, (start, end, number), *after]
 
-    def near(self, gathered: _Gathered, where: Span) -> list[tuple[int, int, int]]:
+    def near(self, gathered: Gathered, where: Span) -> list[tuple[int, int, int]]:
         """The parts of the chunk's source that overlap its place."""
         shown = self._sources.get(gathered.frame)
         return [] if not shown else shown[self._within(shown, where.start, where.end)]
@@ -298,8 +247,8 @@ class WorkingContext:
                     "retriever",
                     value,
                 )
-        self._gathered: list[_Gathered] = []
-        self._searches: dict[str, _Search] = {}
+        self._gathered: list[Gathered] = []
+        self._searches: dict[str, Search] = {}
         # Whether two chunks that overlap have the same text there.
         self._agreeing: dict[tuple[int, int], bool] = {}
 
@@ -370,7 +319,7 @@ class WorkingContext:
         numbers = {rank: final[number] for rank, number in numbers.items()}
         found = [numbers[chunk.rank] for chunk in ordered]
         best_first = [final[number] for number in best]
-        note = _clean_note(note)
+        note = clean_note(note)
         try:
             shown = self._show(found, best_first, self._prompt, self._room(self.tokens), note)
         except OpragError:
@@ -381,7 +330,7 @@ class WorkingContext:
         for number, chunk in zip(found, ordered, strict=True):
             if number <= before:
                 self._update(self._gathered[number - 1], chunk)
-        self._searches[self._next_name() if search is None else search] = _Search(
+        self._searches[self._next_name() if search is None else search] = Search(
             found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text), note
         )
         self._mark_shown(shown, self._prompt)
@@ -513,26 +462,7 @@ class WorkingContext:
         The options and the framework's own objects are not part of it. Of the metadata only those are that positions
         and sources are read from.
         """
-        chunks = [gathered.chunk for gathered in self._gathered]
-        sources = {source: index for index, source in enumerate(dict.fromkeys(chunk.source for chunk in chunks))}
-        of_chunks = [sources[chunk.source] for chunk in chunks]
-        common, fields = _factored([chunk.metadata for chunk in chunks], of_chunks)
-        others = {str(one.number): more for one in self._gathered if (more := _rare(one))}
-        return {
-            "version": _VERSION,
-            "sources": [source and str(source) for source in sources],
-            "common": common,
-            "chunks": {
-                "text": [chunk.text for chunk in chunks],
-                "source": of_chunks,
-                "rank": [chunk.rank for chunk in chunks],
-                "id": [chunk.id for chunk in chunks],
-                "span": [_plain_span(chunk) for chunk in chunks],
-            },
-            "metadata": fields,
-            "others": others,
-            "searches": {name: _plain_search(one, self._gathered) for name, one in self._searches.items()},
-        }
+        return to_plain(self._gathered, self._searches)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], options: ContextOptions | None = None, **changes: Any) -> Self:
@@ -549,7 +479,9 @@ class WorkingContext:
         """
         working = cls(options, **changes)
         try:
-            working._read(data)
+            rows, working._searches = from_plain(data)
+            for chunk, framework_span, since in rows:
+                working._remember(chunk, framework_span, since)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OpragError) as error:
             raise DataError(
                 f"this is not the state of a working context ({masked_error(error)}); give what to_dict() returned",
@@ -571,7 +503,7 @@ class WorkingContext:
             identity = _id_name(chunk)
             number = self._ids.get(identity) or new.get(identity) or 0
             if not number:
-                name, exact = _place_name(chunk, _stated(chunk, given[chunk.rank]))
+                name, exact = _place_name(chunk, _framework_span(chunk, given[chunk.rank]))
                 names[chunk.rank] = name
                 if exact:
                     number = next(iter(self._places.get(name, ())), 0) or new.get(name, 0)
@@ -608,13 +540,13 @@ class WorkingContext:
             neighbor_of=None,
             origin=None,
         )
-        gathered = self._remember(kept, _stated(kept, given))
+        gathered = self._remember(kept, _framework_span(kept, given))
         if kept.id is not None:
             self._ids.setdefault(_id_name(kept), gathered.number)
         self._places[name].append(gathered.number)
         return gathered.number
 
-    def _update(self, gathered: _Gathered, chunk: Chunk) -> None:
+    def _update(self, gathered: Gathered, chunk: Chunk) -> None:
         """Update rank and place with what another search knows."""
         known = gathered.chunk
         if chunk.rank < known.rank:
@@ -623,19 +555,19 @@ class WorkingContext:
             gathered.chunk = known = changed(known, store_place=chunk.store_place)
         if known.located is None and chunk.located is not None:
             places = self._places
-            before, _ = _place_name(known, gathered.stated)
+            before, _ = _place_name(known, gathered.framework_span)
             gathered.chunk = known = changed(known, located=chunk.located, span=known.span or chunk.span)
-            after, _ = _place_name(known, gathered.stated)
+            after, _ = _place_name(known, gathered.framework_span)
             places[before].remove(gathered.number)
             places[after].append(gathered.number)
         if gathered.place is None and (where := self._place(known)) is not None:
             gathered.place, gathered.frame, gathered.since = where, (known.source, where.page), len(self._searches)
             self.__dict__.pop("_prompt", None)
 
-    def _remember(self, chunk: Chunk, stated: Span | None, since: int = 0) -> _Gathered:
+    def _remember(self, chunk: Chunk, framework_span: Span | None, since: int = 0) -> Gathered:
         where = self._place(chunk)
         frame = None if where is None else (chunk.source, where.page)
-        gathered = _Gathered(chunk, len(self._gathered) + 1, stated, where, frame, since)
+        gathered = Gathered(chunk, len(self._gathered) + 1, framework_span, where, frame, since)
         self._gathered.append(gathered)
         return gathered
 
@@ -662,7 +594,7 @@ class WorkingContext:
         """The numbers of chunks by their text and place; made when a chunk is found whose id is not known."""
         places: defaultdict[_PlaceName, list[int]] = defaultdict(list)
         for gathered in self._gathered:
-            name, _ = _place_name(gathered.chunk, gathered.stated)
+            name, _ = _place_name(gathered.chunk, gathered.framework_span)
             places[name].append(gathered.number)
         return places
 
@@ -674,7 +606,7 @@ class WorkingContext:
         visible = (search.parts for search in self._searches.values() if not search.forgotten)
         return self._prompt_of(len(self._searches), visible)
 
-    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, _Parts]]) -> _Prompt:
+    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, Parts]]) -> _Prompt:
         prompt = _Prompt(index)
         for parts_of in shown:
             for number, parts in parts_of.items():
@@ -734,17 +666,17 @@ class WorkingContext:
         texts: list[str] = []
         for name in names:
             search = self._searches[name]
-            if name == unchanged[-1]:
-                texts.append(text)
-                continue
+            seen = [number for number in search.found if number in hidden]
             labels = dict.fromkeys(label for number in search.found for label in shown_by.get(number, ()))
-            if labels:
-                pointer = _pointer(labels, _COMPACTED)
-            elif seen := [number for number in search.found if number in hidden]:
-                pointer = _pointer(seen)
+            if name == unchanged[-1] and (found - hidden or not seen):
+                texts.append(text)
+            elif labels:
+                texts.append(_with_note(_pointer(labels, _COMPACTED), search.note))
+            elif seen:
+                texts.append(_with_note(_pointer(seen), search.note))
             else:
-                pointer = f"({_left_out(len(search.found))})" if search.found else _NOTHING
-            texts.append(_with_note(pointer, search.note))
+                missing = f"({_left_out(len(search.found))})" if search.found else _NOTHING
+                texts.append(_with_note(missing, search.note))
         return texts
 
     def _compact_text(self, found: Collection[int], note: str) -> tuple[str, dict[int, list[int]]]:
@@ -799,7 +731,7 @@ class WorkingContext:
 
     def _render(
         self, found: Iterable[int], prompt: _Prompt, best_first: Sequence[int] | None = None
-    ) -> tuple[str, dict[int, _Parts], dict[int, list[int]]]:
+    ) -> tuple[str, dict[int, Parts], dict[int, list[int]]]:
         """The text of these numbers, the parts of each that are in it, and the numbers that show the others.
 
         Without the numbers of a search, best first, it is a whole context, which has no pointers for those without text
@@ -809,7 +741,7 @@ class WorkingContext:
         here = _Prompt(prompt.index)
         elsewhere: dict[int, list[int]] = {}
         pointers: dict[int, None] = {}
-        last: _Gathered | None = None
+        last: Gathered | None = None
         shown_head = ""
         before = 0
         for number in found:
@@ -837,13 +769,13 @@ class WorkingContext:
             texts += [_BETWEEN if texts else "", _pointer(pointers)]
         return "".join(texts), here.parts, elsewhere
 
-    def _covered(self, gathered: _Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
+    def _covered(self, gathered: Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
         """The parts of a chunk's text that prompts show, and the number that each is under, sorted."""
         number, where = gathered.number, gathered.place_at(prompts[0].index)
         covered = [(*part, number) for prompt in prompts for part in prompt.parts.get(number, ())]
         if where is None:
             return covered
-        shared: dict[int, _Parts] = {}
+        shared: dict[int, Parts] = {}
         for prompt in prompts:
             for start, end, by in prompt.near(gathered, where):
                 if by != number:
@@ -870,7 +802,7 @@ class WorkingContext:
             known = self._agreeing[pair] = part is not None
         return known
 
-    def _head(self, gathered: _Gathered, best_first: Sequence[int] | None, index: int) -> str:
+    def _head(self, gathered: Gathered, best_first: Sequence[int] | None, index: int) -> str:
         """The text after the number of a passage: its source and page, or the header of the options."""
         chunk, header = gathered.chunk, self._options.header
         if header is None:
@@ -894,48 +826,13 @@ class WorkingContext:
         """The context of everything or of these numbers, and the number of each kept chunk."""
         gathered = [one for one in self._gathered if found is None or one.number in found]
         best_first = sorted(gathered, key=lambda one: (one.chunk.rank, one.number))
-        chunks = [changed(one.chunk, rank=rank, span=one.stated) for rank, one in enumerate(best_first)]
+        chunks = [changed(one.chunk, rank=rank, span=one.framework_span) for rank, one in enumerate(best_first)]
         position_key = None if self._options.position_key is None else _POSITION
         options = replace(self._options, source_key=None, position_key=position_key)
         context = build_context(chunks, options, **changes)
         return context, [best_first[chunk.rank].number for chunk in context.kept]
 
-    # What is read from a checkpoint.
 
-    def _read(self, data: Mapping[str, Any]) -> None:
-        version = data["version"]
-        if version != _VERSION:
-            raise ValueError(f"version {describe(version)}, expected {_VERSION}")
-        columns, fields, others = data["chunks"], data["metadata"], data["others"]
-        sources, common = data["sources"], data["common"]
-        _check(len(sources) == len(common) and all(source is None or type(source) is str for source in sources))
-        texts = columns["text"]
-        values = [[(name, value) for value in column] for name, column in fields.items()]
-        _check(all(len(column) == len(texts) for column in values))
-        own = zip(*values, strict=True) if values else itertools.repeat((), len(texts))
-        rows = zip(texts, columns["source"], columns["rank"], columns["id"], columns["span"], own, strict=True)
-        for number, (text, source, rank, identity, span, facts) in enumerate(rows, 1):
-            _check(type(source) is int and source >= 0 and (identity is None or type(identity) is str))
-            metadata = dict(common[source])
-            metadata.update([fact for fact in facts if fact[1] is not None])
-            more = others.get(str(number))
-            rare, stated, since = _read_rare(more) if more else ({}, None, 0)
-            chunk = Chunk(text, rank, sources[source], metadata, id=identity, span=_read_span(span, text, metadata))
-            chunk = changed(chunk, **rare) if rare else chunk
-            stated = stated if more and _STATED in more else _default_stated(chunk)
-            self._remember(chunk, stated, since)
-        lengths = [len(text) for text in texts]
-        for name, one in data["searches"].items():
-            _check(type(name) is str)
-            self._searches[name] = _read_search(one, lengths)
-
-
-# The attributes of a chunk that few have.
-_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
-_STATED = "stated"
-_SINCE = "since"
-# The span of a chunk in a checkpoint: none, or what "start_index" and the text say; else a list.
-_NO_SPAN, _SPAN_AS_STATED = 0, 1
 _RECEIVED = Position((), PositionKind.STORE)
 
 
@@ -956,12 +853,6 @@ def check_layout(layout: Any, compact_above: Any) -> None:
 def _checksum(text: str) -> int:
     # JSON readers take whole numbers of up to 53 bits.
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())
-
-
-def _clean_note(note: str) -> str:
-    """A note on one line that cannot continue a marker of the text before it."""
-    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
-    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
 
 
 def _with_note(text: str, note: str) -> str:
@@ -1020,10 +911,10 @@ def _plain_part(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else str(value) if isinstance(value, str) else _plain(value)
 
 
-def _stated(chunk: Chunk, given: Chunk) -> Span | None:
+def _framework_span(chunk: Chunk, given: Chunk) -> Span | None:
     """The span that the framework of a chunk stated, by which it is placed among all."""
     if given.span is None:
-        return _default_stated(chunk)
+        return plain_span(chunk)
     start, end, page = given.span
     first, last = whole(start), whole(end)
     if first is None:
@@ -1033,17 +924,11 @@ def _stated(chunk: Chunk, given: Chunk) -> Span | None:
     return Span(first, last, page if isinstance(page, str | int) else None)
 
 
-def _default_stated(chunk: Chunk) -> Span | None:
-    """The span where offsets count from the start of the source: then it says the same as the metadata."""
-    span = chunk.span
-    return span if span is not None and span.page is None and chunk.located is None else None
-
-
 def _id_name(chunk: Chunk) -> Any:
     return None if chunk.id is None else (chunk.source, chunk.id, chunk.text)
 
 
-def _place_name(chunk: Chunk, stated: Span | None) -> tuple[_PlaceName, bool]:
+def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, bool]:
     """Text and place of a chunk, and whether no other chunk can have both."""
     facts: list[Any] = []
     names: list[Any] = []
@@ -1061,18 +946,18 @@ def _place_name(chunk: Chunk, stated: Span | None) -> tuple[_PlaceName, bool]:
             # They can have a page or a time.
             names.append((name, str(plain)))
     offset = None
-    if not exact and (stated or chunk.located):
-        offset = whole((stated or chunk.located)[0])  # type: ignore[index]
+    if not exact and (framework_span or chunk.located):
+        offset = whole((framework_span or chunk.located)[0])  # type: ignore[index]
         exact = offset is not None
     exact = chunk.source is not None and (exact or (chunk.id is None and bool(facts)))
     return _PlaceName(chunk.source, chunk.text, offset, frozenset(facts + names)), exact
 
 
-def _split(text: str, covered: Sequence[tuple[int, int, int]]) -> tuple[_Parts, list[list[int]]]:
+def _split(text: str, covered: Sequence[tuple[int, int, int]]) -> tuple[Parts, list[list[int]]]:
     """The parts of a text that are not covered; and the numbers that cover what is before each, and after the last."""
     if not covered:
         return ([(0, len(text))] if text and not text.isspace() else []), [[], []]
-    parts: _Parts = []
+    parts: Parts = []
     gaps: list[list[int]] = [[]]
     at = 0
     for start, end, number in covered:
@@ -1088,7 +973,7 @@ def _split(text: str, covered: Sequence[tuple[int, int, int]]) -> tuple[_Parts, 
     return parts, gaps
 
 
-def _labelled(gathered: _Gathered, head: str, parts: _Parts, gaps: Sequence[Sequence[int]], before: int) -> str:
+def _labelled(gathered: Gathered, head: str, parts: Parts, gaps: Sequence[Sequence[int]], before: int) -> str:
     """The parts of a chunk's text under its number."""
     number, text = gathered.number, gathered.chunk.text
     label = f"[{number}]{' ' if head else ''}"
@@ -1120,7 +1005,7 @@ def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
     return f"{', '.join(f'[{number}]' for number in numbers)} {where}"
 
 
-def _touches(first: _Gathered, second: _Gathered, index: int) -> bool:
+def _touches(first: Gathered, second: Gathered, index: int) -> bool:
     """Whether a chunk follows another one, up to the white space that a splitter strips."""
     a, b = first.place_at(index), second.place_at(index)
     if a is None or b is None or first.frame != second.frame:
@@ -1130,126 +1015,3 @@ def _touches(first: _Gathered, second: _Gathered, index: int) -> bool:
 
 def _left_out(number: int) -> str:
     return f"{counted(number, 'passage')} left out: no room in the token budget of the context"
-
-
-# Checkpoints.
-
-
-def _factored(
-    metadata: Sequence[Mapping[str, Any]], sources: Sequence[int]
-) -> tuple[list[dict[str, Any]], dict[str, list[Any]]]:
-    """What the metadata of each source have in common, and the other fields as columns, None where missing."""
-    firsts: dict[int, Mapping[str, Any]] = {}
-    varying: dict[str, None] = {}
-    for own, source in zip(metadata, sources, strict=True):
-        first = firsts.setdefault(source, own)
-        for name, value in own.items():
-            if name not in varying and not _same(first.get(name), value):
-                varying[name] = None
-        if len(first) != len(own) or first.keys() != own.keys():
-            varying.update(dict.fromkeys(name for name in first if name not in own))
-    common = [{name: value for name, value in first.items() if name not in varying} for first in firsts.values()]
-    return common, {name: [own.get(name) for own in metadata] for name in varying}
-
-
-def _same(value: Any, other: Any) -> bool:
-    return value is other or (type(value) is type(other) and value == other and repr(value) == repr(other))
-
-
-def _plain_span(chunk: Chunk) -> Any:
-    span = chunk.span
-    if span is None:
-        return _NO_SPAN
-    start = chunk.metadata.get(_START)
-    if type(start) is int and span == (start, start + len(chunk.text), None):
-        return _SPAN_AS_STATED
-    return list(span)
-
-
-def _rare(gathered: _Gathered) -> dict[str, Any]:
-    """The attributes of a chunk that few have."""
-    chunk = gathered.chunk
-    more = {name: value for name in _RARE if (value := getattr(chunk, name))}
-    if gathered.stated != _default_stated(chunk):
-        more[_STATED] = gathered.stated
-    if gathered.since:
-        more[_SINCE] = gathered.since
-    # Checkpoints may keep the types of named tuples.
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in more.items()}
-
-
-def _plain_search(search: _Search, gathered: Sequence[_Gathered]) -> list[Any]:
-    shown: list[Any] = []
-    for number, parts in search.parts.items():
-        whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
-        shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
-    left_out = sorted(search.left_out)
-    plain = [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum]
-    return [*plain, search.note, search.forgotten]
-
-
-def _check(valid: Any) -> None:
-    if not valid:
-        raise ValueError("a value is missing or invalid")
-
-
-def _read_span(value: Any, text: str, metadata: Mapping[str, Any]) -> Span | None:
-    if type(value) is int:
-        _check(value in (_NO_SPAN, _SPAN_AS_STATED))
-        return None if value == _NO_SPAN else _checked_span([metadata[_START], metadata[_START] + len(text), None])
-    return _checked_span(value)
-
-
-def _checked_span(value: Any) -> Span:
-    start, end, page = value
-    _check(type(start) is int and type(end) is int and 0 <= start <= end < TOO_LARGE)
-    _check(page is None or type(page) is str or type(page) is int)
-    return Span(start, end, page)
-
-
-def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, int]:
-    """The attributes that few chunks have, the span that the framework stated, and since when the place is known."""
-    rare: dict[str, Any] = {}
-    stated, since = None, 0
-    for name, value in more.items():
-        _check(name in _RARE or name in {_STATED, _SINCE})
-        if name == _STATED:
-            stated = None if value is None else _checked_span(value)
-        elif name == _SINCE:
-            _check(type(value) is int and value >= 0)
-            since = value
-        elif name == "located":
-            rare[name] = _checked_span(value)
-        elif name == "store_place":
-            run, number, evidence, start = value
-            _check(type(run) is type(number) is type(start) is int and type(evidence) is str)
-            rare[name] = StorePlace(run, number, evidence, start)
-        elif name == "child_ids":
-            _check(type(value) is list and all(type(one) is str for one in value))
-            rare[name] = tuple(value)
-        else:
-            _check(type(value) is str)
-            rare[name] = value
-    return rare, stated, since
-
-
-def _read_search(value: Any, lengths: Sequence[int]) -> _Search:
-    """A search, where each chunk has a text of this length."""
-    found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
-    numbers = set(found)
-    _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
-    _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
-    _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
-    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum)))
-    _check(type(note) is str and note == _clean_note(note) and type(forgotten) is bool)
-    parts: dict[int, _Parts] = {}
-    for one in shown:
-        if type(one) is int:
-            parts[one] = [(0, lengths[one - 1])]
-            continue
-        number, *offsets = one
-        _check(all(type(offset) is int for offset in one) and offsets and len(offsets) % 2 == 0)
-        _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
-        parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
-    _check(len(parts) == len(shown) and numbers.issuperset(parts))
-    return _Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, note, forgotten)

@@ -32,8 +32,8 @@ __all__ = [
     "without_markers",
 ]
 
-# [1], and [1, 3], [1; 3] or [1-3], which models write unasked.
-_MARKER = re.compile(r"\[(\d{1,6}(?:\s*[,;\-–—]\s*\d{1,6})*)\]")
+# [1], and [1, 3], [1; 3], [1-3] or [1, 2 and 4], which models write unasked.
+_MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 _LONGEST_RANGE = 100  # numbers
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report

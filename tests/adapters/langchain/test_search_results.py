@@ -361,3 +361,7 @@ def test_compact_shows_what_the_prompt_was_shown():
     first, last = lay_out_messages([redacted, state["messages"][1]], working, layout="compact")
     assert first is redacted
     assert "Part 7" not in str(last.content)
+    only = gathered(result("7 2", 1), result("2", 2))
+    redacted = only["messages"][0].model_copy(update={"content": "[redacted]"})
+    _, last = lay_out_messages([redacted, only["messages"][1]], working_context_of(only), layout="compact")
+    assert last.content == "[1] (already shown)"

@@ -1,0 +1,265 @@
+"""What a working context stores: its records, and their plain values for checkpoints."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oprag.chunk import Chunk, Span, StorePlace, changed
+from oprag.masking import describe
+from oprag.methods.answer import without_markers
+from oprag.positions.values import TOO_LARGE
+from oprag.text_table import one_line, printable, shortened
+
+__all__ = ["Gathered", "Parts", "Search", "clean_note", "from_plain", "plain_span", "to_plain"]
+
+Parts = list[tuple[int, int]]
+"""Start and end offsets of parts of a text."""
+
+_VERSION = 1
+_LONGEST_NOTE = 500  # characters
+_START = "start_index"
+# The attributes of a chunk that few have.
+_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
+_FRAMEWORK_SPAN = "framework_span"
+_SINCE = "since"
+# The span of a chunk in a checkpoint: none, or what "start_index" and the text say; else a list.
+_NO_SPAN, _SPAN_AS_STATED = 0, 1
+
+
+@dataclass(slots=True)
+class Gathered:
+    """A chunk with its best rank, source and span.
+
+    Attributes:
+        framework_span: The span in the metadata of the framework, by which it is placed among all.
+        place: Where its text is; None where that is not exact.
+        frame: What the place counts from.
+        since: The index of the search that brought the place. What was shown before does not change.
+    """
+
+    chunk: Chunk
+    number: int
+    framework_span: Span | None
+    place: Span | None = None
+    frame: Any = None
+    since: int = 0
+
+    def place_at(self, index: int) -> Span | None:
+        """The place as it was known when a search was added."""
+        return self.place if self.since <= index else None
+
+
+@dataclass(slots=True)
+class Search:
+    """The numbers that a search found, and what was shown of them.
+
+    Attributes:
+        found: The numbers in the order of the text.
+        best_first: The same numbers, by rank.
+        parts: The parts of the text of each number that were shown.
+        left_out: The numbers that did not fit the token budget.
+        tokens: Number of tokens of the text, including the note.
+        checksum: Checksum of the text, including the note.
+        note: The line after the passages.
+        forgotten: Whether the model no longer sees the text.
+    """
+
+    found: list[int]
+    best_first: list[int]
+    parts: dict[int, Parts]
+    left_out: frozenset[int]
+    tokens: int
+    checksum: int
+    note: str = ""
+    forgotten: bool = False
+
+
+def to_plain(gathered: Sequence[Gathered], searches: Mapping[str, Search]) -> dict[str, Any]:
+    """The records as values that JSON can hold; metadata as columns, apart from what all chunks of a source share."""
+    chunks = [one.chunk for one in gathered]
+    sources = {source: index for index, source in enumerate(dict.fromkeys(chunk.source for chunk in chunks))}
+    of_chunks = [sources[chunk.source] for chunk in chunks]
+    common, fields = _factored([chunk.metadata for chunk in chunks], of_chunks)
+    others = {str(one.number): more for one in gathered if (more := _rare(one))}
+    return {
+        "version": _VERSION,
+        "sources": [source and str(source) for source in sources],
+        "common": common,
+        "chunks": {
+            "text": [str(chunk.text) for chunk in chunks],
+            "source": of_chunks,
+            "rank": [chunk.rank for chunk in chunks],
+            "id": [chunk.id and str(chunk.id) for chunk in chunks],
+            "span": [_plain_span(chunk) for chunk in chunks],
+        },
+        "metadata": fields,
+        "others": others,
+        "searches": {name: _plain_search(one, gathered) for name, one in searches.items()},
+    }
+
+
+def from_plain(data: Mapping[str, Any]) -> tuple[Iterator[tuple[Chunk, Span | None, int]], dict[str, Search]]:
+    """The chunks with `framework_span` and `since` of their records, read one by one, and the searches.
+
+    Raises:
+        ValueError, TypeError, KeyError, IndexError, AttributeError, OpragError: The data are damaged.
+    """
+    version = data["version"]
+    if version != _VERSION:
+        raise ValueError(f"version {describe(version)}, expected {_VERSION}")
+    lengths = [len(text) for text in data["chunks"]["text"]]
+    _check(all(type(name) is str for name in data["searches"]))
+    return _read_chunks(data), {name: _read_search(one, lengths) for name, one in data["searches"].items()}
+
+
+def _read_chunks(data: Mapping[str, Any]) -> Iterator[tuple[Chunk, Span | None, int]]:
+    columns, fields, others = data["chunks"], data["metadata"], data["others"]
+    sources, common = data["sources"], data["common"]
+    _check(len(sources) == len(common) and all(source is None or type(source) is str for source in sources))
+    texts = columns["text"]
+    values = [[(name, value) for value in column] for name, column in fields.items()]
+    _check(all(len(column) == len(texts) for column in values))
+    own = zip(*values, strict=True) if values else itertools.repeat((), len(texts))
+    rows = zip(texts, columns["source"], columns["rank"], columns["id"], columns["span"], own, strict=True)
+    for number, (text, source, rank, identity, span, facts) in enumerate(rows, 1):
+        _check(type(source) is int and source >= 0 and (identity is None or type(identity) is str))
+        metadata = dict(common[source])
+        metadata.update([fact for fact in facts if fact[1] is not None])
+        more = others.get(str(number))
+        rare, framework_span, since = _read_rare(more) if more else ({}, None, 0)
+        chunk = Chunk(text, rank, sources[source], metadata, id=identity, span=_read_span(span, text, metadata))
+        chunk = changed(chunk, **rare) if rare else chunk
+        yield chunk, framework_span if more and _FRAMEWORK_SPAN in more else plain_span(chunk), since
+
+
+def plain_span(chunk: Chunk) -> Span | None:
+    """The span where offsets count from the start of the source: then it says the same as the metadata."""
+    span = chunk.span
+    return span if span is not None and span.page is None and chunk.located is None else None
+
+
+def _factored(
+    metadata: Sequence[Mapping[str, Any]], sources: Sequence[int]
+) -> tuple[list[dict[str, Any]], dict[str, list[Any]]]:
+    """What the metadata of each source have in common, and the other fields as columns, None where missing."""
+    firsts: dict[int, Mapping[str, Any]] = {}
+    varying: dict[str, None] = {}
+    for own, source in zip(metadata, sources, strict=True):
+        first = firsts.setdefault(source, own)
+        for name, value in own.items():
+            if name not in varying and not _same(first.get(name), value):
+                varying[name] = None
+        if len(first) != len(own) or first.keys() != own.keys():
+            varying.update(dict.fromkeys(name for name in first if name not in own))
+    common = [{name: value for name, value in first.items() if name not in varying} for first in firsts.values()]
+    return common, {name: [own.get(name) for own in metadata] for name in varying}
+
+
+def _same(value: Any, other: Any) -> bool:
+    return value is other or (type(value) is type(other) and value == other and repr(value) == repr(other))
+
+
+def _plain_span(chunk: Chunk) -> Any:
+    span = chunk.span
+    if span is None:
+        return _NO_SPAN
+    start = chunk.metadata.get(_START)
+    if type(start) is int and span == (start, start + len(chunk.text), None):
+        return _SPAN_AS_STATED
+    return list(span)
+
+
+def _rare(gathered: Gathered) -> dict[str, Any]:
+    """The attributes of a chunk that few have."""
+    chunk = gathered.chunk
+    more = {name: value for name in _RARE if (value := getattr(chunk, name))}
+    if gathered.framework_span != plain_span(chunk):
+        more[_FRAMEWORK_SPAN] = gathered.framework_span
+    if gathered.since:
+        more[_SINCE] = gathered.since
+    # Checkpoints may keep the types of named tuples.
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in more.items()}
+
+
+def _plain_search(search: Search, gathered: Sequence[Gathered]) -> list[Any]:
+    shown: list[Any] = []
+    for number, parts in search.parts.items():
+        whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
+        shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
+    left_out = sorted(search.left_out)
+    plain = [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum]
+    return [*plain, search.note, search.forgotten]
+
+
+def _check(valid: Any) -> None:
+    if not valid:
+        raise ValueError("a value is missing or invalid")
+
+
+def _read_span(value: Any, text: str, metadata: Mapping[str, Any]) -> Span | None:
+    if type(value) is int:
+        _check(value in (_NO_SPAN, _SPAN_AS_STATED))
+        return None if value == _NO_SPAN else _checked_span([metadata[_START], metadata[_START] + len(text), None])
+    return _checked_span(value)
+
+
+def _checked_span(value: Any) -> Span:
+    start, end, page = value
+    _check(type(start) is int and type(end) is int and 0 <= start <= end < TOO_LARGE)
+    _check(page is None or type(page) is str or type(page) is int)
+    return Span(start, end, page)
+
+
+def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, int]:
+    """The attributes that few chunks have, the framework span, and since when the place is known."""
+    rare: dict[str, Any] = {}
+    framework_span, since = None, 0
+    for name, value in more.items():
+        _check(name in _RARE or name in {_FRAMEWORK_SPAN, _SINCE})
+        if name == _FRAMEWORK_SPAN:
+            framework_span = None if value is None else _checked_span(value)
+        elif name == _SINCE:
+            _check(type(value) is int and value >= 0)
+            since = value
+        elif name == "located":
+            rare[name] = _checked_span(value)
+        elif name == "store_place":
+            run, number, evidence, start = value
+            _check(type(run) is type(number) is type(start) is int and type(evidence) is str)
+            rare[name] = StorePlace(run, number, evidence, start)
+        elif name == "child_ids":
+            _check(type(value) is list and all(type(one) is str for one in value))
+            rare[name] = tuple(value)
+        else:
+            _check(type(value) is str)
+            rare[name] = value
+    return rare, framework_span, since
+
+
+def _read_search(value: Any, lengths: Sequence[int]) -> Search:
+    """A search, where each chunk has a text of this length."""
+    found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
+    numbers = set(found)
+    _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
+    _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
+    _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
+    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum)))
+    _check(type(note) is str and note == clean_note(note) and type(forgotten) is bool)
+    parts: dict[int, Parts] = {}
+    for one in shown:
+        if type(one) is int:
+            parts[one] = [(0, lengths[one - 1])]
+            continue
+        number, *offsets = one
+        _check(all(type(offset) is int for offset in one) and offsets and len(offsets) % 2 == 0)
+        _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
+        parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
+    _check(len(parts) == len(shown) and numbers.issuperset(parts))
+    return Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, note, forgotten)
+
+
+def clean_note(note: str) -> str:
+    """A note on one line that cannot continue a marker of the text before it."""
+    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
