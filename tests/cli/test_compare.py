@@ -699,7 +699,7 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
     result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
     for word in ("retrieval", "generation", "CPU", "source", "rank"):
         assert word in result.stdout
-    told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
     assert told in " ".join(result.stdout.split())
 
 

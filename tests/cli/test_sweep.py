@@ -296,7 +296,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
     told = json.loads(result.stdout)
     for curve in told["curves"]:
         assert [point["value"] for point in curve["points"]] == [60, 2048]
-        assert curve["conclusion"].endswith("; it holds everything there is, so nothing lies beyond")
+        assert curve["conclusion"].endswith("; it already reads everything, so no larger value can score higher")
     (remark,) = told["remarks"]
     assert remark.startswith(
         "token_budget=4096, 8192 (source, rank): the contexts are those of token_budget=2048, which"

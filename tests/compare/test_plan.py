@@ -298,7 +298,7 @@ def test_a_pilot_tells_how_small_a_difference_the_whole_set_can_show(tmp_path):
     plan = make_plan(experiment(RecordingModel(), data=data, **given), path)
     (sentence,) = plan.power
     assert re.fullmatch(
-        r"chance by order: with 30 questions, differences of about 0\.\d+ or more can be seen "
+        r"chance by order: with 30 questions, differences of about 0\.\d+ or more can be detected "
         r"\(from 12 questions with answers; 80 % power at 95 %, corrected for 2 comparisons\)",
         sentence,
     )

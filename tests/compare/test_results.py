@@ -228,7 +228,7 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
 def test_one_cell_alone(tmp_path):
     run = compare(experiment(None, grid={"method": "context_only", "k": 2, "chunk_size": 32}), tmp_path / "r.db")
     assert len(run) == 1
-    assert "nothing to compare it with" in run.best("evidence_coverage").describe()
+    assert "no other setting to compare it with" in run.best("evidence_coverage").describe()
     assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
     (spot,) = run.curves("k", "evidence_coverage")
     assert spot.sweet_spot is None

@@ -55,7 +55,7 @@ def test_a_control_may_be_the_best():
 def test_one_setting_has_nothing_beside_it():
     found = best(made(scores(0.5), k=8))
     assert not found.shown
-    assert found.describe().endswith("n = 40; there is nothing to compare it with")
+    assert found.describe().endswith("n = 40; there is no other setting to compare it with")
 
 
 def test_settings_without_scores_have_no_part():
@@ -70,7 +70,7 @@ def test_many_settings_can_be_told_from_the_best():
 
 
 def test_no_score_at_all_is_refused():
-    with pytest.raises(OptionError, match="no scores of 'rouge_l'"):
+    with pytest.raises(OptionError, match="no setting has scores for 'rouge_l'"):
         best(made(scores(0.5), k=8), metric="rouge_l")
 
 

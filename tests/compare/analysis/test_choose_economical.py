@@ -27,13 +27,13 @@ def test_the_fewest_tokens_within_one_standard_error_are_taken():
     choice, why = chosen_of(scored(HIGH, "source", 900, 900), scored(close, "source", 300, 300))
     assert choice == ("source", 300)
     assert why == (
-        "the fewest tokens of 2 settings that are below the highest token_f1 (0.620 [0.615, 0.625] at order=source, "
-        "token_budget=900) by at most one standard error of the difference"
+        "the fewest tokens among 2 settings within one standard error of the difference to the highest token_f1 "
+        "(0.620 [0.615, 0.625] at order=source, token_budget=900)"
     )
     far = [score - 0.03 + 0.1 * (-1) ** number for number, score in enumerate(HIGH)]
     choice, why = chosen_of(scored(HIGH, "source", 900, 900), scored(far, "source", 300, 300))
     assert choice == ("source", 900)
-    assert why == "the highest token_f1; those with fewer tokens are below it by more than one standard error"
+    assert why == "the highest token_f1; settings with fewer tokens are lower by more than one standard error"
 
 
 def test_questions_of_one_document_make_a_larger_error():
@@ -49,7 +49,7 @@ def test_settings_with_as_many_tokens_to_one_part_in_a_hundred_are_alike(tokens,
     # A model writes three tokens more.
     choice, why = chosen_of(scored(HIGH, "rank", 300, 300 - 3), scored(HIGH, "source", 300, tokens - 3))
     assert choice == (order, 300)
-    assert ("to one part in a hundred" in why) is (order == "source")
+    assert ("among those within 1 %" in why) is (order == "source")
 
 
 def test_a_tie_of_one_question_goes_to_source():
@@ -57,7 +57,7 @@ def test_a_tie_of_one_question_goes_to_source():
     assert choice == ("source", 200)
     choice, why = chosen_of(scored([1.0], "rank", 200, 190), scored([0.5], "source", 200, 190))
     assert choice == ("rank", 200)
-    assert why == "the highest token_f1; of so few questions nothing can be said of its error"
+    assert why == "the highest token_f1; there are too few questions to estimate a standard error"
 
 
 def test_a_control_that_is_higher_is_told():
@@ -65,7 +65,7 @@ def test_a_control_that_is_higher_is_told():
     choice, why = chosen_of(scored(low, "source", 300, 300), scored(HIGH, "random", 300, 300))
     assert choice == ("source", 300)
     assert why.endswith(
-        "; the random order, a control, is higher still (0.620 [0.615, 0.625] at order=random, token_budget=300)"
+        "; random order, a control, scores even higher (0.620 [0.615, 0.625] at order=random, token_budget=300)"
     )
     _, why = chosen_of(scored(HIGH, "source", 300, 300), scored(low, "random", 300, 300))
     assert "control" not in why

@@ -156,7 +156,7 @@ def test_the_report_states_its_family_and_does_not_contradict_itself(tmp_path):
     assert found is not None
     # Three lengths, in whatever order: at most three pairs differ.
     assert int(found[1]) <= 3
-    assert "No order can change evidence_coverage: it is the same in every question" in page.section("overview").text
+    assert "Order cannot change evidence_coverage: it is the same in every question" in page.section("overview").text
     assert set(re.findall(r"corrected for (\d+) comparisons", text)) == {found[1]}
     # The sentence on the best setting and that on the sweet spot name the same pair with the same p-value.
     values = re.findall(r"k=4(?:, order=source)? \((difference [^)]*?; p = [\d.e-]+)", text)

@@ -220,5 +220,7 @@ def test_a_file_of_few_answers_takes_no_memory(monkeypatch):
     cells = [made(dict.fromkeys(questions[:1], 1.0), k=k + 1) for k in range(30)]
     assert results_of(*cells, questions=questions).status.shape == (30, 40)
     few = [made({}, k=k + 1) for k in range(29)]
-    with pytest.raises(ResultsFileError, match=r"has 1 answers or scores for 1,200 places .*: too few to be read"):
+    with pytest.raises(
+        ResultsFileError, match=r"has only 1 answers or scores for 1,200 matrix entries .*; refusing to"
+    ):
         results_of(cells[-1], *few, questions=questions)

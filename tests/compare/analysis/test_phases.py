@@ -55,7 +55,7 @@ def test_each_phase_of_each_setting(tmp_path):
         file.commit()
     table = table_of(tmp_path / "r.db")
     assert [row.cores for row in table] == [(), ()]
-    assert measured_how(table).startswith("CPU is the share of the usable cores. Memory")
+    assert measured_how(table).startswith("CPU is the utilization of the usable cores. Memory")
 
 
 def test_experiments_that_share_a_cell_have_their_own_questions(tmp_path):

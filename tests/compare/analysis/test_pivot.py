@@ -52,7 +52,7 @@ def test_settings_with_the_same_two_values_are_averaged_question_by_question():
     assert (cell.settings, cell.summary.n) == (2, 4)
     assert cell.summary.median == pytest.approx(median(means))
     assert cell.summary.standard_deviation == pytest.approx(stdev(means))
-    assert "mean over the settings of a cell, up to 2" in str(table)
+    assert "averaged over up to 2 settings per cell" in str(table)
 
 
 def test_questions_that_lack_are_told_and_settings_that_failed_take_no_others_along():

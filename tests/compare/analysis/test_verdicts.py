@@ -34,9 +34,9 @@ def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
 
 def test_better_than_some_is_in_part_and_says_what_could_be_seen():
     told = of_orders(source=scores(0.6, 0.1), rank=scores(0.3, seed=1), random=scores(0.6, 0.1, seed=2))
-    assert told.answer == "In part"
+    assert told.answer == "Partly"
     assert "higher than rank (+0.288 [+0.254, +0.319])" in told.text
-    assert "No difference is shown to random. With 24 questions, differences of about 0." in told.text
+    assert "No difference from random is shown. With 24 questions, differences of about 0." in told.text
 
 
 def test_worse_than_some_is_no():
@@ -49,8 +49,8 @@ def test_worse_than_some_is_no():
 def test_no_difference_is_not_shown_with_its_interval_and_p():
     told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
     assert told.answer == "Not shown"
-    assert " against rank; no difference is shown (p = " in told.text
-    assert told.text.endswith("or more would have been seen (80% power).")
+    assert " relative to rank; no difference is shown (p = " in told.text
+    assert told.text.endswith("or more would have been detected (80% power).")
     assert told.describe() == f"Not shown. {told.text}"
 
 
@@ -58,21 +58,21 @@ def test_what_no_order_can_change_was_not_asked():
     same = scores(0.5)
     told = of_orders("evidence_coverage", source=same, rank=same)
     assert (told.answer, told.text) == (
-        "Not asked",
-        "No order can change evidence_coverage: it is the same in every question. A model's answers can differ.",
+        "Not tested",
+        "Order cannot change evidence_coverage: it is the same in every question. A model's answers can still differ.",
     )
     told = of_orders(source=same, rank=same, random=same)
     assert (told.answer, told.text) == (
         "No",
         "token_f1 is the same in every question in source order and in rank and random.",
     )
-    assert of_orders(rank=same).answer == "Not asked"
+    assert of_orders(rank=same).answer == "Not tested"
 
 
 def test_few_questions_are_told():
     few = {name: 0.5 + number / 10 for number, name in enumerate("abc")}
     told = of_orders(source=few, rank={"a": 0.4, "b": 0.7, "c": 0.6})
-    assert "3 to draw from is so few that intervals are too narrow." in told.text
+    assert "With only 3 units to resample, intervals are too narrow." in told.text
 
 
 def test_several_pairs_are_counted():
@@ -99,20 +99,20 @@ def test_a_length_that_every_other_one_is_worse_than_is_named():
 
 def test_lengths_that_are_shown_to_be_worse_are_named():
     told = of_lengths({8: 0.1, 16: 0.5, 32: 0.5}, 0.1)
-    assert told.answer == "In part"
+    assert told.answer == "Partly"
     assert told.text.startswith(
-        "Shown to be worse than the highest: k=8. Of the other lengths none is shown to be better."
+        "Shown to be worse than the highest: k=8. None of the other lengths is shown to be better."
     )
 
 
 def test_a_flat_curve_is_not_shown_and_the_economical_length_is_named():
     told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "Not shown"
-    assert told.text.startswith("From k=8 to k=32 no length is shown to be better. By the one-standard-error rule: k=")
+    assert told.text.startswith("From k=8 to k=32, no length is shown to be better. By the one-standard-error rule: k=")
 
 
 def test_one_length_is_no_question():
-    assert of_lengths({8: 0.5}).answer == "Not asked"
+    assert of_lengths({8: 0.5}).answer == "Not tested"
 
 
 def test_costs_are_tokens_without_a_price_and_money_with_one():
@@ -121,20 +121,20 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
     curves = without.curves("k")
     spent = Spent(48, 26_400, 0.0)
     told = cost_verdict(without.settings, curves, spent)
-    assert told.answer == "103 to 1,003 tokens an answer"
+    assert told.answer == "103 to 1,003 tokens per answer"
     assert told.text == (
-        "103 at k=1, 1,003 at k=10. The experiment has no price for m. 26,400 tokens spent in all runs, in 48 calls."
+        "103 at k=1, 1,003 at k=10. The experiment has no price for m. All runs together: 26,400 tokens for 48 calls."
     )
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
     told = cost_verdict(priced.settings, priced.curves("k"), Spent(48, 26_400, 1.25))
-    assert told.answer == "0.00011 to 0.0010 an answer"
-    assert told.text.endswith("1.25 spent in all runs, in 48 calls.")
+    assert told.answer == "0.00011 to 0.0010 per answer"
+    assert told.text.endswith("All runs together: 1.25 for 48 calls.")
 
 
 def test_without_a_model_there_is_nothing_to_pay():
     given = results(made(scores(0.5), method="context_only"), metric="evidence_coverage")
     told = cost_verdict(given.settings, [], Spent())
-    assert (told.answer, told.text) == ("Nothing", "No model was asked for an answer.")
+    assert (told.answer, told.text) == ("Nothing", "No answers came from a model.")
 
 
 def test_there_is_one_of_each_for_each_data_set():

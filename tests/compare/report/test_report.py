@@ -231,7 +231,7 @@ def test_costs_have_tokens_and_what_was_measured(page):
     assert scores == sorted(scores)
     _, *phases = page.table("measured", "Time, processor and memory")
     assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
-    told = f"CPU is the share of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
     assert told in page.section("measured").text
 
 

@@ -1,3 +1,3 @@
-"""Analysis of results: settings, comparisons and verdicts, from one matrix of scores and costs."""
+"""Analysis of results: settings, comparisons and verdicts, all computed from one matrix of scores and costs."""
 
 __all__: list[str] = []

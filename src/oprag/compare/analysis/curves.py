@@ -1,4 +1,4 @@
-"""Curves over an axis of numbers, and their sweet spots."""
+"""Curves over a numeric axis, and their sweet spots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CurvePoint:
     """A point of a curve.
 
     Attributes:
-        value: The value of the axis.
+        value: Value on the axis.
         setting: The setting.
         summary: Its scores, over all questions that have one.
     """
@@ -32,30 +32,30 @@ class CurvePoint:
 
     @property
     def context_tokens(self) -> float | None:
-        """The mean tokens of the context; None without one."""
+        """Mean number of context tokens; None without a context."""
         return self.setting.cost("context_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Settings that differ in one axis alone, and the best value of it, if one is shown to be best.
+    """Settings that differ only in one axis, and the best value of that axis, if one is shown to be best.
 
-    The highest of several means is high by chance too. So a sweet spot is named only if its paired difference to every
-    other point of the curve, question by question, has an interval above 0, and a p-value below 1 - confidence,
-    corrected for all comparisons of the experiment in the metric. If all settings were the same, at most one experiment
-    in twenty would have a sweet spot.
+    The highest of several means is high partly by chance. A sweet spot is therefore reported only if its paired
+    difference to every other point of the curve, question by question, has an interval above 0 and a p-value below
+    1 - confidence, corrected for all comparisons of the experiment in the metric. If all settings were equally good, at
+    most one experiment in twenty would have a sweet spot.
 
     Attributes:
-        axis: The axis.
-        metric: The metric.
-        values: The values on the other axes.
-        points: The points with scores, from the smallest value to the largest.
-        highest: The highest point: over the questions that both have, its mean is above that of each other one (or of
-            most of them, if some points lack questions).
-        others: The highest point compared with each of the others (`baseline`), in the sequence of the points.
+        axis: Name of the axis.
+        metric: Name of the metric.
+        values: Values on the other axes.
+        points: Points with scores, in ascending order of their values.
+        highest: The highest point: over the questions that both have, its mean is above that of every other point (or
+            of most of them, if some points lack questions).
+        others: The highest point compared with each of the others (`baseline`), in the order of `points`.
         comparisons: Number of comparisons that p-values are corrected for.
-        unscored: The values without scores, since everything failed or was not tried yet.
-        exhausted: Whether everything is read at the largest value, so that a larger one cannot be better.
+        unscored: Values without scores, because all questions failed or were not tried yet.
+        exhausted: Whether the largest value already reads everything, so that a larger one cannot score higher.
     """
 
     axis: str
@@ -70,30 +70,30 @@ class Curve:
 
     @property
     def contenders(self) -> tuple[CurvePoint, ...]:
-        """The highest point, and those that are not shown to be worse."""
+        """The highest point, and all points that are not shown to be worse."""
         worse = {one.baseline.number for one in self.others if one.difference.shown_higher}
         return tuple(point for point in self.points if point.setting.number not in worse)
 
     @property
     def sweet_spot(self) -> CurvePoint | None:
-        """The highest point, if every other one is shown to be worse; None if the curve is flat."""
+        """The highest point, if every other point is shown to be worse; None if the curve is flat at the top."""
         return self.highest if self.others and len(self.contenders) == 1 else None
 
     def describe(self) -> str:
-        """One sentence with its numbers: the sweet spot, or that the curve is flat and between which values."""
-        there = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest.value)}"
+        """One sentence with numbers: the sweet spot, or the range of values over which the curve is flat."""
+        top = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest.value)}"
         if not self.others:
-            text = f"nothing to compare: {there} is the only point with scores, n = {self.highest.summary.n:,}"
+            text = f"nothing to compare: {top} is the only point with scores, n = {self.highest.summary.n:,}"
         elif self.sweet_spot is not None:
             nearest = self._nearest(self.others)
             text = (
-                f"sweet spot at {self._named(self.sweet_spot.value)}: {there} is above every other point, the nearest "
-                f"being {self._named(nearest.baseline_value)} ({self._told(nearest)})"
+                f"sweet spot at {self._named(self.sweet_spot.value)}: {top} is above every other point, the nearest "
+                f"being {self._named(nearest.baseline_value)} ({self._described(nearest)})"
             )
             if self.sweet_spot is self.points[0] or self.sweet_spot is self.points[-1]:
                 end = "largest" if self.sweet_spot is self.points[-1] else "smallest"
                 beyond = (
-                    "holds everything there is, so nothing lies beyond"
+                    "already reads everything, so no larger value can score higher"
                     if self.exhausted and end == "largest"
                     else f"is the {end} value tried, so the peak may lie beyond"
                 )
@@ -101,8 +101,8 @@ class Curve:
         else:
             nearest = self._nearest([one for one in self.others if not one.difference.shown_higher])
             text = (
-                f"flat {self._range()}: {there} is the highest, and is not shown to be above "
-                f"{self._named(nearest.baseline_value)} ({self._told(nearest)})"
+                f"flat {self._range()}: {top} is the highest, and is not shown to be above "
+                f"{self._named(nearest.baseline_value)} ({self._described(nearest)})"
             )
             if worse := [one.baseline_value for one in self.others if one.difference.shown_higher]:
                 text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
@@ -110,7 +110,7 @@ class Curve:
             text += f"; no scores at {', '.join(map(self._named, self.unscored))}"
         return text
 
-    def _told(self, other: SettingDifference) -> str:
+    def _described(self, other: SettingDifference) -> str:
         several = other.difference.adjusted_p is not None and self.comparisons > 1
         corrected = f", corrected for {self.comparisons:,} comparisons" if several else ""
         return f"{other.describe()}{corrected}"
@@ -130,7 +130,7 @@ class Curve:
 
 
 def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family: ComparisonFamily) -> list[Curve]:
-    """The curves over an axis of numbers that have scores of a metric, in the sequence of the grid."""
+    """Curves over a numeric axis with scores of a metric, in grid order."""
     found: list[Curve] = []
     for values, members in curves_along(settings, axis):
         scored = [one for one in members if metric in one.scores]

@@ -1,4 +1,4 @@
-"""Differences between settings, judged together: a pair of settings has one p-value everywhere."""
+"""Differences between settings, corrected together: a pair of settings has the same p-value everywhere."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class SettingDifference:
-    """The difference between the scores of a setting and of another one, its baseline.
+    """Score difference between a setting and its baseline.
 
     Attributes:
-        metric: The name of the metric.
+        metric: Name of the metric.
         setting: The setting.
-        baseline: The setting that it is compared with.
-        difference: The scores of the setting minus those of the baseline, over the questions that both have. Its
+        baseline: The setting it is compared with.
+        difference: Scores of the setting minus those of the baseline, over the questions that both have. Its
             `adjusted_p` is corrected for all comparisons of the experiment in this metric.
-        axis: The axis in which the two differ, of which the baseline has the first value; None if the setting is the
-            highest one, which is compared with all others.
+        axis: Axis in which the two differ; the baseline has the first value. None if `setting` is the highest setting,
+            which is compared with all others.
     """
 
     metric: str
@@ -51,21 +51,21 @@ class SettingDifference:
 
     @property
     def value(self) -> Any:
-        """The value of the setting on the axis."""
+        """Value of the setting on the axis."""
         return self.setting.values.get(self.axis or "")
 
     @property
     def baseline_value(self) -> Any:
-        """The value of the baseline on the axis."""
+        """Value of the baseline on the axis."""
         return self.baseline.values.get(self.axis or "")
 
     @property
     def baseline_alone(self) -> dict[str, Any]:
-        """The values of the baseline on the axes that have an effect in it alone."""
+        """Values of the baseline on the axes that have an effect in the baseline but not in the setting."""
         return {name: value for name, value in self.baseline.values.items() if name not in self.setting.values}
 
     def describe(self) -> str:
-        """The difference and its p-value in a few words."""
+        """Short text with the difference and its p-value."""
         if self.difference.tied:
             return "the same score in every question"
         adjusted = self.difference.adjusted_p
@@ -73,7 +73,7 @@ class SettingDifference:
 
 
 def single_baselines(pairs: Iterable[SettingDifference]) -> dict[int, SettingDifference]:
-    """The difference of each setting, by its number; a control that meets several baselines has none of its own."""
+    """Differences by number of the setting, without settings such as controls that have several baselines."""
     found: dict[int, list[SettingDifference]] = {}
     for pair in pairs:
         found.setdefault(pair.setting.number, []).append(pair)
@@ -83,29 +83,29 @@ def single_baselines(pairs: Iterable[SettingDifference]) -> dict[int, SettingDif
 class ComparisonFamily:
     """Comparisons whose p-values are corrected together (`max_t_p_values`).
 
-    Each pair of scores is counted once, however many settings share them and in whichever direction they are compared.
-    Pairs with the same score in every question are not counted: these questions cannot tell them apart.
+    Each pair of scores counts once, however many settings share these scores and whichever comes first. Pairs with the
+    same score in every question do not count: these questions cannot distinguish them.
 
     Args:
         matrix: The results.
-        scores: The score of each question in each setting, of shape (settings, questions); NaN where it has none.
-        pairs: The numbers of the settings on the two sides of each comparison.
+        scores: Score of each question in each setting, of shape (settings, questions); NaN where it is missing.
+        pairs: Numbers of the two settings of each comparison.
     """
 
     def __init__(self, matrix: ResultMatrix, scores: FloatArray, pairs: Iterable[tuple[int, int]]) -> None:
         self._matrix = matrix
         self._scores = scores
-        self._known: dict[tuple[int, int], Difference] = {}
-        # By content: 0 is -0, and one NaN the other.
+        self._cached: dict[tuple[int, int], Difference] = {}
+        # Rows are compared as bytes, so -0 is normalized to 0, and all NaNs to the same one.
         numbers: dict[bytes, int] = {}
         contents = (np.where(np.isnan(row), np.nan, row + 0.0).tobytes() for row in scores)
         self._contents = [numbers.setdefault(content, len(numbers)) for content in contents]
         compared: dict[frozenset[int], dict[int, float]] = {}
         for first, second in pairs:
-            key = frozenset(self._place(first, second))
+            key = frozenset(self._key(first, second))
             if key not in compared:
                 compared[key] = self._by_unit(first, second)
-        # Signs are drawn for units in this sequence: those of comparisons without any difference are among them.
+        # Random signs are drawn per unit in this order, which includes units of comparisons without any difference.
         units = {unit: row for row, unit in enumerate(dict.fromkeys(chain(*compared.values())))}
         compared = {key: sums for key, sums in compared.items() if any(sums.values())}
         table = np.zeros((len(units), len(compared)))
@@ -117,13 +117,13 @@ class ComparisonFamily:
 
     @property
     def comparisons(self) -> int:
-        """The number of comparisons that p-values are corrected for."""
+        """Number of comparisons that p-values are corrected for."""
         return len(self._adjusted)
 
     def compare(self, first: int, second: int) -> Difference:
-        """The scores of one setting minus those of another, of a comparison of this family."""
-        place = self._place(first, second)
-        if place not in self._known:
+        """Scores of the first setting minus those of the second, for a pair of this family."""
+        key = self._key(first, second)
+        if key not in self._cached:
             found = paired_difference(
                 self._scores[first],
                 self._scores[second],
@@ -131,18 +131,18 @@ class ComparisonFamily:
                 confidence=self._matrix.confidence,
                 resamples=self._matrix.resamples,
             )
-            adjusted = self._adjusted.get(frozenset(place))
+            adjusted = self._adjusted.get(frozenset(key))
             if adjusted is not None and found.p_value is not None:
-                # Of other random signs, it may be larger by a hair.
+                # The two use different random signs, so the single p-value can be slightly larger.
                 adjusted = max(adjusted, found.p_value)
-            self._known[place] = replace(found, adjusted_p=adjusted, comparisons=self.comparisons)
-        return self._known[place]
+            self._cached[key] = replace(found, adjusted_p=adjusted, comparisons=self.comparisons)
+        return self._cached[key]
 
-    def _place(self, first: int, second: int) -> tuple[int, int]:
+    def _key(self, first: int, second: int) -> tuple[int, int]:
         return self._contents[first], self._contents[second]
 
     def _by_unit(self, first: int, second: int) -> dict[int, float]:
-        """The difference in each unit: a question, or what it belongs to."""
+        """Difference summed over each unit, which is a cluster of questions."""
         apart = self._scores[first] - self._scores[second]
         both = ~np.isnan(apart)
         found = by_cluster(apart[both], self._matrix.clusters[both])
@@ -150,15 +150,15 @@ class ComparisonFamily:
 
 
 def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
-    """All comparisons of an experiment in one metric, so that a pair has the same p-value wherever it is shown.
+    """All comparisons of an experiment in one metric, so that a pair has the same p-value wherever it appears.
 
-    They are the values of each axis against its first value with all else equal and, if more of the metric is better,
-    the highest setting of each data set against all others, and the highest point of each curve against its other
-    points.
+    It compares each axis value with the first value of the axis, all else equal. If higher is better for the metric, it
+    also compares the highest setting of each data set with all others, and the highest point of each curve with its
+    other points.
 
-    The highest setting is picked by its scores: where nothing differs, some single comparison with it has a p-value
-    below 0.05 in more than one experiment of twenty (in one of eight for 15 settings). That all comparisons with
-    it have one, as a best setting and a sweet spot need, happens in one of twenty at most.
+    The highest setting is picked by its scores. If nothing differs, at least one comparison with it has a p-value below
+    0.05 in more than one of twenty experiments (one of eight for 15 settings). A best setting or a sweet spot
+    needs p < 0.05 in all comparisons with it, which then happens in at most one of twenty.
     """
     scores = matrix.setting_values(metric)
     pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
@@ -181,7 +181,7 @@ def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterat
 def against_highest(
     settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, axis: str | None = None
 ) -> tuple[SettingSummary, list[SettingDifference]]:
-    """The highest of settings with scores, and how it differs from each of the others (`baseline`)."""
+    """The highest setting by score, and its difference to each of the others (`baseline`)."""
     top = settings[highest([one.by_question(metric) for one in settings])]
     return top, [
         SettingDifference(
@@ -197,20 +197,20 @@ def against_highest(
 
 
 def highest(samples: Sequence[FloatArray]) -> int:
-    """The index of the highest sample: its mean is above that of most others, over the questions that both have.
+    """Index of the sample whose mean is above that of most others, over the questions that both have.
 
-    If all have the same questions, it is the one with the highest mean; of equal ones the first. A sample has the score
-    of each question, NaN where there is none, and at least one.
+    If all samples have the same questions, it is the one with the highest mean; on ties, the first. A sample is an
+    array of shape (questions,), with NaN for missing scores and at least one score.
     """
     known = [~np.isnan(one) for one in samples]
-    means = [fsum(one[there].tolist()) / int(there.sum()) for one, there in zip(samples, known, strict=True)]
+    means = [fsum(one[has].tolist()) / int(has.sum()) for one, has in zip(samples, known, strict=True)]
     numbers = range(len(samples))
-    if all(np.array_equal(there, known[0]) for there in known):
+    if all(np.array_equal(has, known[0]) for has in known):
         return max(numbers, key=means.__getitem__)
 
     def ahead(number: int, other: int) -> bool:
         both = known[number] & known[other]
-        # Exactly rounded: equal samples differ by 0, however they are sorted.
+        # Exactly rounded, so that equal samples differ by 0 in any order.
         return fsum([*samples[number][both].tolist(), *(-samples[other][both]).tolist()]) > 0
 
     wins = [sum(ahead(number, other) for other in numbers if other != number) for number in numbers]
@@ -220,16 +220,16 @@ def highest(samples: Sequence[FloatArray]) -> int:
 def axis_pairs(
     matrix: ResultMatrix, axis: str, data: str | None = None, *, first: Any = None
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of settings that differ in an axis alone, one of them with the first value of the axis.
+    """Pairs of settings that differ only in an axis, one of them with the first value of the axis.
 
-    Each has the number of the setting with the first value, then that of the other, in the sequence of the others.
-    The first value is the first of the grid, unless another one is given.
+    Each pair has the number of the setting with the first value, then that of the other; pairs are in the order of the
+    others. The first value is the first of the grid, unless `first` is given.
     """
     settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
     if first is None:
-        there = [one.values[axis] for one in settings]
-        first = next((value for value in [*matrix.grid[axis], *there] if value in there), None)
-    # By the axes that have an effect: there are few such sets, and within two of them equals are found by their values.
+        present = [one.values[axis] for one in settings]
+        first = next((value for value in [*matrix.grid[axis], *present] if value in present), None)
+    # Grouped by effective axes: there are few such groups, and within two of them a lookup by values finds the matches.
     baselines: dict[frozenset[str], list[Setting]] = {}
     others: list[Setting] = []
     for one in settings:

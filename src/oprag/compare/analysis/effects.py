@@ -1,4 +1,4 @@
-"""Effects of the order: paired differences between source order and each other order, pooled and by setting."""
+"""Order effects: paired differences between source order and each other order, pooled and by setting."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ __all__ = ["OrderEffect", "PooledPairs", "compare_pooled", "order_effects", "poo
 
 @dataclass(frozen=True, kw_only=True)
 class OrderEffect:
-    """The difference between source order and another order.
+    """Difference between source order and another order.
 
     Attributes:
         order: The other order.
         difference: Source order minus the other order.
-        pooled: Whether it is the mean, for each question, over all pairs of settings that differ in the order alone.
-        values: The values that both settings have, where it is not pooled.
-        pairs: The number of pairs of settings.
-        detectable: The smallest difference that this number of questions is likely to show; None if nothing differs,
+        pooled: Whether scores are averaged, for each question, over all pairs of settings that differ only in the
+            order.
+        values: Values that both settings share; empty if pooled.
+        pairs: Number of pairs of settings.
+        detectable: Smallest difference that this number of questions is likely to detect; None if nothing differs,
             there are too few questions, or it is not pooled.
     """
 
@@ -41,12 +42,13 @@ class OrderEffect:
 
 @dataclass(frozen=True, kw_only=True)
 class PooledPairs:
-    """Pairs of settings that differ in the value of an axis alone.
+    """Pairs of settings that differ only in the value of an axis.
 
     Attributes:
-        value: The value of the second of each pair; the first has the value that all others are compared with.
-        pairs: The numbers of the settings of each pair.
-        apart: First minus second, averaged over all pairs, of each question that all of them have; else NaN.
+        value: Axis value of the second setting of each pair; the first has the baseline value.
+        pairs: Numbers of the two settings of each pair.
+        apart: First minus second, averaged over all pairs, of shape (questions,); NaN unless all pairs have the
+            question.
     """
 
     value: Any
@@ -55,9 +57,10 @@ class PooledPairs:
 
 
 def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[PooledPairs]:
-    """Pair the settings of each value of an axis with those alike of its first value, of orders with source order.
+    """Pair the settings of each axis value with otherwise equal ones of the first value, or of source order.
 
-    Pairs without a question in common are left out; without a setting in source order there are none of orders.
+    The baseline of the axis "order" is always source order; without it, the result is empty. Pairs without common
+    questions are dropped.
     """
     values = matrix.setting_values(metric)
     found: dict[Any, list[tuple[int, int]]] = {}
@@ -71,20 +74,20 @@ def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
 
 
 def compare_pooled(matrix: ResultMatrix, apart: Sequence[FloatArray]) -> list[Difference]:
-    """Differences from 0 of the mean of each array, corrected for each other alone; NaN where a question has none."""
-    none = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
+    """Test the mean of each array against 0, corrected for these arrays only; NaN marks missing questions."""
+    zeros = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
     pairs = [(number, len(apart) + number) for number in range(len(apart))]
-    family = ComparisonFamily(matrix, np.array([*apart, *none]), pairs)
+    family = ComparisonFamily(matrix, np.array([*apart, *zeros]), pairs)
     return [family.compare(*pair) for pair in pairs]
 
 
 def order_effects(
     matrix: ResultMatrix, metric: str, data: str | None = None, *, family: ComparisonFamily | None = None
 ) -> list[OrderEffect]:
-    """Source order minus each other order: pooled, and for each pair of settings that differ in the order alone.
+    """Source order minus each other order: pooled, and for each pair of settings that differ only in the order.
 
-    Pooled differences are corrected for each other alone: whether source order helps is one question, however many
-    settings it is asked in. Single pairs have the p-values that they have in their family, and are left out without.
+    Pooled differences are corrected only for one another: whether source order helps is one question, however many
+    settings it is tested in. Single pairs have the p-values of their family; without a family they are left out.
     """
     pooled = pool_pairs(matrix, metric, data=data)
     together = compare_pooled(matrix, [one.apart for one in pooled])

@@ -1,4 +1,4 @@
-"""Fields of questions: those of the data, and where the evidence is."""
+"""Fields of questions: fields of the data set, and two derived from the evidence."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ __all__ = ["MOST_FIELDS", "Fields", "question_fields"]
 Fields = Mapping[str, str | int | float | bool]
 
 MOST_FIELDS = 50
-"""Maximum number of fields of a question; further ones are left out."""
-_APART = 2_000
-"""Evidence is spread where two spans of it are more than these characters apart."""
-_LONGEST = 200
-_OF_EVIDENCE = {"evidence_spans", "spread"}
+"""Maximum number of fields per question; further ones are dropped."""
+_SPREAD_DISTANCE = 2_000
+"""Evidence counts as spread if more than this many characters lie between two of its spans."""
+_MAX_LENGTH = 200
+_EVIDENCE_FIELDS = {"evidence_spans", "spread"}
 
 
 def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fields:
-    """The fields of a question by their names.
+    """Fields of a question by name.
 
-    With evidence it has `evidence_spans`, the number of spans, and `spread`: whether they are in several documents, or
-    two of them more than 2,000 characters apart. A field of the data with that name wins. A field with the name of a
-    column, of which some are taken by metrics and costs, is `question_NAME`.
+    A question with evidence also has `evidence_spans`, the number of spans, and `spread`: whether the spans are in
+    several documents, or more than 2,000 characters lie between two of them. A field of the data set with one of these
+    names takes precedence. A field with the name of a result column is renamed to `question_NAME`; `taken` lists the
+    columns of metrics and costs.
     """
     found: dict[str, Any] = {}
     if question.evidence:
         found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
-    reserved = {*axes(), *RESERVED, *taken} - _OF_EVIDENCE
+    reserved = {*axes(), *RESERVED, *taken} - _EVIDENCE_FIELDS
     named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
     return dict(list(named.items())[:MOST_FIELDS])
 
 
 def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:
     several = len({document for document, _, _ in evidence}) > 1
-    return several or max(start for _, start, _ in evidence) - min(end for _, _, end in evidence) > _APART
+    return several or max(start for _, start, _ in evidence) - min(end for _, _, end in evidence) > _SPREAD_DISTANCE
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, str):
-        return 0 < len(value) <= _LONGEST
+        return 0 < len(value) <= _MAX_LENGTH
     return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))

@@ -1,4 +1,4 @@
-"""Scores and costs: a matrix of cells and questions for each metric and each cost."""
+"""Scores and costs: a matrix of cells × questions for each metric and each cost."""
 
 from __future__ import annotations
 
@@ -55,53 +55,54 @@ ObjectArray = NDArray[np.object_]
 Shape = tuple[int, int]
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
-"""The status of a question in a cell; it is not asked if the cell is about another data set."""
+"""Status of a question in a cell; `NOT_ASKED` if the question belongs to another data set than the cell."""
 
-_OF_MODELS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
-COUNTS = (*_OF_MODELS, "embedded_tokens", "context_tokens")
-"""The counts of an answer."""
+_MODEL_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+COUNTS = (*_MODEL_COUNTS, "embedded_tokens", "context_tokens")
+"""Counts stored with each answer."""
 PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
 SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
-"""Wall times: of retrieval and generation together, and of each phase."""
+"""Wall times: retrieval plus generation, and each phase."""
 COSTS = ("tokens", *COUNTS, "money", *SECONDS)
-"""The costs of an answer; "tokens" are those that models read and wrote together."""
-_ATTEMPTS: Mapping[str, Callable[[Iterable[float]], float]] = {
+"""Costs of an answer; "tokens" is the sum of input and output tokens."""
+_AGGREGATES: Mapping[str, Callable[[Iterable[float]], float]] = {
     "seconds": fmean,
     "cpu_percent": fmean,
     "peak_memory_bytes": max,
     "memory_growth_bytes": max,
 }
-"""The measurements of each phase, and how the attempts at a question become one value."""
-_NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _ATTEMPTS)}
+"""Measurements of each phase, and the functions that aggregate the attempts at a question."""
+_NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
 
-_DOCUMENTS = 10
-"""Minimum number of documents to be clusters: an interval from fewer is far too narrow."""
+_MIN_DOCUMENTS = 10
+"""Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
 _MOST_PLACES, _MOST_PLACES_AN_ANSWER = 10**7, 100
-"""A file with more places (cells × questions) than both is refused."""
+"""Maximum matrix entries (cells × questions), in total and per answer; a file above both limits is rejected."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResultMatrix:
-    """The scores and costs of an experiment: rows are cells, columns are questions.
+    """Scores and costs of an experiment: rows are cells, columns are questions.
 
     Attributes:
-        experiment: Its name.
-        described: Its description in the file: grid, models, embedders, metrics and prices.
-        cells: Its cells, in the sequence of its current grid, with their value on every axis, those of the grid first.
-        questions: Its questions, in the sequence of the file.
-        fields: The fields of each question, by name.
-        clusters: The number of the cluster of each question: its document, if it has one and its data set has ten or
-            more; else the question itself (one, however often it was asked in the same words about the same
-            documents), and results hold for these documents alone.
-        status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED` for each question in each cell.
-        values: Each metric and each of `COSTS` that has a value anywhere, and measured processor and memory; NaN where
-            a question has none. Costs of models are NaN in a cell without a model.
-        notes: The notes on each answer, such as that the reply was empty.
-        errors: The class of the error of each question that failed.
-        routes: The route of each answer of a method that has several.
-        cores: The cores that were available to the runs that measured each cell.
-        spent: Calls, tokens and money that all runs have spent on models.
-        confidence: Confidence level of the intervals that are drawn from them.
+        experiment: Name of the experiment.
+        described: Description stored in the file: grid, models, embedders, metrics and prices.
+        cells: Cells in the order of the current grid, with their value on every axis, grid axes first.
+        questions: Questions in file order.
+        fields: Fields of each question, by name.
+        clusters: Cluster number of each question, of shape (questions,). Questions about a single document are
+            clustered by document if their data set has ten or more documents. Otherwise each question is its own
+            cluster (repeats of the same wording about the same documents share one), and results hold for these
+            documents only.
+        status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
+        values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
+            value is missing. Model costs are NaN in a cell without a model.
+        notes: Notes on each answer, such as an empty reply.
+        errors: Error class of each failed question.
+        routes: Route of each answer, for methods with several routes.
+        cores: Cores that were available to the runs that measured each cell.
+        spent: Calls, tokens and money spent on models in all runs.
+        confidence: Confidence level of intervals.
         resamples: Number of samples for intervals and p-values.
     """
 
@@ -124,23 +125,23 @@ class ResultMatrix:
 
     @cached_property
     def grid(self) -> dict[str, list[Any]]:
-        """The values of each axis, its own axes first; empty for axes with their default."""
+        """Values of each axis, grid axes first; empty for axes left at their default."""
         return grid_values(self.described)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """The settings, in the sequence of their first cells."""
+        """Settings, in the order of their first cells."""
         return group_cells([cell.values for cell in self.cells])
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics with scores, built-in ones first."""
+        """Metrics with scores, built-in ones first."""
         there = self.values.keys() - _NOT_METRICS
         return (*(name for name in METRICS if name in there), *sorted(there - METRICS.keys()))
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
-        """The names of the fields of all questions, in the sequence of their first use."""
+        """Names of all question fields, in order of first use."""
         return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MOST_FIELDS]
 
     @cached_property
@@ -153,16 +154,16 @@ class ResultMatrix:
         return found
 
     def setting_values(self, name: str) -> FloatArray:
-        """A metric or a cost of each question in each setting, averaged over the cells of the setting.
+        """Values of a metric or a cost for each question in each setting, averaged over the cells of the setting.
 
-        Five random orders of 100 questions are not 500 questions: the scores of one question under several seeds are
-        alike, and resampling them as if they were independent makes the interval too narrow, the more so the more seeds
-        there are. Averaged first, each question is one unit; more seeds then take away the noise of the orders, and
-        never that of the questions.
+        Five random orders of 100 questions are not 500 independent samples: scores of one question under several seeds
+        are correlated. Resampling them as if they were independent makes the interval too narrow, and more so with more
+        seeds. Averaging first makes each question one unit; more seeds then reduce the noise of the orders, but not
+        that of the questions.
 
         Returns:
-            An array of shape (settings, questions); NaN where a cell of the setting has no value, of seconds one of
-            those that were measured.
+            An array of shape (settings, questions); NaN where any cell of the setting lacks a value. Times are averaged
+            over measured cells only.
         """
         if name not in self._of_settings:
             found = np.full((len(self.settings), len(self.questions)), np.nan)
@@ -176,9 +177,9 @@ class ResultMatrix:
         return self._of_settings[name]
 
     def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
-        """The part of some settings, by their numbers, and some questions; clusters are those of all questions."""
-        wanted = range(len(self.settings)) if settings is None else settings
-        cells = sorted(cell for number in wanted for cell in self.settings[number].cells)
+        """Restrict the matrix to some settings (by number) and questions; clusters keep their numbers."""
+        numbers = range(len(self.settings)) if settings is None else settings
+        cells = sorted(cell for number in numbers for cell in self.settings[number].cells)
         columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
         part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
         return replace(
@@ -197,31 +198,31 @@ class ResultMatrix:
 
 
 def mean_over(rows: FloatArray) -> FloatArray:
-    """The mean of each column, NaN where a row has none."""
-    # Relative to the first, so that the mean of equal scores is exactly their score.
+    """Mean of each column; NaN if any row has NaN there."""
+    # Relative to the first row, so that the mean of equal scores is exactly that score.
     first, apart = rows[0], rows[1:] - rows[0]
-    # The sum of three or more depends on their sequence, unless it is exactly rounded.
+    # A plain sum of three or more numbers depends on their order; fsum is exactly rounded.
     total = apart.sum(axis=0) if len(apart) < 3 else np.array([fsum(column) for column in apart.T.tolist()])
     mean: FloatArray = first + total / len(rows)
     return mean
 
 
 def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
-    """Read the scores and costs of an experiment, which must be named if the file has several.
+    """Read the scores and costs of an experiment; its name is required if the file has several.
 
     Raises:
         ExperimentError: The file has no such experiment, or has several and `experiment` is None.
-        ResultsFileError: The file is missing or damaged, is not a results file, or has too few answers for its cells.
+        ResultsFileError: The file is missing, corrupt, not a results file, or has too few answers for its cells.
     """
     with ResultsReader(file, experiment) as reader:
         return matrix_of(reader)
 
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
-    """The matrix of the experiment of a reader; raises as `read_matrix`."""
+    """Build the matrix of the reader's experiment; raises like `read_matrix`."""
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
-    # A file has its cells as they came.
+    # The file stores cells in insertion order.
     sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
     row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
     cells = [reader.cells[number]._replace(values=on_axes[number]) for number in sequence]
@@ -260,28 +261,28 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
 
 
 def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
-    """The value of a cell on an axis; it is stored only where it is not the default, or the axis has a column.
+    """Value of a cell on an axis; defaults are stored only for axes with their own column.
 
     Raises:
-        ResultsFileError: It is of another type than values of the axis.
+        ResultsFileError: The value has the wrong type for the axis.
     """
     default = axes()[name].default
     value = cell.values.get(name, default)
     if name in CELL_COLUMNS or default is None:
         return value
-    wanted = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
-    if not isinstance(value, wanted) or isinstance(value, bool) is not (wanted is bool):
-        raise ResultsFileError(f"{reader.path} is damaged: {name} = {value!r} in cells.options", reader.path)
+    expected = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
+    if not isinstance(value, expected) or isinstance(value, bool) is not (expected is bool):
+        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells.options", reader.path)
     return value
 
 
 def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
-    """Refuse a file with few answers whose matrix would take any amount of memory."""
+    """Reject a file with few answers whose matrix would take an arbitrary amount of memory."""
     places = shape[0] * shape[1] * arrays
     if places > _MOST_PLACES and places > _MOST_PLACES_AN_ANSWER * answers:
         raise ResultsFileError(
-            f"{reader.path} has {answers:,} answers or scores for {places:,} places in its tables (cells × questions): "
-            "too few to be read",
+            f"{reader.path} has only {answers:,} answers or scores for {places:,} matrix entries (cells × questions); "
+            "refusing to allocate such a large matrix",
             reader.path,
         )
 
@@ -292,7 +293,7 @@ def _costs(
     answers: Mapping[tuple[int, int], StoredAnswer],
     shape: Shape,
 ) -> dict[str, FloatArray]:
-    """The counts of the answers, and their price if the file has the prices of the model."""
+    """Counts of the answers, and their price if the file has prices for the model."""
     written = described.get("prices")
     there = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in there}
@@ -303,14 +304,14 @@ def _costs(
             found[name][place] = getattr(one, name)
         if price := prices.get(models[place[0]]):
             found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
-    for name in _OF_MODELS:
+    for name in _MODEL_COUNTS:
         found[name][[model is None for model in models]] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
 def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
-    # A score that has the name of a cost is left out: costs come from the answers.
+    # A score named like a cost is dropped: costs come from the answers.
     scores = [score for score in reader.scores() if score[2] not in _NOT_METRICS]
     metrics = dict.fromkeys(metric for *_, metric, _ in scores)
     _check_size(reader, shape, len(scores), len(metrics))
@@ -321,7 +322,7 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
 
 
 def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) -> dict[str, FloatArray]:
-    """The measurements of each question, of all attempts together."""
+    """Measurements of each question, aggregated over its attempts."""
     row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     attempts: dict[Phase, dict[tuple[int, int], list[Measurement]]] = {}
@@ -330,7 +331,7 @@ def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) 
         attempts.setdefault(one.phase, {}).setdefault(place, []).append(one)
     found: dict[str, FloatArray] = {}
     for phase, of_places in attempts.items():
-        for what, together in _ATTEMPTS.items():
+        for what, together in _AGGREGATES.items():
             values = found[f"{phase}_{what}"] = np.full(shape, np.nan)
             for place, some in of_places.items():
                 values[place] = together(getattr(one, what) for one in some)
@@ -341,14 +342,14 @@ def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) 
 
 
 def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
-    """The number of the cluster of each question, see `ResultMatrix.clusters`."""
+    """Cluster number of each question, see `ResultMatrix.clusters`."""
     documents: dict[str, set[tuple[str, ...]]] = {}
     for one in questions:
         documents.setdefault(one.data, set()).add(tuple(one.documents))
     names: list[Hashable] = [
         (one.data, tuple(one.documents))
-        if len(documents[one.data]) >= _DOCUMENTS and len(one.documents) == 1
-        # Not its key: asked twice it has another id, and would count as two.
+        if len(documents[one.data]) >= _MIN_DOCUMENTS and len(one.documents) == 1
+        # Not the key, which includes the id: a question listed twice under two ids must count once.
         else (one.data, tuple(one.documents), one.question)
         for one in questions
     ]

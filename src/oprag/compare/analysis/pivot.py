@@ -1,4 +1,4 @@
-"""Two axes against each other: a table of scores or costs, as papers print it."""
+"""Pivot tables: scores or costs over two axes, as papers print them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _NO_EFFECT = "–"
 
 @dataclass(frozen=True, kw_only=True)
 class PivotCell:
-    """Scores or costs of the settings with two values.
+    """Scores or costs of the settings with one pair of axis values.
 
     Attributes:
-        summary: A summary over questions, with an interval if that is shown; where several settings have these values,
-            the value of each question is the mean over them.
-        settings: The number of settings.
-        lacking: The number of further settings with these values, of which no question was answered.
-        asked: The number of questions that they were asked; where the summary is of fewer, the others failed, were not
-            tried or have no such value in one of the settings.
+        summary: Summary over questions, with an interval if that is shown; the value of each question is averaged over
+            all settings of the cell.
+        settings: Number of settings with values.
+        lacking: Number of further settings of the cell that have no answered question.
+        asked: Number of questions to answer; the summary covers fewer if some failed, were not tried, or lack a value
+            in one of the settings.
     """
 
     summary: Summary
@@ -43,16 +43,16 @@ class PivotCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Pivot:
-    """A table of two axes.
+    """Table over two axes.
 
     Attributes:
-        rows: The axis of the rows.
-        columns: The axis of the columns.
-        metric: The metric, or the cost.
-        value: The statistic that is shown, one of `PIVOT_VALUES`.
-        row_values: The values of the rows, in the sequence of the grid.
-        column_values: The values of the columns.
-        cells: What there is of each pair of values.
+        rows: Axis of the rows.
+        columns: Axis of the columns.
+        metric: Metric or cost.
+        value: Statistic shown, one of `PIVOT_VALUES`.
+        row_values: Values of the rows, in grid order.
+        column_values: Values of the columns, in grid order.
+        cells: Cells by (row value, column value); pairs without any value are missing.
     """
 
     rows: str
@@ -64,7 +64,7 @@ class Pivot:
     cells: Mapping[tuple[Any, Any], PivotCell] = field(repr=False)
 
     def texts(self) -> list[list[str]]:
-        """The text of each cell, row by row; "–" where there is nothing."""
+        """Text of each cell, row by row; "–" for a missing cell."""
         return [[self._text(self.cells.get((row, column))) for column in self.column_values] for row in self.row_values]
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Pivot:
     def _title(self) -> str:
         several = ""
         if most := max((cell.settings for cell in self.cells.values() if cell.settings > 1), default=0):
-            several = f"; the value of a question is the mean over the settings of a cell, up to {most:,}"
+            several = f"; the value of each question is averaged over up to {most:,} settings per cell"
         return f"{self.metric}, {self.value} over questions{several}"
 
     def _text(self, cell: PivotCell | None) -> str:
@@ -98,7 +98,7 @@ class Pivot:
             text += f" [{_figure(summary.low)}, {_figure(summary.high)}]"
         lacks = [f"n={summary.n:,}"] if summary.n < cell.asked else []
         if cell.lacking:
-            # What the others of its row or column are a mean over, it is not.
+            # Other cells of the row or column may average over settings that this one lacks.
             lacks.append(f"{cell.settings:,} of {cell.settings + cell.lacking:,} settings")
         return f"{text} ({', '.join(lacks)})" if lacks else text
 
@@ -112,7 +112,7 @@ def pivot_of(
     value: str = PIVOT_VALUES[0],
     settings: Collection[int] | None = None,
 ) -> Pivot:
-    """The table of two axes, of some settings; one in which an axis has no effect is under "–".
+    """Build the table over two axes; settings in which an axis has no effect are listed under "–".
 
     Raises:
         OptionError: The value is not one of `PIVOT_VALUES`.
@@ -140,13 +140,13 @@ def _cell(matrix: ResultMatrix, settings: Sequence[Setting], metric: str, value:
     values = np.full(len(matrix.questions), np.nan)
     count = lacking = asked = 0
     for some in by_data(settings).values():
-        having = [one.number for one in some if not np.isnan(of_all[one.number]).all()]
-        cells = [matrix.status[list(one.cells)] for one in some]
-        count += len(having)
-        lacking += sum(not np.any(status == ANSWERED) for status in cells)
-        asked += max(int(np.sum(row != NOT_ASKED)) for status in cells for row in status)
-        if having:
-            means = mean_over(of_all[having])
+        with_values = [one.number for one in some if not np.isnan(of_all[one.number]).all()]
+        statuses = [matrix.status[list(one.cells)] for one in some]
+        count += len(with_values)
+        lacking += sum(not np.any(status == ANSWERED) for status in statuses)
+        asked += max(int(np.sum(row != NOT_ASKED)) for status in statuses for row in status)
+        if with_values:
+            means = mean_over(of_all[with_values])
             values = np.where(np.isnan(means), values, means)
     if np.isnan(values).all():
         return None

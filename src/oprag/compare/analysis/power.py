@@ -1,4 +1,4 @@
-"""The size of the differences that the questions of an experiment can show."""
+"""The smallest differences that the questions of an experiment can detect."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["power_of"]
 
 
 def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each data set with enough answers to say how small a difference can be seen.
+    """One sentence with the detectable difference for each data set with enough answers to estimate it.
 
-    It is about the first metric of which more is better, and about orders, or else the values of the first axis that
-    varies, pooled over all settings that are alike otherwise.
+    It uses the first metric for which higher is better, and the orders if they vary, else the values of the first
+    varying axis, pooled over all otherwise equal settings.
     """
-    # Data sets have other questions, so they are not compared.
+    # Data sets have different questions, so they are not compared.
     axes = [name for name in varying_axes(matrix.settings)[0] if name != "data"]
     named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
     metric = next((name for name in named if more_is_better(name, matrix.described)), None)
@@ -42,6 +42,6 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
             corrected = f", corrected for {len(pooled):,} comparisons" if len(pooled) > 1 else ""
             yield (
                 f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: with {counted(asked, 'question')}, "
-                f"differences of about {float(f'{median(known):.2g}'):,g} or more can be seen (from "
+                f"differences of about {float(f'{median(known):.2g}'):,g} or more can be detected (from "
                 f"{counted(answered, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
             )

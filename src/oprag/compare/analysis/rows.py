@@ -1,4 +1,4 @@
-"""Settings and answers as rows of plain values, each row with the same columns."""
+"""Settings and answers as rows of plain values; all rows have the same columns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
 _CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
 TEXTS = (*_QUESTION, "status", "answer", "error", "message", "route")
-"""The columns that hold text; all others but axes hold numbers."""
+"""Text columns of the answer rows."""
 _MEASURED = tuple(f"{phase}_{what}" for phase in PHASES for what in ("seconds", "cpu_percent", "peak_memory_bytes"))
 
 
 def axis_columns(settings: Sequence[HasValues]) -> list[str]:
-    """The axes in which settings differ, then those that are not the default."""
+    """Axes in which settings differ, then constant axes that are always listed or differ from their default."""
     differ, same = varying_axes(settings)
     known = axes()
     return [
@@ -41,14 +41,16 @@ def axis_columns(settings: Sequence[HasValues]) -> list[str]:
 
 
 def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for each setting, all with the same columns, of which some are these axes."""
+    """One row per setting, all with the same columns; `names` are the axis columns."""
     metrics = list(dict.fromkeys(name for one in settings for name in one.scores))
     priced = any("money" in one.per_answer for one in settings)
     phases = [phase for phase in PHASES if any(phase in one.phases for one in settings)]
-    return [{**_plain(one, names, metrics, priced=priced), **_of_phases(one, phases)} for one in settings]
+    return [{**_base_columns(one, names, metrics, priced=priced), **_phase_columns(one, phases)} for one in settings]
 
 
-def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str], *, priced: bool) -> dict[str, Any]:
+def _base_columns(
+    setting: SettingSummary, names: Sequence[str], metrics: Sequence[str], *, priced: bool
+) -> dict[str, Any]:
     plain: dict[str, Any] = {name: setting.values.get(name) for name in names}
     for metric in metrics:
         summary = setting.scores.get(metric)
@@ -64,7 +66,7 @@ def _plain(setting: SettingSummary, names: Sequence[str], metrics: Sequence[str]
     return plain | {name: setting.cost(name) for name in (*COUNTS, "tokens", *(["money"] if priced else []))}
 
 
-def _of_phases(setting: SettingSummary, phases: Sequence[Phase]) -> dict[str, Any]:
+def _phase_columns(setting: SettingSummary, phases: Sequence[Phase]) -> dict[str, Any]:
     plain: dict[str, Any] = {"seconds": setting.cost("seconds")} if phases else {}
     for name in phases:
         phase = setting.phases.get(name)
@@ -78,17 +80,17 @@ def _of_phases(setting: SettingSummary, phases: Sequence[Phase]) -> dict[str, An
 
 
 def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
-    """The columns of answers, of which some are these axes."""
+    """Columns of the answer rows; `names` are the axis columns."""
     measured = _MEASURED if matrix.measured.any() else ()
-    asked = [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names]
-    return [*asked, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *measured]
+    of_question = [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names]
+    return [*of_question, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *measured]
 
 
 def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A row for each answer and each failure, cell by cell in the sequence of the grid; the file is read meanwhile.
+    """One row per answer or failure, cell by cell in grid order; the file stays open until the last row.
 
     Raises:
-        ResultsFileError: The file is missing, damaged or not a results file.
+        ResultsFileError: The file is missing, corrupt, or not a results file.
     """
     columns = answer_columns(matrix, names)
     averaged = _averaged(matrix)
@@ -99,22 +101,27 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
         for number, cell in enumerate(matrix.cells):
             fixed = {name: effective[number].get(name) for name in names}
             fixed |= {name: _averaged_value(cell, name) for name in averaged}
-            for question, row in sorted(_rows(reader, places[cell.key]).items()):
+            for question, row in sorted(_answer_columns(reader, places[cell.key]).items()):
                 column = column_of.get(reader.questions[question].key)
                 if column is not None:
-                    known = {**row, **matrix.fields[column], **fixed, **_numbers(matrix, number, column)}
+                    known = {
+                        **row,
+                        **matrix.fields[column],
+                        **fixed,
+                        **_scores_and_measurements(matrix, number, column),
+                    }
                     yield {name: known.get(name) for name in columns}
 
 
-def _numbers(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
-    """The scores of an answer, and what was measured of it."""
+def _scores_and_measurements(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
+    """Scores and measurements of one answer, without missing ones."""
     names = [*matrix.metrics, *(name for name in _MEASURED if name in matrix.values)]
     known = {name: value for name in names if not np.isnan(value := matrix.values[name][row, column])}
     return {name: int(value) if name.endswith("_bytes") else float(value) for name, value in known.items()}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:
-    """The seed and the repeat, where cells differ in them."""
+    """Those of the seed and the repeat in which cells differ."""
     return [name for name in AVERAGED if len({_averaged_value(cell, name) for cell in matrix.cells} - {None}) > 1]
 
 
@@ -122,8 +129,8 @@ def _averaged_value(cell: CellRecord, name: str) -> Any:
     return None if name == "seed" and cell.values["order"] != "random" else cell.values[name]
 
 
-def _rows(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
-    """Each answer of a cell with its question, by the index of the question."""
+def _answer_columns(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
+    """Answers of a cell with their questions, keyed by question index."""
     found: dict[int, dict[str, Any]] = {}
     for answer in reader.answers([cell], longest=None):
         question = reader.questions[answer.question]

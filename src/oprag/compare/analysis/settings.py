@@ -1,4 +1,4 @@
-"""Settings: cells that differ in the seed of a random order or the repeat alone, and the axes that set them apart."""
+"""Settings: groups of cells that differ only in the seed of a random order or the repeat, and the axes they vary in."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ ORDERED_AXES = {
     "answer_threshold": _NONE_FIRST,
     "source_token_budget": _NONE_LAST,
 }
-"""The axes whose values are numbers, and where None is: before them where it is the least, as no threshold is."""
+"""Numeric axes, and where None sorts: first if it is the smallest value (no minimum threshold), else last."""
 
 
 class HasValues(Protocol):
-    """Something with values on axes."""
+    """Anything with values on axes."""
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values of the axes that have an effect."""
+        """Values of the axes that have an effect."""
         ...
 
 
@@ -62,12 +62,12 @@ Described = TypeVar("Described", bound=HasValues)
 
 @dataclass(frozen=True)
 class Setting:
-    """Cells that are one setting.
+    """A group of cells with the same effective values.
 
     Attributes:
-        number: Its number.
-        values: The values of the axes that have an effect, but for the seed and the repeat.
-        cells: The numbers of the cells.
+        number: Index among the settings.
+        values: Values of the axes that have an effect, except the seed and the repeat.
+        cells: Indices of the cells.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Setting:
 
 
 def group_cells(values: Sequence[Mapping[str, Any]]) -> tuple[Setting, ...]:
-    """The settings of cells, given their values on every axis, in the sequence of their first cells."""
+    """Group cells into settings, in the order of their first cells; `values` has each cell's value on every axis."""
     found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
     for cell, everything in enumerate(values):
         effective = effective_values(everything)
@@ -85,19 +85,19 @@ def group_cells(values: Sequence[Mapping[str, Any]]) -> tuple[Setting, ...]:
 
 
 def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that have an effect, but for the seed and the repeat."""
+    """Values that have an effect, without the seed and the repeat."""
     return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
 def asks_model(setting: HasValues) -> bool:
-    """Whether a model is asked for its answers; if not, there is nothing that they cost of it, which is not 0."""
+    """Whether its answers come from a model; otherwise model costs are missing rather than 0."""
     return "model" in setting.values
 
 
 def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, Any]]:
-    """The axes in which settings differ, and the values of the others.
+    """Axes in which settings differ, and the values of the axes that they share.
 
-    An axis that has no effect in some of them differs where the others have several values.
+    An axis without effect in some settings varies if the other settings have several values of it.
     """
     differ: list[str] = []
     same: dict[str, Any] = {}
@@ -112,45 +112,45 @@ def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, An
 
 
 def check_ordered(axis: str) -> None:
-    """Refuse an axis whose values are not numbers.
+    """Reject an axis whose values are not numbers.
 
     Raises:
-        OptionError: The axis does not exist, scores are averaged over it, or its values have no order.
+        OptionError: The axis does not exist, is averaged over (seed, repeat), or has no numeric values.
     """
     check_axis(axis)
     if axis not in ORDERED_AXES:
         raise OptionError(
-            f"the values of {axis!r} are not numbers, so there is no curve over them; there are curves over "
-            f"{', '.join(ORDERED_AXES)}, and Results.differences compares any values",
+            f"cannot draw a curve over {axis!r}: its values are not numbers; use Results.differences, which accepts "
+            f"any values, or one of the axes {', '.join(ORDERED_AXES)}",
             axis,
         )
 
 
 def axis_rank(axis: str, value: Any) -> tuple[int, float]:
-    """A key to sort the values of an axis of numbers by."""
+    """Sort key for the values of a numeric axis."""
     return ORDERED_AXES[axis] if value is None else (0, value)
 
 
 def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The values of each axis as the grid has them, its own axes first; empty for axes with their default."""
+    """Values of each axis in grid order, grid axes first; empty for axes left at their default."""
     listed: dict[str, list[Any]] = {}
     for grid in described.get("grid", ()):
         for name, values in grid.items():
             listed.setdefault(name, []).extend(map(hashable, values))
     for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
         listed.setdefault(name, list(described.get(part, ())))
-    # Several seeds and repeats are one setting, and come last.
+    # The seed and the repeat do not distinguish settings, so they come last.
     names = sorted([*listed, *(name for name in axes() if name not in listed)], key=lambda name: name in AVERAGED)
     return {name: listed.get(name, []) for name in names if name in axes()}
 
 
 def hashable(value: Any) -> Any:
-    """A value as settings are told apart by it: JSON makes lists of tuples, such as several keys of metadata."""
+    """A hashable form of a value: tuples, such as several metadata keys, come back from JSON as lists."""
     return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
 def by_data(settings: Sequence[Described]) -> dict[str, list[Described]]:
-    """The settings of each data set; scores of different questions are not compared."""
+    """Settings by data set, since scores of different questions are not comparable."""
     found: dict[str, list[Described]] = {}
     for setting in settings:
         found.setdefault(str(setting.values["data"]), []).append(setting)
@@ -158,15 +158,15 @@ def by_data(settings: Sequence[Described]) -> dict[str, list[Described]]:
 
 
 def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
-    """Where a cell with these values stands: a key to sort by, the first axis slowest.
+    """Sort key of a cell in grid order; the first axis varies slowest.
 
-    A value that is not listed, since its axis has no effect in the cell, comes last.
+    A value that the grid does not list, since its axis has no effect in the cell, sorts last.
     """
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
 
 
 def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[str, Any], list[Described]]]:
-    """The settings that are alike but for an axis of numbers, along it, by what they have in common."""
+    """Groups of settings that differ only in a numeric axis, sorted along it, each with the values they share."""
     groups: dict[frozenset[Any], tuple[dict[str, Any], list[Described]]] = {}
     for setting in settings:
         if axis in setting.values:
@@ -175,16 +175,17 @@ def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[st
     curves: list[tuple[dict[str, Any], list[Described]]] = []
     for shared, (values, members) in groups.items():
         if not any(shared < other for other in groups):
-            # Without a threshold min_chunks has no effect, so such a setting lacks it, and is on the curve of each.
-            also = [one for other, (_, others) in groups.items() if other < shared for one in others]
-            curves.append((values, sorted(members + also, key=lambda one: axis_rank(axis, one.values[axis]))))
+            # Without a threshold, min_chunks has no effect and is not among the values of such a setting, which
+            # therefore is on the curve of every min_chunks.
+            without = [one for other, (_, others) in groups.items() if other < shared for one in others]
+            curves.append((values, sorted(members + without, key=lambda one: axis_rank(axis, one.values[axis]))))
     return curves
 
 
 def nearest(
     settings: Sequence[Described], others: Sequence[Described], same: Collection[str]
 ) -> Iterator[tuple[Described, Described]]:
-    """Each setting with the other that is most like it and the same on some axes, where there is one."""
+    """Pair each setting with the most similar other one that has the same values on some axes; skip it if none has."""
     for setting in settings:
         there = content(setting.values)
         if alike := [one for one in others if content(one.values, same) <= there]:
@@ -192,5 +193,5 @@ def nearest(
 
 
 def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, type, Any]]:
-    """Values on axes, to compare them: those of different types, such as 1 and True, are different."""
+    """Values on axes as a set for comparison; values of different types, such as 1 and True, are different."""
     return frozenset((name, type(values[name]), values[name]) for name in (values if names is None else names))

@@ -1,4 +1,4 @@
-"""Slices: differences for the questions of each value of a field."""
+"""Slices: differences by the value of a question field."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from oprag.options import check_names
 __all__ = ["MOST_VALUES", "Slice", "slices_of"]
 
 MOST_VALUES = 8
-"""Texts with more values make no slices; numbers with more are halved at the median."""
+"""Maximum number of values of a field: text fields with more are not sliced, numbers are split at the median."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Questions with one value of a field, and the difference between two values of an axis for them.
+    """Questions with one value of a field, and the difference between two axis values for them.
 
     Attributes:
-        field: The field.
-        value: The value; of numbers with many values a range in words.
-        questions: The number of questions with it.
-        other: The value of the axis that the first one, or source order, is compared with.
-        difference: First minus other, averaged for each question over all settings that are alike but for the axis;
+        field: Name of the field.
+        value: Value of the field; for numbers with many values, a range in words.
+        questions: Number of questions with this value.
+        other: Axis value that the first one, or source order, is compared with.
+        difference: First minus other, averaged for each question over all settings that differ only in the axis;
             corrected for all slices of the field.
-        contrast: The difference minus that of all other questions which have the field. It is an interval alone, not
-            corrected for the number of slices: that a difference is shown in one slice and not in another does not show
-            that they differ. It has no mean if one of the two has no question.
+        contrast: The difference minus that of all other questions that have the field, with an interval but without a
+            p-value, and not corrected for the number of slices. It is needed because a difference shown in one slice
+            but not in another does not show that the slices differ. It has no mean if either side has no question.
     """
 
     field: str
@@ -51,9 +51,9 @@ def slices_of(
     axis: str = "order",
     data: str | None = None,
 ) -> list[Slice]:
-    """The pooled differences between the values of an axis, for the questions of each value of a field.
+    """Pooled differences between axis values, separately for the questions of each field value.
 
-    There are none where the field has one value alone, or texts with more than `MOST_VALUES`.
+    Empty if the field has a single value, or is text with more than `MOST_VALUES` values.
 
     Raises:
         OptionError: No question has the field.
@@ -80,32 +80,32 @@ def slices_of(
 
 
 def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tuple[Any, BoolArray]]:
-    """The values of a field, and which questions have each."""
-    there = [
+    """Values of a field, each with a mask of the questions that have it."""
+    field_values = [
         fields.get(field) if data in (None, question.data) else None
         for question, fields in zip(matrix.questions, matrix.fields, strict=True)
     ]
-    values = dict.fromkeys((type(value), value) for value in there if value is not None)
+    values = dict.fromkeys((type(value), value) for value in field_values if value is not None)
     if len(values) <= MOST_VALUES:
-        # Yes before no, and numbers from small to large.
+        # Yes before no, and numbers in ascending order.
         ordered = [value for _, value in values]
         if all(isinstance(value, bool) for value in ordered):
             ordered.sort(reverse=True)
         elif not any(isinstance(value, str) for value in ordered):
             ordered.sort()
         for value in ordered:
-            yield value, np.array([type(one) is type(value) and one == value for one in there])
+            yield value, np.array([type(one) is type(value) and one == value for one in field_values])
     elif all(issubclass(kind, int | float) and kind is not bool for kind, _ in values):
-        numbers = np.array([np.nan if one is None else one for one in there], dtype=np.float64)
+        numbers = np.array([np.nan if one is None else one for one in field_values], dtype=np.float64)
         middle = float(np.nanmedian(numbers))
-        # NaN is on neither side.
+        # NaN compares false on both sides.
         for text, inside in ((f"up to {middle:g}", numbers <= middle), (f"more than {middle:g}", numbers > middle)):
             if inside.any():
                 yield text, inside
 
 
 def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Difference:
-    """The mean inside minus that outside, with the percentile bootstrap of units that may have questions of both."""
+    """Mean inside minus mean outside, with a percentile bootstrap over units; a unit may be on both sides."""
     known = ~np.isnan(apart)
     apart, inside = apart[known], inside[known]
     names, units = np.unique(matrix.clusters[known], return_inverse=True)
@@ -117,7 +117,7 @@ def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Dif
     mean = float(sums[0].sum() / sizes[0].sum() - sums[1].sum() / sizes[1].sum())
     if count < 2:
         return Difference(n=len(apart), mean=mean, units=count)
-    # A sample without a question of one side says nothing.
+    # A sample without questions on one side gives NaN, which the quantiles ignore.
     with np.errstate(invalid="ignore"):
         drawn = np.concatenate(
             [

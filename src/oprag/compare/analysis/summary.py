@@ -21,18 +21,18 @@ from oprag.methods.answering import CUT_SHORT, EMPTY
 __all__ = ["MANY", "PhaseSummary", "SettingSummary", "measured_how"]
 
 MANY = 0.1
-"""The share of answers that may be empty, or cut short, before a setting is marked."""
+"""Maximum share of empty or truncated answers before a setting is marked as doubtful."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhaseSummary:
-    """The resources that one phase of the answers of a setting used.
+    """Resources used by one phase of a setting's answers.
 
     Attributes:
-        seconds: A summary of its wall time, over questions; attempts at a question are averaged first.
-        cpu_percent: The mean share of the usable cores that it used, over questions.
+        seconds: Summary of the wall time over questions; attempts at a question are averaged first.
+        cpu_percent: Mean CPU utilization over questions, in percent of the usable cores.
         peak_memory_bytes: Maximum resident memory.
-        memory_growth_bytes: Maximum growth of the resident memory.
+        memory_growth_bytes: Maximum growth of resident memory.
     """
 
     seconds: Summary
@@ -43,13 +43,13 @@ class PhaseSummary:
 
 @dataclass(frozen=True, eq=False)
 class SettingSummary:
-    """The scores and costs of one setting.
+    """Scores and costs of one setting.
 
     Intervals are computed on first use.
 
     Attributes:
-        matrix: The results that it is a setting of.
-        number: Its number among the settings of the matrix.
+        matrix: Results that contain the setting.
+        number: Index of the setting in `matrix.settings`.
     """
 
     matrix: ResultMatrix = field(repr=False)
@@ -57,70 +57,70 @@ class SettingSummary:
 
     @property
     def setting(self) -> Setting:
-        """Its values, and the numbers of its cells."""
+        """Values of the setting, and the indices of its cells."""
         return self.matrix.settings[self.number]
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values of the axes that have an effect, but for the seed and the repeat."""
+        """Values of the axes that have an effect, except the seed and the repeat."""
         return self.setting.values
 
     @property
     def cells(self) -> int:
-        """The number of its cells: one for each seed of a random order, and each repeat."""
+        """Number of cells: one for each seed of a random order and each repeat."""
         return len(self.setting.cells)
 
     @cached_property
     def asked(self) -> int:
-        """The number of questions that its cells ask, together."""
+        """Number of questions to answer, summed over the cells."""
         return int(np.sum(self._status != NOT_ASKED))
 
     @cached_property
     def answered(self) -> int:
-        """The number of them that have an answer."""
+        """Number of answered questions, summed over the cells."""
         return int(np.sum(self._status == ANSWERED))
 
     @cached_property
     def failed(self) -> int:
-        """The number of them that failed; they have no score, and no part in any mean."""
+        """Number of failed questions, summed over the cells; they have no score and are not part of any mean."""
         return int(np.sum(self._status == FAILED))
 
     @property
     def left(self) -> int:
-        """The number of questions that were not tried."""
+        """Number of questions not tried yet, summed over the cells."""
         return self.asked - self.answered - self.failed
 
     @cached_property
     def scores(self) -> Mapping[str, Summary]:
-        """A summary of the score of each metric, over questions.
+        """Summary of each metric over questions.
 
-        The score of a question is the mean over the cells; a question without a score in one of them is left out.
+        The score of a question is its mean over the cells; questions without a score in one of them are left out.
         """
         there = [name for name in self.matrix.metrics if self._has(name).any()]
         return _Scores(there, self._summary)
 
     @cached_property
     def per_answer(self) -> Mapping[str, float]:
-        """The mean calls, tokens and money of an answer, as if each cell were alone.
+        """Mean calls, tokens and money per answer, as if no calls were shared with other cells.
 
-        Costs of models are missing if no model is asked, and money if the model has no price.
+        Model costs are missing if no model is used, and money if the model has no price.
         """
         return {name: fmean(known) for name in (*COUNTS, "money") if (known := self._all(name))}
 
     @cached_property
     def notes(self) -> Mapping[str, int]:
-        """The number of answers with each note, such as that the reply was empty."""
+        """Number of answers with each note, such as an empty reply."""
         answered = self.matrix.notes[list(self.setting.cells)][self._status == ANSWERED]
         return dict(Counter(note for notes in answered for note in set(notes)))
 
     @cached_property
     def routes(self) -> Mapping[str, int]:
-        """The number of answers that took each route, of a method that has several."""
+        """Number of answers by route, for methods with several routes."""
         return dict(Counter(str(route) for route in self.matrix.routes[list(self.setting.cells)].flat if route))
 
     @cached_property
     def phases(self) -> Mapping[Phase, PhaseSummary]:
-        """The measurements of each phase of its answers."""
+        """Measurements by phase."""
         found: dict[Phase, PhaseSummary] = {}
         for phase in PHASES:
             seconds = self.by_question(f"{phase}_seconds")
@@ -135,57 +135,58 @@ class SettingSummary:
 
     @property
     def cores(self) -> tuple[str, ...]:
-        """The cores that were available to each run that measured it, such as "2 of 64 (limit of the container)"."""
-        return tuple(sorted({told for cell in self.setting.cells for told in self.matrix.cores[cell]}))
+        """Cores available to the runs that measured the setting, such as "2 of 64 (limit of the container)"."""
+        return tuple(sorted({cores for cell in self.setting.cells for cores in self.matrix.cores[cell]}))
 
     @property
     def cut_short(self) -> int:
-        """The number of answers with a reply that was cut at the model's limit of output tokens."""
+        """Number of answers with a reply that was truncated at the model's output token limit."""
         return self.notes.get(CUT_SHORT, 0)
 
     @property
     def empty(self) -> int:
-        """The number of answers that are empty since the model's reply was."""
+        """Number of answers that are empty because the model's reply was empty."""
         return self.notes.get(EMPTY, 0)
 
     @property
     def doubtful(self) -> bool:
-        """Whether so many answers are empty or cut short that its scores say more about that."""
+        """Whether more than 10 % of the answers are empty or truncated, so that scores mostly reflect that."""
         return max(self.cut_short, self.empty) > MANY * self.answered
 
     def lacks(self, metric: str) -> bool:
-        """Whether fewer questions have a score of a metric than have an answer.
+        """Whether some answered questions lack a score of a metric.
 
         Args:
-            metric: The name of the metric.
+            metric: Name of the metric.
         """
         return metric in self.scores and int(self._has(metric).sum()) * self.cells < self.answered
 
     def by_question(self, name: str) -> FloatArray:
-        """The value of each question of the matrix, averaged over the cells; NaN where it has none.
+        """Value of each question of the matrix, averaged over the cells; NaN where it is missing.
 
         Args:
-            name: The name of a metric, or a cost such as "tokens" or "seconds".
+            name: Name of a metric, or a cost such as "tokens" or "seconds".
         """
         return self.matrix.setting_values(name)[self.number]  # type: ignore[no-any-return]
 
     def cost(self, name: str) -> float | None:
-        """The mean cost of an answer; None where it is not known.
+        """Mean cost of an answer; None if unknown.
 
         Args:
-            name: One of `COSTS`: tokens (read and written), one kind of them, calls, money, or seconds.
+            name: One of `COSTS`: "tokens" (input plus output), a single token count, "calls", "money", or a time in
+                seconds.
         """
         known = self.by_question(name)[self._has(name)].tolist() if name in SECONDS else self._all(name)
         return fmean(known) if known else None
 
     def _summary(self, name: str) -> Summary:
         matrix = self.matrix
-        # Seconds are summarised over questions, whatever their documents are.
+        # Times are summarized over questions, not clustered by document.
         clusters = None if name in SECONDS else matrix.clusters
         return summarise(self.by_question(name), clusters, confidence=matrix.confidence, resamples=matrix.resamples)
 
     def _all(self, name: str) -> list[float]:
-        """The values of all answers in all cells."""
+        """Values of all answers in all cells."""
         values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
         return values[~np.isnan(values)].tolist()  # type: ignore[no-any-return]
 
@@ -220,9 +221,9 @@ class _Scores(Mapping[str, Summary]):
 
 
 def measured_how(settings: Collection[SettingSummary]) -> str:
-    """How processor and memory were measured, in a sentence each."""
-    cores = " or ".join(sorted({told for one in settings for told in one.cores}))
+    """One sentence each on how CPU and memory were measured."""
+    cores = " or ".join(sorted({text for one in settings for text in one.cores}))
     return (
-        f"CPU is the share of the usable cores{cores and f', {cores}'}. "
-        "Memory was sampled every 10 ms; a shorter peak can be missed."
+        f"CPU is the utilization of the usable cores{cores and f', {cores}'}. "
+        "Memory was sampled every 10 ms, so shorter peaks can be missed."
     )

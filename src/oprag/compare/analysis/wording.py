@@ -1,4 +1,4 @@
-"""Values, figures, settings and tables in words, for Python, the terminal and the report."""
+"""Text for values, numbers and settings, shared by Python, the terminal and the report."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ __all__ = [
     "value_text",
 ]
 
-# Axes whose values say by themselves what they are.
+# Axes whose values are clear without the name of the axis.
 _BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
 _UNITS = {"answer_likelihood": "nats per token", "answer_cosine": "cosine"}
 
 
 def unit_of(metric: str) -> str:
-    """The unit of a metric; shares and accuracies have none."""
+    """Unit of a metric; empty for shares and accuracies."""
     return _UNITS.get(metric, "")
 
 
 def value_text(value: Any) -> str:
-    """A value of an axis."""
+    """Text of an axis value."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -50,7 +50,7 @@ def value_text(value: Any) -> str:
 
 
 def named(values: Mapping[str, Any], names: Collection[str]) -> str:
-    """A setting for reading, such as "source, k=8": its values on those of these axes that have an effect in it."""
+    """A setting for people, such as "source, k=8": its values on those of the given axes that have an effect in it."""
     parts = [
         value_text(values[name]) if name in _BARE else f"{name}={value_text(values[name])}"
         for name in sorted(names, key=lambda name: name != "method")
@@ -60,34 +60,34 @@ def named(values: Mapping[str, Any], names: Collection[str]) -> str:
 
 
 def name_of(values: Mapping[str, Any], names: Collection[str]) -> str:
-    """As `named`; of a setting without values on these axes its method."""
+    """Same as `named`, but falls back to the method if the setting has no values on these axes."""
     return named(values, names) or value_text(values.get("method", "all settings"))
 
 
 def score(value: float | None) -> str:
-    """A score, to three digits."""
+    """A score with three decimals."""
     return "–" if value is None else f"{value:z.3f}"
 
 
 def interval(summary: Summary | None) -> str:
-    """A mean with its interval, or what there is of them."""
+    """A mean with its interval, as far as they are known."""
     return "–" if summary is None else summary.describe()
 
 
 def difference_text(difference: Difference) -> str:
-    """A difference with its interval, and a star where it is shown."""
+    """A difference with its interval, and a star if it is shown."""
     return f"{difference}{' *' if difference.shown else ''}"
 
 
 def money_text(value: float | None) -> str:
-    """A sum of money in the currency of the prices: two decimals from one on, else two digits that count."""
+    """An amount in the currency of the prices: two decimals from 1 up, else two significant digits."""
     if value is None:
         return "–"
     return f"{value:,.{2 if value >= 1 or not value else 1 - floor(log10(value))}f}"
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts as a list in a sentence."""
+    """Join texts with commas and "and"."""
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
@@ -99,23 +99,23 @@ def spread(median: float | None, deviation: float | None, digits: int) -> str:
 
 
 def amount(value: float | None) -> str:
-    """A number of tokens or of calls, or a time."""
+    """A number of tokens or calls, or a time."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}" if value >= 1 else f"{value:.3f}"
 
 
 def share(value: float | None) -> str:
-    """A share, in percent."""
+    """A share in percent."""
     return "–" if value is None else f"{100 * value:z.1f} %"
 
 
 def printable(value: Any) -> str:
-    """A value as it is written in a file, on one line, with nothing that a terminal would obey."""
+    """A value as written in an experiment file, with unprintable characters such as terminal escapes replaced."""
     text = "none" if value is None else str(value)
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def assignments(values: Mapping[str, Any], axes: Collection[str]) -> str:
-    """A setting to be copied, such as "order=source, k=8": its values as they are written in a file."""
+    """A setting for copying, such as "order=source, k=8", with values as written in an experiment file."""
     return ", ".join(f"{name}={printable(values[name])}" for name in axes if name in values)
