@@ -298,7 +298,7 @@ def test_records_cannot_name_what_the_file_cannot(tmp_path, name):
     linked = reading(tmp_path, "moved")
     (linked.parent / "moved").mkdir()
     (linked.parent / "moved" / "questions.jsonl").symlink_to(tmp_path / "secret.md")
-    with pytest.raises(InputFileError, match="leads out of the folder"):
+    with pytest.raises(InputFileError, match="is outside the folder"):
         Experiment.from_file(linked)
 
 

@@ -32,20 +32,29 @@ def refusal(questions, documents=None):
     [
         ({"text": " \n"}, r"its text must not be empty, got ' \n'"),
         ({"text": None}, "its text must not be empty, got None"),
-        ({"documents": ("bread", "gone")}, "there is no document 'gone'"),
-        ({"documents": ("bread", "pages", "bread")}, "it names a document twice"),
-        ({"answers": "Ada"}, "its answers must be a list of texts, got 'Ada'"),
-        ({"answers": ("Ada", 3)}, "its answers must be a list of texts"),
-        ({"choices": "AB"}, "its choices must be a list of texts"),
-        ({"choices": ("a",) * 27}, "there must be at most 26 choices, one a letter, got 27"),
-        ({"choices": ("a",)}, "there must be at least two choices, or none, got ['a']"),
-        ({"right_choice": 2}, "the right choice is number 2 of 2"),
-        ({"right_choice": -1}, "the right choice is number -1 of 2"),
-        ({"evidence": (Evidence("other", 0, 3),)}, "[0] is in the document 'other'; the question's are bread, pages"),
-        ({"evidence": (Evidence("bread", 4, 11),)}, "[0] must lie in the document 'bread', which has 10 characters, "),
+        ({"documents": ("bread", "gone")}, "its document 'gone' is missing"),
+        ({"documents": ("bread", "pages", "bread")}, "it lists a document twice"),
+        ({"answers": "Ada"}, "its answers must be a list of strings, got 'Ada'"),
+        ({"answers": ("Ada", 3)}, "its answers must be a list of strings"),
+        ({"choices": "AB"}, "its choices must be a list of strings"),
+        ({"choices": ("a",) * 27}, "it must have at most 26 choices, one per letter, got 27"),
+        ({"choices": ("a",)}, "it must have at least two choices, or none, got ['a']"),
+        ({"right_choice": 2}, "right_choice is 2, but must be an index into its 2 choices"),
+        ({"right_choice": -1}, "right_choice is -1, but must be an index into its 2 choices"),
+        (
+            {"evidence": (Evidence("other", 0, 3),)},
+            "[0] is in 'other', which is not a document of the question: bread, pages",
+        ),
+        (
+            {"evidence": (Evidence("bread", 4, 11),)},
+            "[0] must be a non-empty span of the document 'bread', which has 10 characters, ",
+        ),
         ({"evidence": (Evidence("bread", -1, 3),)}, "got -1 to 3"),
         ({"evidence": (Evidence("bread", 3, 3),)}, "got 3 to 3"),
-        ({"evidence": (Evidence("pages", 8, 14),)}, "must lie in the document 'pages', which has 13 characters"),
+        (
+            {"evidence": (Evidence("pages", 8, 14),)},
+            "must be a non-empty span of the document 'pages', which has 13 characters",
+        ),
         ({"documents": ("none",), "evidence": (Evidence("none", 0, 1),)}, "'none', which has 0 characters"),
     ],
 )
@@ -59,11 +68,11 @@ def test_what_is_wrong_is_told_with_set_and_question(changes, words):
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ({"text": 7}, "the document 'text' must be a text, or a list of pages"),
-        ({"text": ["a", 7]}, "the document 'text' must be a text, or a list of pages"),
-        ({" ": "b"}, "' ' is not a name of a document"),
-        ({3: "b"}, "3 is not a name of a document"),
-        ({"caf\udce9": "b"}, "is not a name of a document; give it another one"),
+        ({"text": 7}, "the document 'text' must be a string, or a list of pages"),
+        ({"text": ["a", 7]}, "the document 'text' must be a string, or a list of pages"),
+        ({" ": "b"}, "' ' is not a valid document name"),
+        ({3: "b"}, "3 is not a valid document name"),
+        ({"caf\udce9": "b"}, "is not a valid document name; rename the document"),
     ],
 )
 def test_documents_that_cannot_be_used(documents, message):
@@ -72,7 +81,7 @@ def test_documents_that_cannot_be_used(documents, message):
 
 def test_questions_are_needed_and_have_ids_of_their_own():
     assert refusal([]) == "the data set 'mine' has no questions"
-    assert refusal([RIGHT, RIGHT]) == "the data set 'mine': the question '1': another one has the same id"
+    assert refusal([RIGHT, RIGHT]) == "the data set 'mine': the question '1': another question has the same id"
 
 
 def numbered(count):

@@ -311,7 +311,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(b'name = "caf\xe9"')
     assert "not UTF-8" in refusal(path, InputFileError)
-    assert "no file or folder" in refusal(
+    assert "no such file or folder" in refusal(
         written(tmp_path, 'name = "x"\n[data.b]\npath = "gone"\n[grid]'), InputFileError
     )
 

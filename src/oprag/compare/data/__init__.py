@@ -1,3 +1,3 @@
-"""Question sets, in the formats in which they are published and in a plain one of our own."""
+"""Question sets, in published formats and in oprag's own plain format."""
 
 __all__: list[str] = []

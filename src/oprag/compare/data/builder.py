@@ -1,4 +1,4 @@
-"""Building a data set from records, each of them checked when it is added."""
+"""Building a data set from records, each checked when it is added."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from oprag.errors import DataError, InputFileError
 
 __all__ = ["DataSetBuilder", "RecordError"]
 
-_SHOWN = 5  # problems that a message names
-_MOST = 10_005  # problems that are counted; nobody corrects that many one by one
+_SHOWN = 5  # problems in a message
+_MOST = 10_005  # problems before reading stops
 
 
 class RecordError(Exception):
-    """A record is not as its format says; the message has the field, the value and what was expected."""
+    """A record violates its format; the message has the field, the value and the expected value."""
 
 
 class DataSetBuilder:
-    """Builds a data set from files, which must lie in the folder `within` if there is one, and not be hidden there.
+    """Builds a data set from files, which must be inside the folder `within`, if given, and not hidden there.
 
-    Problems are collected with their places, so that one reading reports several records.
+    Problems are collected with their locations, so that one pass reports several records.
     """
 
     def __init__(self, path: Path, within: Path | None = None) -> None:
@@ -40,7 +40,7 @@ class DataSetBuilder:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Note a problem within this block as one at this place, and go on after it."""
+        """Collect a problem raised in this block under this location, and continue after the block."""
         try:
             yield
         except (RecordError, InputFileError) as error:
@@ -49,33 +49,33 @@ class DataSetBuilder:
                 self.check()
 
     def check(self) -> None:
-        """Raise a DataError with the first five problems, one a line, and the number of the others."""
+        """Raise a DataError with the first five problems, one per line, and the number of the others."""
         if self._problems:
             more = len(self._problems) - _SHOWN
             others = [f"and {more:,} more"] if more > 0 else []
             raise DataError("\n".join([*self._problems[:_SHOWN], *others]), str(self.path))
 
     def reads(self, path: Path) -> Path:
-        """The path of a file that is about to be read; raises where it must not be."""
+        """Register a file before it is read; raises if it must not be read."""
         if self._within is not None and not is_within(self._within, path):
             raise InputFileError(
-                f"{path} is hidden, or leads out of the folder {self._within} by a link; copy the file into the "
-                "folder, or trust the experiment file",
+                f"{path} is hidden, or is outside the folder {self._within} after following links; copy the file into "
+                "the folder, or trust the experiment file",
                 str(path),
             )
         self._files[path] = None
         return path
 
     def document(self, name: str, text: str | Sequence[str]) -> str:
-        """Add a document, and return its name; the same one again changes nothing."""
+        """Add a document and return its name; adding the same document again has no effect."""
         if not any(map(str.strip, [text] if isinstance(text, str) else text)):
             raise RecordError(f"the text of the document {name!r} must not be empty")
         if self._documents.setdefault(name, text) != text:
-            raise RecordError(f"there already is a document {name!r} with another text; names must be unique")
+            raise RecordError(f"another document {name!r} already exists with a different text; names must be unique")
         return name
 
     def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
-        """Add a document that is read once, even if that fails: a thousand questions may name a damaged file."""
+        """Add a document, reading it once even if that fails: thousands of questions may refer to one corrupt file."""
         place = origin, name
         if place not in self._read:
             try:
@@ -88,19 +88,19 @@ class DataSetBuilder:
         return self.document(name, text)
 
     def context(self, text: str, name: str) -> str:
-        """Add a document that comes with its question, and return its name; equal texts are one document."""
+        """Add a document that is part of a question record and return its name; equal texts are one document."""
         if text not in self._names:
             self._names[text] = self.document(name, text)
         return self._names[text]
 
     def text(self, name: str) -> str | Sequence[str]:
-        """The text or the pages of an added document."""
+        """Text or pages of a document that was added."""
         return self._documents[name]
 
     def question(
         self,
         *,
-        id: str,  # noqa: A002  # as the question has it
+        id: str,  # noqa: A002  # field name of Question
         text: str,
         documents: Iterable[str],
         answers: Iterable[str] = (),
@@ -109,7 +109,7 @@ class DataSetBuilder:
         evidence: Iterable[Evidence] = (),
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a question about added documents; without gold answers the right choice is one."""
+        """Add a question about documents that were added; the right choice is the gold answer if there are none."""
         if id in self._questions:
             raise RecordError(f"the id {id!r} is used twice; ids must be unique")
         if right_choice is not None and not answers:
@@ -129,10 +129,10 @@ class DataSetBuilder:
         self._questions[id] = question
 
     def data_set(self, name: str) -> DataSet:
-        """The data set; raises if there were problems."""
+        """Return the finished data set; raises if there were problems."""
         self.check()
         if not self._questions:
-            raise DataError(f"{self.path} has no questions in it", str(self.path))
+            raise DataError(f"{self.path} contains no questions", str(self.path))
         return DataSet(
             name=name,
             documents=self._documents,
@@ -142,7 +142,7 @@ class DataSetBuilder:
 
 
 def _about(fields: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
-    """Fields without nulls, lists and objects as their JSON."""
+    """Drop null fields, and encode lists and objects as JSON."""
     return {
         field: value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, sort_keys=True)
         for field, value in fields.items()

@@ -20,7 +20,7 @@ _BETWEEN_PAGES = "\n\n"
 
 
 def whole_text(document: str | Sequence[str]) -> str:
-    """A document as one text, with blank lines between pages."""
+    """The document as one text, with blank lines between pages."""
     return document if isinstance(document, str) else _BETWEEN_PAGES.join(document)
 
 
@@ -33,7 +33,7 @@ def page_starts(document: str | Sequence[str]) -> list[int]:
 
 
 class Evidence(NamedTuple):
-    """The place of a part of the gold answer.
+    """Location of a passage that supports the gold answer.
 
     Attributes:
         document: Name of the document.
@@ -48,17 +48,17 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question of a set.
+    """One question of a data set.
 
     Attributes:
-        id: Name in the set, which no other question has.
+        id: Unique id within the data set.
         text: The question.
-        documents: Names of the documents that are searched for it.
-        answers: The gold answers, each of them right; empty if the set has none.
-        choices: The options of a multiple-choice question.
+        documents: Names of the documents to search.
+        answers: Gold answers, any of which is right; empty if the data set has none.
+        choices: Options of a multiple-choice question.
         right_choice: Index of the right option in `choices`.
-        evidence: Places of the answer; empty if the set has none.
-        about: Other fields of the set, such as its split or a category, to analyse parts of the set.
+        evidence: Locations of the supporting passages; empty if the data set has none.
+        about: Other fields, such as a split or a category, to analyze parts of the data set.
     """
 
     id: str
@@ -72,7 +72,7 @@ class Question:
 
     @property
     def labels(self) -> tuple[str, str] | None:
-        """The text and the letter of the right option, as ∞Bench has them; None without one."""
+        """Text and letter of the right option, as ∞Bench expects them; None without a right option."""
         if self.right_choice is None:
             return None
         return self.choices[self.right_choice], ascii_uppercase[self.right_choice]
@@ -80,18 +80,18 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """Questions, and the documents that they are about.
+    """Questions and the documents they are about.
 
     Attributes:
-        name: Name of the set.
-        documents: Text of each document by its name, or its pages.
+        name: Name of the data set.
+        documents: Text of each document, or its pages, by document name.
         questions: The questions.
-        files: The files that it was read from; empty if it was made in Python.
+        files: Files that the data set was read from; empty if it was created in Python.
 
     Raises:
-        DataError: There are no questions; two have the same id; one has no text, fewer than two or too many choices, or
-            names a missing document or evidence outside of its documents; or a document is not a text, or has a name
-            that cannot be written.
+        DataError: There are no questions; two questions have the same id; a question is invalid (it has no text, a
+            single choice or more than 26, or a right choice out of range), or refers to a missing document or to
+            evidence outside its documents; a document is not text; or its name is blank or not valid Unicode.
     """
 
     name: str
@@ -108,20 +108,20 @@ class DataSet:
                 raise DataError(f"{what}: {problem}", name)
         ids: set[str] = set()
         for question in self.questions:
-            problem = "another one has the same id" if question.id in ids else problem_of(question, self.documents)
+            problem = "another question has the same id" if question.id in ids else problem_of(question, self.documents)
             if problem:
                 raise DataError(f"{what}: the question {describe(question.id)}: {problem}", question)
             ids.add(question.id)
 
     def sample(self, count: int | None, seed: int = 0) -> DataSet:
-        """A random sample of the questions, in their order, with all documents.
+        """Draw a random sample of the questions, in their original order, with all documents.
 
         Args:
-            count: Number of questions; None, or more than there are, for all of them.
-            seed: Seed of the sample.
+            count: Number of questions; None, or more than the data set has, returns all of them.
+            seed: Seed of the random generator.
 
         Raises:
-            OptionError: The count is not a whole number from 1, or the seed is not a whole number.
+            OptionError: `count` is not an integer of at least 1, or `seed` is not an integer.
         """
         check_count("count", count)
         if type(seed) is not int:
@@ -133,12 +133,12 @@ class DataSet:
 
 
 def files_of(data: Mapping[str, DataSet]) -> list[Path]:
-    """The files that data sets were read from."""
+    """Files that the data sets were read from."""
     return [path for data_set in data.values() for path in data_set.files]
 
 
 def problem_of(question: Question, documents: Mapping[str, str | Sequence[str]]) -> str | None:
-    """The first problem of a question about these documents."""
+    """First problem of a question about these documents; None if it is valid."""
     return next(chain(_problems(question, documents), _misplaced(question, documents)), None)
 
 
@@ -148,47 +148,47 @@ def _problems(question: Question, documents: Mapping[str, str | Sequence[str]]) 
         yield f"its text must not be empty, got {describe(text)}"
     missing = [document for document in question.documents if document not in documents]
     if missing:
-        yield f"there is no document {describe(missing[0])}"
+        yield f"its document {describe(missing[0])} is missing"
     if len(set(question.documents)) < len(question.documents):
-        yield "it names a document twice"
+        yield "it lists a document twice"
     for what in ("answers", "choices"):
         texts: Any = getattr(question, what)
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-            yield f"its {what} must be a list of texts, got {describe(texts)}"
+            yield f"its {what} must be a list of strings, got {describe(texts)}"
     count, right = len(question.choices), question.right_choice
     if count > len(ascii_uppercase):
-        yield f"there must be at most {len(ascii_uppercase)} choices, one a letter, got {count}"
+        yield f"it must have at most {len(ascii_uppercase)} choices, one per letter, got {count}"
     if count == 1:
-        yield f"there must be at least two choices, or none, got {describe(list(question.choices))}"
+        yield f"it must have at least two choices, or none, got {describe(list(question.choices))}"
     if right is not None and not 0 <= right < count:
-        yield f"the right choice is number {right} of {count}, counted from 0"
+        yield f"right_choice is {right}, but must be an index into its {count} choices, counted from 0"
 
 
 def _misplaced(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
     for place, (document, start, end) in enumerate(question.evidence):
         if document not in question.documents:
-            named = ", ".join(question.documents)
-            yield f"evidence[{place}] is in the document {describe(document)}; the question's are {named}"
+            names = ", ".join(question.documents)
+            yield f"evidence[{place}] is in {describe(document)}, which is not a document of the question: {names}"
         elif not 0 <= start < end <= _length(documents[document]):
             yield (
-                f"evidence[{place}] must lie in the document {document!r}, which has "
-                f"{_length(documents[document]):,} characters, and must not be empty; got {start} to {end}"
+                f"evidence[{place}] must be a non-empty span of the document {document!r}, which has "
+                f"{_length(documents[document]):,} characters, got {start} to {end}"
             )
 
 
 def _problem_of_document(name: Any, document: Any) -> str | None:
-    # Halves of surrogate pairs cannot be written.
+    # Unpaired surrogates cannot be encoded.
     if not isinstance(name, str) or not name.strip() or name.encode(errors="replace").decode() != name:
-        return f"{describe(name)} is not a name of a document; give it another one"
+        return f"{describe(name)} is not a valid document name; rename the document"
     if isinstance(document, str) or (
         isinstance(document, Sequence) and all(isinstance(page, str) for page in document)
     ):
         return None
-    return f"the document {describe(name)} must be a text, or a list of pages"
+    return f"the document {describe(name)} must be a string, or a list of pages"
 
 
 def _length(document: str | Sequence[str]) -> int:
-    """The length of the whole text, which is not joined for it: some documents have millions of characters."""
+    """Length of the whole text, computed without joining pages: some documents have millions of characters."""
     if isinstance(document, str):
         return len(document)
     return sum(map(len, document)) + len(_BETWEEN_PAGES) * max(0, len(document) - 1)

@@ -1,4 +1,4 @@
-"""Documents that questions name, each read when it is first named."""
+"""Documents that questions refer to, each read on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
 class DocumentLibrary:
-    """Documents by name; those that no question names are never read and are not part of the data set."""
+    """Documents by name; documents that no question refers to are neither read nor part of the data set."""
 
     def __init__(
         self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], builder: DataSetBuilder
@@ -33,15 +33,15 @@ class DocumentLibrary:
         self._builder = builder
 
     def take(self, name: str) -> str:
-        """Add a document to the data set, and return its name."""
+        """Add a document to the data set and return its name."""
         if name not in self.names:
             close = difflib.get_close_matches(name[:200], self.names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(self.names)}"
-            raise RecordError(f"there is no document {name!r} in {self._place}; {hint}")
+            hint = f"did you mean {close[0]!r}?" if close else f"available documents: {listed(self.names)}"
+            raise RecordError(f"document {name!r} not found in {self._place}; {hint}")
         return self._builder.document_once(name, str(self._place), lambda: self._read(name))
 
     def take_all(self) -> Sequence[str]:
-        """Add all documents, and return their names; raises where some cannot be read."""
+        """Add all documents and return their names; raises if any of them cannot be read."""
         for name in self.names:
             with self._builder.at(str(self._place)):
                 self.take(name)
@@ -50,14 +50,14 @@ class DocumentLibrary:
 
 
 def document_file(path: Path) -> str | Sequence[str]:
-    """The text of a file, or the pages of a PDF file."""
+    """Read the text of a file, or the pages of a PDF file."""
     data = read_bytes(path)
     name = str(path)
     return pdf_pages(name, data, "compare") if is_pdf(without_gz(name), data) else file_text(name, data)
 
 
 def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
-    """The text, Markdown, HTML and PDF files below a folder; their names are their paths in it, without `.gz`."""
+    """Text, Markdown, HTML and PDF files in a folder and its subfolders, named by relative path without `.gz`."""
     paths = files_in(folder, _ENDINGS)
     return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)
 
@@ -68,13 +68,13 @@ class _Line(DataRow):
 
 
 def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
-    """The documents of a file of JSON lines: `document` (or `document_id`) names one, `text` is its text."""
+    """Documents of a JSON Lines file: `document` (or `document_id`) is the name, `text` the text."""
     texts: dict[str, str] = {}
     for record in json_lines(builder, path):
         with builder.at(record.place):
             line = _Line.read(record.fields)
             if line.document in texts:
-                raise RecordError(f"the document {line.document!r} is listed twice; names must be unique")
+                raise RecordError(f"duplicate document {line.document!r}; names must be unique")
             texts[line.document] = line.text
     builder.check()
     return DocumentLibrary(path, texts, texts.__getitem__, builder)

@@ -1,4 +1,4 @@
-"""Files of a question set, compressed or not, and none that lie outside of its folder."""
+"""Files of a question set: plain or gzip-compressed, and only from inside its folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GZIP = b"\x1f\x8b"
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read bytes from, decompressed where it is gzip, whatever its name."""
+    """Open a file for reading bytes; gzip is recognized by content and decompressed."""
     try:
         with open_regular(path) as file:
             if file.peek(2)[:2] != _GZIP:
@@ -48,7 +48,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class _Bounded(io.RawIOBase):
-    """The content of a gzip file, up to a limit: a megabyte of it can unpack to a gigabyte."""
+    """Content of a gzip file up to a size limit, since one megabyte can decompress to a gigabyte."""
 
     def __init__(self, unpacked: gzip.GzipFile, path: Path) -> None:
         self._unpacked = unpacked
@@ -63,7 +63,7 @@ class _Bounded(io.RawIOBase):
         self._left -= size
         if self._left < 0:
             most = limit("unpacked_megabytes")
-            raise _too_large(self._path, f"it has more than {most:,} MB when unpacked", "unpacked_megabytes")
+            raise _too_large(self._path, f"it decompresses to more than {most:,} MB", "unpacked_megabytes")
         return size
 
 
@@ -74,7 +74,7 @@ def _too_large(path: Path, why: str, name: str) -> InputFileError:
 
 
 def lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, decompressed, each with its end."""
+    """Yield the lines of a file, decompressed, with their line endings."""
     longest, most = limit("line_megabytes"), limit("lines")
     with opened(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(longest * MEGABYTE + 1), b""), 1):
@@ -86,23 +86,23 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All bytes of a file, decompressed."""
+    """Read a whole file, decompressed."""
     with opened(path) as file:
         return file.read()
 
 
 def without_gz(name: str) -> str:
-    """The name of a file as it is when decompressed."""
+    """Remove the ending `.gz` from a file name."""
     return name[:-3] if name.lower().endswith(".gz") else name
 
 
 def stem(path: Path) -> str:
-    """The name of a file without its last ending, and without `.gz`."""
+    """File name without `.gz` and without its extension."""
     return PurePath(without_gz(path.name)).stem
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder, compressed or not, if it is there."""
+    """Path of a file in a folder, compressed or not; None if it is missing."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
@@ -110,15 +110,15 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 
 def needed_file(folder: Path, name: str) -> Path:
-    """The file of this name in a folder, compressed or not."""
+    """Path of a required file in a folder, compressed or not."""
     path = find_file(folder, name)
     if path is None:
-        raise InputFileError(f"there is no {name} in the folder {folder}", str(folder))
+        raise InputFileError(f"{name} is missing in the folder {folder}", str(folder))
     return path
 
 
 def file_inside(folder: Path, name: str) -> Path:
-    """A file that a record names, which must not lead out of the folder; `name.gz` where that exists instead."""
+    """Resolve a file name from a record, which must stay inside the folder; falls back to `name.gz`."""
     root = folder.resolve()
     for candidate in (name, f"{name}.gz"):
         path = root / candidate
@@ -126,18 +126,18 @@ def file_inside(folder: Path, name: str) -> Path:
             inside = same_drive(root, path) and (path := path.resolve()).is_relative_to(root)
             found = inside and path.is_file()
         except (OSError, ValueError, RuntimeError) as error:
-            raise InputFileError(f"{name!r} is not the path of a file: {error}", name) from error
+            raise InputFileError(f"{name!r} is not a valid file path: {error}", name) from error
         if not inside:
             raise InputFileError(
-                f"{name!r} leads out of the folder {folder}; only files in it are read: copy the file there", name
+                f"{name!r} is outside the folder {folder}; only files in it are read: copy the file there", name
             )
         if found:
             return path
-    raise InputFileError(f"there is no file {name!r} in the folder {folder}", name)
+    raise InputFileError(f"the file {name!r} is missing in the folder {folder}", name)
 
 
 def is_within(folder: Path, path: Path) -> bool:
-    """Whether a path, links followed, lies in a folder and is not hidden there; the folder is resolved already."""
+    """Whether a path, after following links, is inside a folder and not hidden there; `folder` must be resolved."""
     if not same_drive(folder, path):
         return False
     try:
@@ -147,23 +147,23 @@ def is_within(folder: Path, path: Path) -> bool:
 
 
 def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
-    """The files below a folder by their paths from there, without `.gz`, sorted; hidden ones are skipped."""
+    """Files in a folder and its subfolders by relative path without `.gz`, sorted; hidden files are skipped."""
     found: dict[str, Path] = {}
     for name in _names(folder):
         bare = without_gz(name)
         if not bare.lower().endswith(endings):
             raise InputFileError(
-                f"the folder {folder} must have nothing but files that end on {', '.join(endings)} (or .gz after "
-                f"that), got {name}; move other files away",
+                f"unexpected file {name} in the folder {folder}, which may only contain files with the extensions "
+                f"{', '.join(endings)} (optionally with .gz); move other files elsewhere",
                 str(folder),
             )
         if bare in found:
             raise InputFileError(
-                f"{folder}: {bare!r} exists compressed and not compressed; remove one of them", str(folder)
+                f"{folder}: {bare!r} exists both compressed and uncompressed; remove one of them", str(folder)
             )
         found[bare] = file_inside(folder, name)
     if not found:
-        raise InputFileError(f"there is no file in the folder {folder} that ends on {', '.join(endings)}", str(folder))
+        raise InputFileError(f"the folder {folder} has no files with the extensions {', '.join(endings)}", str(folder))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Reading question sets, each in the format in which it is published."""
+"""Reading question sets in their published formats."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FORMATS = (
     *("oprag", "infinitebench", "kg_rag", "llama_rag_dataset", "longbench", "medqa", "narrativeqa", "qmsum"),
     "quality",
 )
-"""The names of all formats, our own first; each is a module of `oprag.compare.data.formats`."""
+"""Names of all formats, oprag's own first; each is a module in `oprag.compare.data.formats`."""
 
 _FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
 
 
-def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyone calls it
-    """The options of a format, `documents` among them if its documents are apart from its questions.
+def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual name
+    """Options of a format, including `documents` if its documents are separate from its questions.
 
     Raises:
         OptionError: The format is unknown.
@@ -38,30 +38,31 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # what everyo
 
 def read_data(
     path: str | os.PathLike[str],
-    format: str = "oprag",  # noqa: A002  # what everyone calls it
+    format: str = "oprag",  # noqa: A002  # the usual name
     *,
     name: str | None = None,
     documents: str | os.PathLike[str] | None = None,
     within: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DataSet:
-    """Read a question set from a file or folder, with its documents.
+    """Read a question set and its documents from a file or folder.
 
-    All records are read, or none: an invalid one is reported with its file and line. Files may be compressed with gzip.
+    If any record is invalid, nothing is returned and the error has its file and line. Files may be gzip-compressed.
 
     Args:
-        path: The file of questions, or the folder that has it.
-        format: One of those in `docs/data_formats.md`, which has their options.
-        name: Name of the set; by default that of the file or folder.
-        documents: The folder or file of the documents, for formats that keep them apart.
-        within: The folder that all files must be in, links followed and without hidden ones; None for any.
+        path: File of questions, or the folder that contains it.
+        format: A format listed in `docs/data_formats.md`, which also describes the options of each format.
+        name: Name of the data set; the name of the file or folder by default.
+        documents: Folder or file of the documents, for formats that keep them separate from the questions.
+        within: Folder that must contain all files, after following links, and where none is hidden; None for no
+            restriction.
         options: Options of this format.
 
     Raises:
         OptionError: The format, an option or its value is unknown or invalid.
         InputFileError: A file or folder is missing, cannot be read, or is outside `within`.
-        DataError: Records are invalid; the message has the first five places.
-        MissingExtraError: A document is a PDF file, and the package that reads it is not installed.
+        DataError: Records are invalid; the message has the locations of the first five.
+        MissingExtraError: A document is a PDF file, and the package to read it is not installed.
     """
     allowed = format_options(format)
     check_text("name", name, optional=True)
@@ -70,9 +71,9 @@ def read_data(
         options["documents"] = _path("documents", documents)
     check_names(options, allowed)
     if not place.exists():
-        raise InputFileError(f"there is no file or folder {place}", str(place))
+        raise InputFileError(f"no such file or folder: {place}", str(place))
     if place.is_dir() and format not in _FOLDERS:
-        raise InputFileError(f"{place} is a folder; the format {format!r} is read from a file of questions", str(place))
+        raise InputFileError(f"{place} is a folder; the format {format!r} needs a file of questions", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
     _reader(format)(builder, **options)
     return builder.data_set(name or _name(place))

@@ -1,4 +1,4 @@
-"""The records of JSON, JSON lines and CSV files, each with its place, and the rows that they are checked as."""
+"""Records of JSON, JSON Lines and CSV files with their locations, and the base class that validates them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 Listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-"""Takes one value for a list of one."""
+"""Accepts a single value as a list with one item."""
 
 Texts = Annotated[list[Text], Listed]
-"""A list of strings that are not blank, or one of them."""
+"""A list of non-blank strings; a single string is accepted as a list with one item."""
 
 
 class DataRow(BaseModel):
-    """A record with declared fields; null is a missing value only where a field allows None."""
+    """A record with declared fields; null counts as missing only if the field allows None."""
 
     model_config = ConfigDict(extra="allow")
 
     @classmethod
     def read(cls, fields: Any) -> Self:
-        """A row with these fields."""
+        """Validate the fields of a record."""
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -51,12 +51,12 @@ class DataRow(BaseModel):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """The other fields of the record."""
+        """Undeclared fields of the record."""
         return self.model_extra or {}
 
 
 def letter_index(letter: Any, what: str, choices: Sequence[str]) -> int:
-    """The index of a choice by its letter."""
+    """Index of the choice with this letter."""
     letters = ascii_uppercase[: len(choices)]
     if not isinstance(letter, str) or len(letter) != 1 or letter not in letters:
         raise RecordError(f"{what} must be the letter of one of the {len(choices)} choices, got {describe(letter)}")
@@ -64,14 +64,14 @@ def letter_index(letter: Any, what: str, choices: Sequence[str]) -> int:
 
 
 def text_index(right: str, what: str, choices: Sequence[str]) -> int:
-    """The index of a choice by its text; of equal ones the first."""
+    """Index of the first choice with this text."""
     if right not in choices:
         raise RecordError(f"{what} must be one of the choices {describe(list(choices))}, got {describe(right)}")
     return choices.index(right)
 
 
 class Record(NamedTuple):
-    """One record of a file: its place for messages, and a name for what has none, such as `questions-3`."""
+    """One record of a file: its location for messages, and a fallback id such as `questions-3`."""
 
     place: str
     name: str
@@ -79,7 +79,7 @@ class Record(NamedTuple):
 
 
 def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
-    """One JSON object a line; blank lines are skipped."""
+    """Yield one JSON object per line; blank lines are skipped."""
     for number, line in enumerate(lines(builder.reads(path)), 1):
         place = f"{path}, line {number}"
         with builder.at(place):
@@ -88,12 +88,12 @@ def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -
 
 
 def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
-    """The objects of a file that is one JSON object, a list of them, or one of them a line.
+    """Yield the objects of a file with a JSON object, a JSON list of objects, or one JSON object per line.
 
     Args:
-        builder: Counts what is read.
+        builder: Records the files that are read, and the problems in them.
         path: The file.
-        with_nan: Whether numbers may be NaN and Infinity, which Python writes and JSON does not have.
+        with_nan: Whether to accept NaN and Infinity, which Python writes but JSON does not allow.
     """
     if not without_gz(path.name).lower().endswith(".json"):
         yield from json_lines(builder, path, with_nan=with_nan)
@@ -117,11 +117,11 @@ def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False)
 
 
 def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iterator[Record]:
-    """One record a line of a CSV file, whose header has the fields of the row in any order and case, and others."""
+    """Yield one record per row of a CSV file; its header has the fields of `row` in any order and case, and others."""
     rows = csv.reader((_decoded(line).replace("\r\n", "\n") for line in lines(builder.reads(path))), strict=True)
     columns: list[str] = []
     first = 1
-    # A cell may be a whole book.
+    # A CSV cell may contain a whole book.
     before = csv.field_size_limit(min(limit("line_megabytes") * MEGABYTE, 2**31 - 1))
     try:
         for cells in rows:
@@ -134,18 +134,18 @@ def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iter
             first = rows.line_num + 1
     except (csv.Error, RecordError) as error:
         with builder.at(f"{path}, line {first}"):
-            raise RecordError(f"is not CSV: {error}" if isinstance(error, csv.Error) else str(error)) from error
+            raise RecordError(f"invalid CSV: {error}" if isinstance(error, csv.Error) else str(error)) from error
     finally:
         csv.field_size_limit(before)
 
 
 def _json_value(text: str, with_nan: bool) -> Any:  # noqa: FBT001
-    """The value of a JSON text."""
+    """Parse a JSON text."""
     try:
         return from_json(text, allow_inf_nan=with_nan)
     except ValueError as error:
         problem = str(error).replace("at line 1 column", "at character")
-        raise RecordError(f"is not JSON: {problem}, in {describe(text)}") from None
+        raise RecordError(f"invalid JSON: {problem}, in {describe(text)}") from None
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -155,7 +155,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _decoded(data: bytes) -> str:
-    """The text of a line or a file, without a byte-order mark."""
+    """Decode a line or a file as UTF-8, without a byte order mark."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -166,13 +166,13 @@ def _decoded(data: bytes) -> str:
 
 
 def _columns(cells: Sequence[str], row: type[DataRow]) -> list[str]:
-    """The field of each column; an empty name for other columns."""
+    """Field name of each column; empty for unknown columns."""
     fields = {field.alias or name: field for name, field in row.model_fields.items()}
     known = {name.casefold(): name for name in fields}
     columns = [known.get(" ".join(cell.split()).casefold(), "") for cell in cells]
     for name, field in fields.items():
         if columns.count(name) > 1:
-            raise RecordError(f"the column {name!r} appears {columns.count(name)} times")
+            raise RecordError(f"the column {name!r} appears {columns.count(name)} times; keep one")
         if field.is_required() and name not in columns:
             raise RecordError(f"the column {name!r} is missing; the columns are {listed(cells)}")
     return columns
@@ -180,5 +180,5 @@ def _columns(cells: Sequence[str], row: type[DataRow]) -> list[str]:
 
 def _cells_by_column(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
     if len(cells) != len(columns):
-        raise RecordError(f"must have {len(columns)} cells like the header, got {len(cells)}")
+        raise RecordError(f"must have {len(columns)} cells, as many as the header, got {len(cells)}")
     return {name: cell for name, cell in zip(columns, cells, strict=True) if name}

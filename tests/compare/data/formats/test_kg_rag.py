@@ -128,22 +128,22 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
     [
         (
             "Question,Source Docs\nHow many?,*GULL*\n",
-            "line 2: Source Docs has '*GULL*', but no such document; there are 2",
+            "line 2: Source Docs has '*GULL*', which matches no document; available documents: 2",
         ),
         ("Question,Source Docs\nHow many?,*gull*;*SWAN*\n", "line 2: Source Docs has '*gull*'"),
-        ("Question,Source Docs\nHow many?,../docs/*SWAN*\n", "but no such document"),
+        ("Question,Source Docs\nHow many?,../docs/*SWAN*\n", "which matches no document"),
         ("Question,Source Docs\n,*SWAN*\n", "line 2: Question must not be empty"),
         ("Question,Answer\nHow many?,\n", "line 2: Answer must not be empty"),
-        ("Question,Source Docs\nHow many?\n", "line 2: must have 2 cells like the header, got 1"),
+        ("Question,Source Docs\nHow many?\n", "line 2: must have 2 cells, as many as the header, got 1"),
         (
             "Frage,Antwort\nWie viele?,Zehn\n",
             "line 1: the column 'Question' is missing; the columns are Frage, Antwort",
         ),
         ("Question,question\na,b\n", "line 1: the column 'Question' appears 2 times"),
-        ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: is not CSV: unexpected end of data"),
-        ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: is not CSV"),
-        ("Question\n", "has no questions in it"),
-        ("", "has no questions in it"),
+        ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: invalid CSV: unexpected end of data"),
+        ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: invalid CSV"),
+        ("Question\n", "contains no questions"),
+        ("", "contains no questions"),
     ],
 )
 def test_wrong_files(tmp_path, docs, content, words):
@@ -165,5 +165,5 @@ def test_documents_that_are_elsewhere_or_not_there(tmp_path, docs):
     with pytest.raises(InputFileError, match="cannot read the folder"):
         ask(tmp_path, "*SWAN*", documents=tmp_path / "reports" / NAMES[0])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputFileError, match="there is no file in the folder"):
+    with pytest.raises(InputFileError, match="has no files with the extensions"):
         ask(tmp_path, "*SWAN*", documents=tmp_path / "empty")

@@ -82,7 +82,7 @@ def test_a_folder_and_files_in_another_place(tmp_path):
     )
     with pytest.raises(InputFileError, match=r"cannot read the folder .*source_files"):
         read_data(tmp_path / "set", "llama_rag_dataset")
-    with pytest.raises(InputFileError, match=r"there is no rag_dataset\.json in the folder"):
+    with pytest.raises(InputFileError, match=r"rag_dataset\.json is missing in the folder"):
         read_data(tmp_path / "files", "llama_rag_dataset")
 
 
@@ -124,7 +124,7 @@ def test_every_source_file_must_be_readable(tmp_path):
         ({"examples": [3]}, "example 1: must be a mapping, got 3"),
         ({"examples": {}}, "examples must be a list, got a mapping"),
         ({"predictions": []}, "examples is missing; the fields are predictions"),
-        ({"examples": []}, "has no questions in it"),
+        ({"examples": []}, "contains no questions"),
     ],
 )
 def test_wrong_examples(tmp_path, content, words):

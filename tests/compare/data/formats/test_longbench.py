@@ -74,7 +74,7 @@ def test_one_object_alone(tmp_path):
 def test_tasks_without_a_question_ask_the_one_that_is_given(tmp_path):
     path = write_lines(tmp_path / "a.jsonl", {**FIRST, "input": ""})
     message = refused(path, "longbench")
-    assert "line 1: input must not be empty (task lamps); the option `question`" in message
+    assert "line 1: input must not be empty (task lamps); set the option `question`" in message
     assert only(read_data(path, "longbench", question="Summarise it.")).text == "Summarise it."
     assert refused(path, "longbench", question=" ") == message
     with pytest.raises(OptionError, match="question must be a string or None"):
@@ -111,9 +111,9 @@ def test_wrong_records(tmp_path, fields, words):
     [
         ("[1]", "item 1: must be a JSON object"),
         ('"text"', "must be a JSON object"),
-        ('[{"input": 1},\n{"input"}]', "is not JSON: expected `:` at line 2 column 9"),
+        ('[{"input": 1},\n{"input"}]', "invalid JSON: expected `:` at line 2 column 9"),
         (b"\xff\xfe[", "is not UTF-8 text"),
-        ("", "is not JSON"),
+        ("", "invalid JSON"),
         ("null", "must be a JSON object, {…}, got None"),
     ],
 )

@@ -50,8 +50,8 @@ def test_a_split_needs_its_own_stories_alone(folder):
     assert list(data.documents) == ["aa"]
     assert [question.id for question in data.questions] == ["qaps-2", "qaps-5"]
     message = refused(folder, "narrativeqa")
-    assert message.startswith(f"{folder / 'qaps.csv'}, line 3: there is no file 'bb.content' in the folder")
-    assert "leave this one out with `exclude`" in message
+    assert message.startswith(f"{folder / 'qaps.csv'}, line 3: the file 'bb.content' is missing in the folder")
+    assert "skip this one with `exclude`" in message
     assert read_data(folder, "narrativeqa", exclude=["bb"]).questions == data.questions
 
 
@@ -73,10 +73,10 @@ def test_stories_are_utf8_or_latin1(folder, encoding):
     ("options", "words"),
     [
         ({"split": "dev"}, "split must be one of train, valid, test, or None"),
-        ({"exclude": "aa"}, "exclude must be a list of ids"),
-        ({"exclude": [1]}, "exclude must be a list of ids"),
-        ({"exclude": 1}, "exclude must be a list of ids"),
-        ({"exclude": ["zz"]}, r"exclude names what is not in documents\.csv: zz"),
+        ({"exclude": "aa"}, "exclude must be a list of document ids"),
+        ({"exclude": [1]}, "exclude must be a list of document ids"),
+        ({"exclude": 1}, "exclude must be a list of document ids"),
+        ({"exclude": ["zz"]}, r"exclude has document ids that are not in documents\.csv: zz"),
     ],
 )
 def test_wrong_options(folder, options, words):
@@ -85,22 +85,22 @@ def test_wrong_options(folder, options, words):
 
 
 def test_a_file_of_the_folder_is_missing(folder):
-    with pytest.raises(InputFileError, match=r"there is no documents\.csv in the folder"):
+    with pytest.raises(InputFileError, match=r"documents\.csv is missing in the folder"):
         read_data(folder / "qaps.csv", "narrativeqa")
     (folder / "documents.csv").unlink()
-    with pytest.raises(InputFileError, match=r"there is no documents\.csv in the folder"):
+    with pytest.raises(InputFileError, match=r"documents\.csv is missing in the folder"):
         read_data(folder, "narrativeqa")
 
 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (asked("dd"), "there is no document 'dd' in"),
+        (asked("dd"), "document 'dd' not found in"),
         (asked("aa", part="dev"), "set must be 'train', 'valid' or 'test', got 'dev'"),
         (asked("aa", question=" "), "question must not be empty"),
         (asked("aa", second=""), "answer2 must not be empty"),
-        (asked("aa")[:5], "must have 7 cells like the header, got 5"),
-        ((*asked("aa"), "more"), "must have 7 cells like the header, got 8"),
+        (asked("aa")[:5], "must have 7 cells, as many as the header, got 5"),
+        ((*asked("aa"), "more"), "must have 7 cells, as many as the header, got 8"),
     ],
 )
 def test_wrong_rows(folder, row, words):
@@ -115,4 +115,4 @@ def test_ids_cannot_lead_out_of_the_folder_of_stories(folder, tmp_path):
     name = "../../secret"
     write_csv(folder / "documents.csv", LISTED, listed(name))
     write_csv(folder / "qaps.csv", ASKED, asked(name))
-    assert "leads out of the folder" in refused(folder, "narrativeqa")
+    assert "is outside the folder" in refused(folder, "narrativeqa")

@@ -104,16 +104,16 @@ def test_twenty_six_choices_have_a_letter_each(tmp_path):
         ({"answer": "nine", "answers": ["9"]}, "one of the fields 'answers' and 'answer', got both"),
         ({"choices": ["one"]}, "at least two choices"),
         ({"choices": ["one", 2]}, "choices[1] must be a string, got 2"),
-        ({"choices": [str(number) for number in range(27)]}, "at most 26 choices, one a letter, got 27"),
-        ({"right_choice": 0}, "there are no choices"),
-        ({"choices": ["one", "nine"], "right_choice": 2}, "a place from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": -1}, "a place from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": True}, "a place from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": 1.0}, "a place from 0 to 1"),
+        ({"choices": [str(number) for number in range(27)]}, "at most 26 choices, one per letter, got 27"),
+        ({"right_choice": 0}, "'choices' is missing; add it"),
+        ({"choices": ["one", "nine"], "right_choice": 2}, "an index from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": -1}, "an index from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": True}, "an index from 0 to 1"),
+        ({"choices": ["one", "nine"], "right_choice": 1.0}, "an index from 0 to 1"),
         ({"choices": ["one", "nine"], "right_choice": "C"}, "must be one of the choices ['one', 'nine'], got 'C'"),
         ({"choices": ["one", "nine"], "right_choice": "two"}, "must be one of the choices ['one', 'nine'], got 'two'"),
-        ({"choices": ["B", "A"], "right_choice": "A"}, "which may be several of the choices"),
-        ({"choices": ["x", "x"], "right_choice": "x"}, "which may be several of the choices"),
+        ({"choices": ["B", "A"], "right_choice": "A"}, "which matches several choices"),
+        ({"choices": ["x", "x"], "right_choice": "x"}, "which matches several choices"),
         ({"choices": ["x", "y"], "right_choice": 0, "answer_index": 0}, "'right_choice' and 'answer_index', got both"),
         ({"id": True}, "id must be a string or a whole number, got True"),
         ({"id": 1.5}, "id must be a string or a whole number, got 1.5"),
@@ -158,8 +158,11 @@ def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [
-        ([{"start": 0, "end": 54}], "evidence[0] must lie in the document 'q-1', which has 53 characters"),
-        ([{"start": 0, "end": 1}, {"start": 60, "end": 61}], "evidence[1] must lie in"),
+        (
+            [{"start": 0, "end": 54}],
+            "evidence[0] must be a non-empty span of the document 'q-1', which has 53 characters",
+        ),
+        ([{"start": 0, "end": 1}, {"start": 60, "end": 61}], "evidence[1] must be a non-empty span of"),
         ([{"start": 5, "end": 5}], "got 5 to 5"),
         ([{"start": 6, "end": 5}], "got 6 to 5"),
         ([{"start": -1, "end": 5}], "evidence[0].start must be a whole number from 0, got -1"),
@@ -168,7 +171,7 @@ def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
         ([{"start": 0}], "evidence[0].end is missing"),
         ([[0, 5]], "evidence[0] must be a mapping, got [0, 5]"),
         ({"start": 0, "end": 5}, "evidence must be a list, got a mapping"),
-        ([{"start": 0, "end": 5, "document": "other"}], "is in the document 'other'; the question's are q-1"),
+        ([{"start": 0, "end": 5, "document": "other"}], "is in 'other', which is not a document of the question: q-1"),
         ([{"start": 0, "end": 5, "document": 1}], "evidence[0].document must be a string"),
     ],
 )
@@ -222,22 +225,22 @@ def test_compressed_files_are_found_by_both_names(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("missing.txt", "there is no file 'missing.txt' in the folder"),
-        ("folder", "there is no file 'folder' in the folder"),
+        ("missing.txt", "the file 'missing.txt' is missing in the folder"),
+        ("folder", "the file 'folder' is missing in the folder"),
         ("empty.txt", "empty.txt has no text in it"),
         ("latin.txt", "is not UTF-8 text: byte 1 is 0xe9"),
         ("zeros.txt", "has zero bytes in it"),
         ("scan.pdf", "make them text first"),
         ("broken.pdf", "is not a PDF file, or is damaged"),
-        ("../secret.txt", "'../secret.txt' leads out of the folder"),
-        ("folder/../../secret.txt", "leads out of the folder"),
-        ("link.txt", "'link.txt' leads out of the folder"),
-        ("linked/secret.txt", "leads out of the folder"),
-        ("hidden.txt", "'hidden.txt' leads out of the folder"),
-        ("/etc/passwd", "'/etc/passwd' leads out of the folder"),
+        ("../secret.txt", "'../secret.txt' is outside the folder"),
+        ("folder/../../secret.txt", "is outside the folder"),
+        ("link.txt", "'link.txt' is outside the folder"),
+        ("linked/secret.txt", "is outside the folder"),
+        ("hidden.txt", "'hidden.txt' is outside the folder"),
+        ("/etc/passwd", "'/etc/passwd' is outside the folder"),
         ("loop.txt", "loop.txt"),
-        ("a\0b", "is not the path of a file"),
-        ("a" * 5000, "is not the path of a file"),
+        ("a\0b", "is not a valid file path"),
+        ("a" * 5000, "is not a valid file path"),
         ("", "path must not be empty"),
         (7, "path must be a string, got 7"),
     ],
@@ -365,13 +368,13 @@ def test_a_document_that_no_question_names_is_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ("ones", "there is no document 'ones' in"),
+        ("ones", "document 'ones' not found in"),
         ("ones", "did you mean 'one'?"),
-        ("zebra", "there are one, 2, three"),
+        ("zebra", "available documents: one, 2, three"),
         (["one", 2.5], "document[1] must be a string or a whole number, got 2.5"),
         ([], "document must have at least 1 in it"),
         ({"name": "one"}, "document[0] must be a string or a whole number"),
-        ("../q.jsonl", "there is no document '../q.jsonl'"),
+        ("../q.jsonl", "document '../q.jsonl' not found"),
     ],
 )
 def test_documents_that_are_not_there(tmp_path, document, words):
@@ -380,24 +383,24 @@ def test_documents_that_are_not_there(tmp_path, document, words):
 
 def test_without_documents_a_name_leads_nowhere(tmp_path):
     message = refused(write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"}))
-    assert "document is 'one', and there are no documents that have names; give documents=" in message
+    assert "document is 'one', but there are no documents to look it up in; pass documents=" in message
 
 
 def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
     path = logs(tmp_path, {"question": "Who?", "document": ["one", "2"], "evidence": [{"start": 0, "end": 3}]})
-    assert "evidence[0] must name its document, since the question has 2 of them" in refused(path)
+    assert "evidence[0] must have a field 'document', since the question has 2 documents" in refused(path)
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"document": "one", "text": "Again."}, "the document 'one' is listed twice"),
+        ({"document": "one", "text": "Again."}, "duplicate document 'one'"),
         ({"document": "four"}, "text is missing"),
         ({"document": "four", "text": " "}, "text must not be empty"),
         ({"document": "four", "text": None}, "text must be a string, got None"),
         ({"text": "No name."}, "document is missing; the fields are text"),
         ({"document": True, "text": "No name."}, "document must be a string or a whole number"),
-        ("{", "is not JSON"),
+        ("{", "invalid JSON"),
     ],
 )
 def test_wrong_documents_are_told_even_if_no_question_names_them(tmp_path, line, words):
@@ -422,12 +425,12 @@ def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, othe
         assert read_data(path, documents=documents).documents == {"one": "A.", "q-1": "B.", "q-2": "Another text."}
         return
     name = "q-1" if "text" in other else "one"
-    assert f"line 2: there already is a document '{name}' with another text" in refused(path)
+    assert f"line 2: another document '{name}' already exists with a different text" in refused(path)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("notes.csv", "got notes.csv"), ("image.png", "got image.png")],
+    [("notes.csv", "unexpected file notes.csv"), ("image.png", "unexpected file image.png")],
 )
 def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
     write(tmp_path / "books" / "a.txt", HARBOUR)
@@ -442,10 +445,10 @@ def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
     write(tmp_path / "secret.txt", "x")
     books = tmp_path / "books"
     books.mkdir()
-    with pytest.raises(InputFileError, match="there is no file in the folder"):
+    with pytest.raises(InputFileError, match="has no files with the extensions"):
         read_data(path, documents=books)
     (books / "a.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(InputFileError, match=r"'a\.txt' leads out of the folder"):
+    with pytest.raises(InputFileError, match=r"'a\.txt' is outside the folder"):
         read_data(path, documents=books)
     (books / "a.txt").unlink()
     (books / "sub").symlink_to(tmp_path)
@@ -455,7 +458,7 @@ def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
     write(books / "a.txt", "x")
     compressed(write(books / "a.txt", "x"))
     write(books / "a.txt", "y")
-    with pytest.raises(InputFileError, match="exists compressed and not compressed"):
+    with pytest.raises(InputFileError, match="exists both compressed and uncompressed"):
         read_data(path, documents=books)
 
 
@@ -463,7 +466,7 @@ def test_documents_that_cannot_be_opened(tmp_path):
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
     with pytest.raises(InputFileError, match=r"cannot read .*missing"):
         read_data(path, documents=tmp_path / "missing")
-    with pytest.raises(InputFileError, match=r"there is no questions\.jsonl in the folder"):
+    with pytest.raises(InputFileError, match=r"questions\.jsonl is missing in the folder"):
         read_data(tmp_path)
 
 
@@ -497,7 +500,7 @@ def test_probable_misspellings_of_gold_fields_are_told_once(records, meant, tmp_
     warned = [str(one.message) for one in recwarn]
     assert len(warned) == len(meant)
     for message, (name, known) in zip(warned, meant.items(), strict=True):
-        assert f"there is no field {name!r}; did you mean {known!r}?" in message
+        assert f"unknown field {name!r}; did you mean {known!r}?" in message
 
 
 def test_a_file_that_is_the_document_of_all_questions(tmp_path):

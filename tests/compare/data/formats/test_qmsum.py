@@ -66,7 +66,7 @@ def test_lines_and_folders_of_files(tmp_path):
     assert list(data.documents) == ["a", "b", "c-1"]
     assert "split" not in data.questions[0].about
     write(folder / "notes.txt", "x")
-    with pytest.raises(InputFileError, match=r"got notes\.txt"):
+    with pytest.raises(InputFileError, match=r"unexpected file notes\.txt"):
         read_data(folder, "qmsum")
 
 
@@ -91,8 +91,11 @@ def test_queries_of_one_kind_keep_their_ids(tmp_path):
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (meeting(specific(spans=[("1", "5")])), "relevant_text_span[0] must be turns from 0 to 4"),
-        (meeting(specific(spans=[("3", "1")])), "the first not after the last, got 3 to 1"),
+        (
+            meeting(specific(spans=[("1", "5")])),
+            "relevant_text_span[0] must be the first and last turn in ascending order, from 0 to 4",
+        ),
+        (meeting(specific(spans=[("3", "1")])), "in ascending order, from 0 to 4, got 3 to 1"),
         (
             meeting(specific(spans=[("1", "2"), ("-1", "2")])),
             "[1][0] must be greater than or equal to 0",

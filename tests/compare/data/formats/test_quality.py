@@ -85,7 +85,10 @@ def test_the_test_set_has_no_right_choices(tmp_path):
     ("record", "words"),
     [
         (line(question(gold_label=0)), "question 1: gold_label must be a whole number from 1, got 0"),
-        (line(question(), question(gold_label=5)), "question 2: the right choice is number 4 of 4, counted from 0"),
+        (
+            line(question(), question(gold_label=5)),
+            "question 2: right_choice is 4, but must be an index into its 4 choices, counted from 0",
+        ),
         (line(question(gold_label="2")), "got '2'"),
         (line(question(gold_label=True)), "got True"),
         (line(question(options=["a", None])), "options[1] must be a string, got None"),
@@ -97,7 +100,7 @@ def test_the_test_set_has_no_right_choices(tmp_path):
         (line(question(), article="<p> </p>"), "the text of the document '20002' must not be empty"),
         (
             line(question(), article="Other.", article_id="20001"),
-            "there already is a document '20001' with another",
+            "another document '20001' already exists with a different",
         ),
         (line(question(), set_unique_id="20001_WRITER1"), "the id '20001_WRITER1_1' is used twice"),
     ],

@@ -1,6 +1,6 @@
-"""One module a format: its name is that of the format, and its `read` takes in a file or folder of it."""
+"""One module per format, named after it; its `read` reads a file or folder in that format."""
 
-# Names the extra where pydantic, which formats import, is missing.
+# If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
 
 __all__: list[str] = []

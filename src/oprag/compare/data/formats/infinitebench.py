@@ -1,4 +1,4 @@
-"""∞Bench (Zhang et al. 2024, arXiv 2402.13718): JSON lines of En.QA, En.MC and their like."""
+"""∞Bench (Zhang et al. 2024, arXiv 2402.13718): JSON Lines of En.QA, En.MC and similar tasks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class _Line(DataRow):
 def read(builder: DataSetBuilder) -> None:
     """Read lines of `{id, context, input, answer, options}`.
 
-    `answer` is a text or a list of texts. With `options` it is the text of the right one, alone or before its letter,
-    as the benchmark's own `get_answer` reads it. Equal contexts are one document, named by the line of the first.
+    `answer` is a string or a list of strings. With `options` it is the text of the right option, optionally followed by
+    its letter, as the benchmark's own `get_answer` reads it. Equal contexts are one document, named after the first
+    line that has it.
     """
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
@@ -47,5 +48,7 @@ def _right(answers: Sequence[str], choices: Sequence[str]) -> int:
     text, *letters = answers
     right = text_index(text, "answer", choices)
     if len(letters) > 1 or any(choices[letter_index(one, "answer[1]", choices)] != text for one in letters):
-        raise RecordError(f"answer must be the right option, alone or before its letter, got {describe(answers)}")
+        raise RecordError(
+            f"answer must be the text of the right option, optionally followed by its letter, got {describe(answers)}"
+        )
     return right

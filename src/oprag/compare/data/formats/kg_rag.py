@@ -1,4 +1,4 @@
-"""KG-RAG datasets of Docugami: a CSV file of questions and a folder of PDF files."""
+"""Docugami's KG-RAG datasets: a CSV file of questions and a folder of PDF files."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class _Row(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line: bool = True) -> None:
-    """Read `Question, Source Docs, Question Type, Source Chunk Type, Answer`; only the first must be.
+    """Read the columns `Question, Source Docs, Question Type, Source Chunk Type, Answer`; only the first is required.
 
-    `Source Docs` is a file name or a pattern such as `*AAPL*`, or several with commas, semicolons or line breaks
-    between them. A question without any is about all files. Without `source_line`, the closing line of an answer that
-    names its sources is left out.
+    `Source Docs` has file names or patterns such as `*AAPL*`, separated by commas, semicolons or line breaks. A
+    question without any is about all files. With `source_line=False`, the closing line of an answer that lists its
+    sources is removed.
     """
     check_bool("source_line", source_line)
     library = folder_library(documents or builder.path.parent / "docs", builder)
@@ -47,22 +47,24 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line:
             builder.question(
                 id=record.name,
                 text=row.question,
-                documents=[library.take(name) for name in _named(row.sources.strip(), library.names)],
+                documents=[library.take(name) for name in _documents(row.sources.strip(), library.names)],
                 answers=[answer] if answer else [],
                 about={"question_type": row.question_type or None, "source_chunk_type": row.chunk_type or None},
             )
 
 
-def _named(given: str, names: Collection[str]) -> Iterable[str]:
-    """The documents that a cell names."""
+def _documents(given: str, names: Collection[str]) -> Iterable[str]:
+    """Documents that a cell refers to."""
     if not given:
         return names
-    # Names of files have commas in them as well.
+    # File names may contain commas, so the whole cell is tried first.
     if found := _matched(given, names):
         return found
     for pattern in filter(None, map(str.strip, re.split(r"[;,\n]", given))):
         if not (matched := _matched(pattern, names)):
-            raise RecordError(f"Source Docs has {describe(pattern)}, but no such document; there are {listed(names)}")
+            raise RecordError(
+                f"Source Docs has {describe(pattern)}, which matches no document; available documents: {listed(names)}"
+            )
         found += matched
     return found
 

@@ -31,12 +31,12 @@ class _File(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None, search: str = "source") -> None:
-    """Read `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that has it.
+    """Read `{"examples": [{query, reference_contexts, reference_answer, …}]}`, or the folder that contains it.
 
-    A reference context that stands in a source file, white space aside, is evidence, at its first place in the first
-    file that has it; `about` says how many of them were found. With "source", an example whose reference contexts are
-    all found in one file is about that file, and any other one about all files. HTML files are read as they are, since
-    LlamaIndex does so.
+    A reference context that a source file contains, ignoring white space, becomes evidence, at its first occurrence in
+    the first file that contains it; `about` has the number of contexts found. With `search="source"`, an example whose
+    reference contexts were all found in one file is about that file, and any other example about all files. HTML tags
+    in source files are kept, as LlamaIndex keeps them.
     """
     check_choice("search", search, ("source", "all"))
     path = builder.path
@@ -74,19 +74,19 @@ def _question(builder: DataSetBuilder, name: str, example: _Example, passages: _
 
 
 def _author(author: Mapping[str, Any] | None) -> str | None:
-    """Who wrote it: "human", or "ai" with the name of the model."""
+    """Author as text: "human", or "ai" with the name of the model."""
     return " ".join(str(author[key]) for key in ("type", "model_name") if author.get(key)) or None if author else None
 
 
 class _Passages:
-    """Finds passages in texts, to the letter or else without white space, which readers of PDF files put anywhere."""
+    """Finds passages in texts, exactly or else ignoring white space, which PDF readers insert anywhere."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
         self._without_space: dict[str, tuple[str, Sequence[int]]] = {}
 
     def find(self, passage: str) -> Evidence | None:
-        """The first place of a passage in the first document that has it."""
+        """First occurrence of a passage in the first document that contains it."""
         for name, text in self.texts.items():
             start = text.find(passage)
             if start >= 0:

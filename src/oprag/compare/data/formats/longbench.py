@@ -1,4 +1,4 @@
-"""LongBench (Bai et al., arXiv 2308.14508) and its second version (arXiv 2412.15204): JSON lines, or a JSON list."""
+"""LongBench (Bai et al., arXiv 2308.14508) and LongBench v2 (arXiv 2412.15204): JSON Lines, or a JSON list."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from oprag.options import check_text
 __all__ = ["read"]
 
 
-class _First(DataRow):
+class _Version1(DataRow):
     id: Name | None = Field(default=None, alias="_id")
     input: String
     context: Text
     answers: Texts = Field(min_length=1)
 
 
-class _Second(DataRow):
+class _Version2(DataRow):
     id: Name | None = Field(default=None, alias="_id")
     first: Text = Field(alias="choice_A")
     second: Text = Field(alias="choice_B")
@@ -34,27 +34,27 @@ class _Second(DataRow):
 
 
 def read(builder: DataSetBuilder, *, question: str | None = None) -> None:
-    """Read `{input, context, answers, …, _id}` (version 1) or `{question, choice_A, …, answer, context, _id}` (2)."""
+    """Read `{input, context, answers, …, _id}` (v1) or `{question, choice_A, …, answer, context, _id}` (v2)."""
     check_text("question", question, optional=True)
     for record in json_records(builder, builder.path):
         with builder.at(record.place):
-            row: _First | _Second
-            asked: Mapping[str, Any]
+            row: _Version1 | _Version2
+            question_fields: Mapping[str, Any]
             if "choice_A" in record.fields:
-                row = _Second.read(record.fields)
+                row = _Version2.read(record.fields)
                 choices = (row.first, row.second, row.third, row.fourth)
                 right = letter_index(row.answer, "answer", choices)
-                asked = {"text": row.question, "choices": choices, "right_choice": right}
+                question_fields = {"text": row.question, "choices": choices, "right_choice": right}
             else:
-                row = _First.read(record.fields)
-                asked = {"text": _asked(row, question), "answers": row.answers}
+                row = _Version1.read(record.fields)
+                question_fields = {"text": _question_text(row, question), "answers": row.answers}
             document = builder.context(row.context, record.name)
-            builder.question(id=row.id or record.name, documents=[document], about=row.about, **asked)
+            builder.question(id=row.id or record.name, documents=[document], about=row.about, **question_fields)
 
 
-def _asked(row: _First, default: str | None) -> str:
-    asked = row.input if row.input.strip() else (default or "")
-    if not asked.strip():
+def _question_text(row: _Version1, default: str | None) -> str:
+    text = row.input if row.input.strip() else (default or "")
+    if not text.strip():
         task = f" (task {row.about['dataset']})" if isinstance(row.about.get("dataset"), str) else ""
-        raise RecordError(f"input must not be empty{task}; the option `question` gives what to ask in its place")
-    return asked
+        raise RecordError(f"input must not be empty{task}; set the option `question` to the question to ask instead")
+    return text

@@ -1,4 +1,4 @@
-"""MedQA (Jin et al. 2020, arXiv 2009.13081): JSON lines of questions, and a folder of textbooks."""
+"""MedQA (Jin et al. 2020, arXiv 2009.13081): JSON Lines of questions, and a folder of textbooks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class _Line(DataRow):
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     """Read lines of `{question, answer, options: {"A": …}, answer_idx, meta_info}`.
 
-    Every question is searched over all of the corpus.
+    Every question is about the whole corpus.
     """
     if documents is None:
-        raise OptionError("medqa needs documents=, the folder of the textbooks that questions are searched over", None)
+        raise OptionError("medqa needs documents=, the folder with the textbooks to search", None)
     corpus = folder_library(documents, builder).take_all()
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
@@ -41,8 +41,8 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
                 right = letter_index(line.answer_idx, "answer_idx", choices)
                 if choices[right] != line.answer:
                     raise RecordError(
-                        f"answer_idx is {line.answer_idx!r}, which is {describe(choices[right])}, and answer is "
-                        f"{describe(line.answer)}; they must be the same option"
+                        f"answer_idx {line.answer_idx!r} is the option {describe(choices[right])}, but answer is "
+                        f"{describe(line.answer)}; they must agree"
                     )
             builder.question(
                 id=record.name,
@@ -56,5 +56,5 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
 
 def _choices(options: Mapping[str, str]) -> tuple[str, ...]:
     if len(options) > len(ascii_uppercase) or set(options) != set(ascii_uppercase[: len(options)]):
-        raise RecordError(f"options must have the letters from A on, without a gap, got {listed(options)}")
+        raise RecordError(f"options must have consecutive letters from A, got {listed(options)}")
     return tuple(options[letter] for letter in sorted(options))

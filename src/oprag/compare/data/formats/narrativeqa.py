@@ -45,7 +45,7 @@ def read(
     split: str | None = None,
     exclude: Collection[str] = (),
 ) -> None:
-    """Read `qaps.csv` with the stories that `documents.csv` lists."""
+    """Read the questions of `qaps.csv` and the stories listed in `documents.csv`."""
     if split is not None:
         check_choice("split", split, get_args(_Split), ", or None")
     _check_ids(exclude)
@@ -55,7 +55,7 @@ def read(
             document = _Document.read(record.fields)
             listed[document.document_id] = {"kind": document.kind, "title": document.wiki_title or None}
     if unknown := sorted({*exclude} - {*listed}):
-        raise OptionError(f"exclude names what is not in documents.csv: {', '.join(unknown)}", exclude)
+        raise OptionError(f"exclude has document ids that are not in documents.csv: {', '.join(unknown)}", exclude)
     folder = documents or builder.path / "tmp"
     library = DocumentLibrary(folder, listed, lambda name: _story(builder, folder, name), builder)
     for record in csv_records(builder, needed_file(builder.path, "qaps.csv"), _Question):
@@ -74,7 +74,7 @@ def read(
 
 def _check_ids(exclude: Any) -> None:
     if not isinstance(exclude, list | tuple | set) or not all(isinstance(name, str) for name in exclude):
-        raise OptionError(f"exclude must be a list of ids of documents, got {describe(exclude)}", exclude)
+        raise OptionError(f"exclude must be a list of document ids, got {describe(exclude)}", exclude)
 
 
 def _story(builder: DataSetBuilder, folder: Path, name: str) -> str:
@@ -82,14 +82,13 @@ def _story(builder: DataSetBuilder, folder: Path, name: str) -> str:
         path = builder.reads(file_inside(folder, f"{name}.content"))
     except InputFileError as error:
         raise InputFileError(
-            f"{error}; download the stories with the authors' download_stories.sh, or leave this one out with "
-            "`exclude`",
+            f"{error}; download the stories with the authors' download_stories.sh, or skip this one with `exclude`",
             name,
         ) from error
     data = read_bytes(path)
     try:
         data.decode()
     except UnicodeDecodeError:
-        # As some of the published stories are.
+        # Some of the published stories are Latin-1.
         data = data.decode("latin-1").encode()
     return html_text(file_text(str(path), data))

@@ -1,4 +1,4 @@
-"""Our own plain format: one question a line, with its documents in files, in the line, or in a file of documents."""
+"""oprag's own plain format: one question per line; documents are files, part of the line, or in one JSON Lines file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["read"]
 _ALL = "*"
 _ALIASES = (("answers", "answer"), ("document", "document_id"), ("right_choice", "answer_index"))
 _GOLD = (_ALIASES[0], ("choices",), _ALIASES[2], ("evidence",))
-"""The fields that nobody misses where they are misspelled, those together that say the same."""
+"""Optional fields whose misspelling would go unnoticed, with their aliases."""
 
-_CLOSE = 0.8  # how like a field must be to one that is missing
+_CLOSE = 0.8  # minimum similarity of an unknown field to a missing one
 
 
 class _Span(DataRow):
@@ -41,7 +41,7 @@ class _Line(DataRow):
     id: Name | None = None
     choices: Texts | None = None
     question: Text
-    # Not null: a set whose answers got lost would be taken for one that has none.
+    # Null is rejected: a data set that lost its answers would look like one that has none.
     answers: Texts = Field(default=[], validation_alias=AliasChoices(*_ALIASES[0]))
     right_choice: Any = Field(default=None, validation_alias=AliasChoices(*_ALIASES[2]))
     document: Annotated[list[Name], Field(min_length=1), Listed] | None = Field(
@@ -53,32 +53,32 @@ class _Line(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
-    """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` has all fields."""
+    """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` lists all fields."""
     path = builder.path
     if path.is_dir():
         path = needed_file(path, "questions.jsonl")
-    alone: str | None = None
+    shared: str | None = None  # the document of all questions
     if documents is not None and documents.is_file() and not _has_lines(documents):
-        alone = builder.document(without_gz(documents.name), document_file(builder.reads(documents)))
+        shared = builder.document(without_gz(documents.name), document_file(builder.reads(documents)))
         documents = None
     library = _library(documents, path, builder)
     seen: dict[str, None] = {}
     for record in json_lines(builder, path):
         seen |= dict.fromkeys(record.fields)
         with builder.at(record.place):
-            _question(builder, record, path.parent, library, alone)
+            _question(builder, record, path.parent, library, shared)
     for name, meant in _misspelled(seen):
-        warn(f"{path}: there is no field {name!r}; did you mean {meant!r}? It is kept in `about`", OpragWarning)
+        warn(f"{path}: unknown field {name!r}; did you mean {meant!r}? It is stored in `about`", OpragWarning)
 
 
 def _misspelled(seen: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The unknown fields that may be misspellings of gold fields that no record has."""
+    """Unknown fields that may be misspellings of gold fields that no record has."""
     known = {*_Line.model_fields, *chain.from_iterable(_ALIASES), "source_documents"}
-    # Without choices none of them is right.
+    # A set without choices needs no right_choice.
     gold = _GOLD if "choices" in seen else [names for names in _GOLD if names is not _ALIASES[2]]
     missing = [name for names in gold if not any(name in seen for name in names) for name in names]
     for name in seen:
-        # evidence_id is about the evidence, and is not one.
+        # A field such as evidence_id describes the evidence; it is not a misspelling of evidence.
         others = [other for other in missing if not name.startswith(f"{other}_")]
         if name not in known and (close := get_close_matches(name.lower(), others, n=1, cutoff=_CLOSE)):
             yield name, close[0]
@@ -98,25 +98,25 @@ def _library(documents: Path | None, path: Path, builder: DataSetBuilder) -> Doc
 
 
 def _question(
-    builder: DataSetBuilder, record: Record, folder: Path, library: DocumentLibrary | None, alone: str | None
+    builder: DataSetBuilder, record: Record, folder: Path, library: DocumentLibrary | None, shared: str | None
 ) -> None:
     for names in _ALIASES:
         if all(name in record.fields for name in names):
-            raise RecordError(f"there must be one of the fields {' and '.join(map(repr, names))}, got both")
+            raise RecordError(f"must have only one of the fields {' and '.join(map(repr, names))}, got both")
     line = _Line.read(record.fields)
     choices, about = line.choices or [], dict(line.about)
     given = [name for name in ("document", "path", "text") if getattr(line, name) is not None]
     documents: Sequence[str]
-    if alone is not None and not given:
-        documents = [alone]
+    if shared is not None and not given:
+        documents = [shared]
     elif len(given) != 1:
-        raise RecordError(f"there must be one of the fields 'document', 'path' and 'text', got {given or 'none'}")
+        raise RecordError(f"must have exactly one of the fields 'document', 'path' and 'text', got {given or 'none'}")
     elif line.text is not None:
         documents = [builder.context(line.text, record.name)]
     elif line.path is not None:
         documents = [_file(builder, line.path, folder)]
     else:
-        documents = _named(line.document or [], about, library)
+        documents = _documents(line.document or [], about, library)
     builder.question(
         id=line.id or record.name,
         text=line.question,
@@ -130,31 +130,31 @@ def _question(
 
 
 def _right(right: Any, choices: Sequence[str]) -> int:
-    """The index of the right choice, from an index, a letter or a text."""
+    """Index of the right choice, given by index, letter or text."""
     if not choices:
-        raise RecordError(f"right_choice is {describe(right)}, and there are no choices; give them as 'choices'")
+        raise RecordError(f"right_choice is {describe(right)}, but 'choices' is missing; add it")
     if type(right) is int and 0 <= right < len(choices):
         return right
     if not isinstance(right, str):
         raise RecordError(
-            f"right_choice must be a place from 0 to {len(choices) - 1}, a letter or the text of a choice, got "
+            f"right_choice must be an index from 0 to {len(choices) - 1}, a letter or the text of a choice, got "
             f"{describe(right)}"
         )
     places = [place for place, choice in enumerate(choices) if choice == right]
     if right in ascii_uppercase[: len(choices)]:
         places.append(ascii_uppercase.index(right))
     if len({*places}) > 1:
-        raise RecordError(f"right_choice is {right!r}, which may be several of the choices; give its place, from 0")
+        raise RecordError(f"right_choice is {right!r}, which matches several choices; give its index, counted from 0")
     return places[0] if places else text_index(right, "right_choice", choices)
 
 
-def _named(names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
-    """The documents of these names, or of `source_documents` among the other fields, which is taken from there."""
+def _documents(names: list[str], about: dict[str, Any], library: DocumentLibrary | None) -> Sequence[str]:
+    """Documents with these names, or those in the field `source_documents`, which is then removed from `about`."""
     if library is None:
         raise RecordError(
-            f"document is {describe(names[0] if len(names) == 1 else names)}, and there are no documents that have "
-            "names; give documents= as a folder or as JSON lines, or put documents.jsonl beside the questions. Where "
-            "one file is the document of all questions, leave document out"
+            f"document is {describe(names[0] if len(names) == 1 else names)}, but there are no documents to look it up "
+            "in; pass documents= as a folder or as JSON Lines, or put documents.jsonl next to the questions. If all "
+            "questions are about one file, omit document"
         )
     sources = about.get("source_documents")
     if (
@@ -176,6 +176,6 @@ def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evid
     for place, span in enumerate(spans):
         if span.document is None and len(documents) != 1:
             raise RecordError(
-                f"evidence[{place}] must name its document, since the question has {len(documents)} of them"
+                f"evidence[{place}] must have a field 'document', since the question has {len(documents)} documents"
             )
         yield Evidence(span.document or documents[0], span.start, span.end)

@@ -1,4 +1,4 @@
-"""QMSum (Zhong et al., NAACL 2021): meetings with queries, as JSON files or JSON lines."""
+"""QMSum (Zhong et al., NAACL 2021): meetings with queries, as JSON or JSON Lines files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,19 @@ _KINDS = ("general", "specific")
 _SPLITS = ("train", "val", "test")
 
 
-# The first and the last turn, which the authors write as digits.
+# First and last turn; the authors write them as strings of digits.
 _Span = Annotated[list[NonNegativeInt], Field(min_length=2, max_length=2)]
 
 
 class _Turn(DataRow):
     speaker: Text
-    content: String  # a speaker may say nothing that was written down
+    content: String  # may be empty
 
 
 class _Query(DataRow):
     query: Text
     answer: Text
-    # The first and the last turn, which the authors write as digits.
-    relevant_text_span: list[Annotated[list[NonNegativeInt], Field(min_length=2, max_length=2)]] = Field(
-        default_factory=list
-    )
+    relevant_text_span: list[_Span] = Field(default_factory=list)
 
 
 class _Meeting(DataRow):
@@ -47,10 +44,11 @@ class _Meeting(DataRow):
 
 
 def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
-    """Read meetings: a JSON file of one, JSON lines, or a folder of such files.
+    """Read meetings from a JSON file with one meeting, a JSON Lines file, or a folder of such files.
 
-    A meeting becomes a text with a line for each turn, "Speaker: content". The evidence of a specific query is its
-    spans of turns, as characters of that text; a general query is about the whole meeting and has none.
+    A meeting becomes a text with one line per turn, "Speaker: content". The evidence of a specific query is its spans
+    of turns, converted to character offsets in that text; a general query is about the whole meeting and has no
+    evidence.
     """
     check_choice("queries", queries, ("all", *_KINDS))
     kinds = _KINDS if queries == "all" else (queries,)
@@ -62,7 +60,7 @@ def read(builder: DataSetBuilder, *, queries: str = "all") -> None:
 
 
 def _split(path: Path) -> str | None:
-    """The split that a file or its folder is named by, as in the authors' repository."""
+    """Split in the name of the file or of its folder, as in the authors' repository."""
     return next((part for part in (stem(path), path.resolve().parent.name) if part in _SPLITS), None)
 
 
@@ -86,11 +84,11 @@ def _meeting(builder: DataSetBuilder, record: Record, *, split: str | None, kind
 
 
 def _evidence(spans: Sequence[Sequence[int]], document: str, starts: Sequence[int]) -> Iterator[Evidence]:
-    """The spans of turns as characters; with the start of each turn, and that of one after the last."""
+    """Convert spans of turns to character spans; `starts` has the offset of each turn and one past the last."""
     for number, (first, last) in enumerate(spans):
         if not first <= last < len(starts) - 1:
             raise RecordError(
-                f"relevant_text_span[{number}] must be turns from 0 to {len(starts) - 2}, the first not after the "
-                f"last, got {first} to {last}"
+                f"relevant_text_span[{number}] must be the first and last turn in ascending order, from 0 to "
+                f"{len(starts) - 2}, got {first} to {last}"
             )
         yield Evidence(document, starts[first], starts[last + 1] - 1)

@@ -1,4 +1,4 @@
-"""QuALITY (Pang et al., NAACL 2022): JSON lines of articles with multiple-choice questions."""
+"""QuALITY (Pang et al., NAACL 2022): JSON Lines of articles with multiple-choice questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oprag.compare.validation import Count, Name, Text
 
 __all__ = ["read"]
 
-_OF_ARTICLE = ("title", "author", "topic", "source", "year")
+_ARTICLE_FIELDS = ("title", "author", "topic", "source", "year")
 
 
 class _Question(DataRow):
@@ -35,16 +35,16 @@ class _Line(DataRow):
 def read(builder: DataSetBuilder) -> None:
     """Read lines of `{article_id, set_unique_id, article, questions: [{question, options, gold_label, …}]}`.
 
-    `gold_label` counts from 1; the test set has none. An article has several lines, one for each of its writers.
+    `gold_label` counts from 1; the test set has none. An article has one line for each of its question writers.
     """
     split = PurePath(without_gz(builder.path.name)).suffix.removeprefix(".")
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
             line = _Line.read(record.fields)
             document = builder.document(line.article_id or record.name, html_text(line.article))
-            said = {field: line.about.get(field) for field in _OF_ARTICLE}
+            article_fields = {field: line.about.get(field) for field in _ARTICLE_FIELDS}
             if split in {"train", "dev", "test"}:
-                said["split"] = split
+                article_fields["split"] = split
             for number, given in enumerate(line.questions, 1):
                 with builder.at(f"{record.place}, question {number}"):
                     question = _Question.read(given)
@@ -54,5 +54,5 @@ def read(builder: DataSetBuilder) -> None:
                         documents=[document],
                         choices=question.options,
                         right_choice=None if question.gold_label is None else question.gold_label - 1,
-                        about=said | {"difficult": question.about.get("difficult")},
+                        about=article_fields | {"difficult": question.about.get("difficult")},
                     )
