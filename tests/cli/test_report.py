@@ -72,7 +72,7 @@ def test_the_metric_and_the_experiment_are_named(folder):
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
-    refused(report(folder / "none.db"), "there is no results file", code=1)
+    refused(report(folder / "none.db"), "no such results file", code=1)
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")
     refused(report(folder / "other.db"), "another SQLite database", code=1)
@@ -93,7 +93,7 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
         )
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
-    refused(report(folder / "empty.db"), "is empty, so it is not a results file", code=1)
+    refused(report(folder / "empty.db"), "is not a results file: it is empty", code=1)
     assert (folder / "empty.db").stat().st_size == 0
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")

@@ -241,7 +241,7 @@ def test_an_experiment_in_no_file_needs_a_path():
 
 
 def test_what_cannot_be_opened_is_refused(ran, tmp_path):
-    with pytest.raises(ResultsFileError, match="there is no results file"):
+    with pytest.raises(ResultsFileError, match="no such results file"):
         Results.open(tmp_path / "none.db")
     with pytest.raises(ExperimentError, match="no experiment 'other'"):
         Results.open(ran.path, "other")

@@ -206,10 +206,10 @@ def test_one_experiment_of_several_has_to_be_named(tmp_path):
     path = tmp_path / "results.db"
     for name in ("first", "second"):
         run(experiment(data=keepers(1, 1), grid={"k": 1, "method": "context_only"}, name=name), path)
-    with pytest.raises(ExperimentError, match="several experiments; there are: first, second"):
+    with pytest.raises(ExperimentError, match="several experiments; specify one of: first, second"):
         read_matrix(path)
     assert read_matrix(path, "second").experiment == "second"
-    with pytest.raises(ResultsFileError, match="there is no results file"):
+    with pytest.raises(ResultsFileError, match="no such results file"):
         read_matrix(tmp_path / "other.db")
     assert not (tmp_path / "other.db").exists()
 

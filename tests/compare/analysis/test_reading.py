@@ -99,16 +99,16 @@ def test_an_experiment_is_named_where_there_are_several(ran):
     text = (ran / "harbour.toml").read_text(encoding="utf-8")
     (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
     run(Experiment.from_file(ran / "other.toml", trust=True), ran / "r.db")
-    with pytest.raises(ExperimentError, match=r"r\.db has several experiments; there are: harbour, other"):
+    with pytest.raises(ExperimentError, match=r"r\.db has several experiments; specify one of: harbour, other"):
         read_matrix(ran / "r.db")
-    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; there are: harbour, other"):
+    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; available experiments: harbour, other"):
         read_matrix(ran / "r.db", "third")
     first, second = (read_matrix(ran / "r.db", name) for name in ("harbour", "other"))
     assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]
 
 
 def test_a_file_that_is_missing_is_not_made(tmp_path):
-    with pytest.raises(ResultsFileError, match="there is no results file"):
+    with pytest.raises(ResultsFileError, match="no such results file"):
         read_matrix(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -173,17 +173,17 @@ def test_questions_of_another_experiment_play_no_part(tmp_path):
         assert len(reader.questions) == 2
         assert len([*reader.answers()]) == len([*reader.contexts()]) == 2
         assert {(cell, question) for cell, question, *_ in reader.scores()} == {(0, 0), (0, 1)}
-    with pytest.raises(ExperimentError, match="has several experiments; there are: small, other"):
+    with pytest.raises(ExperimentError, match="has several experiments; specify one of: small, other"):
         ResultsReader(path).__enter__()
-    with pytest.raises(ExperimentError, match="has no experiment 'third'; there are: small, other"):
+    with pytest.raises(ExperimentError, match="has no experiment 'third'; available experiments: small, other"):
         ResultsReader(path, "third").__enter__()
 
 
 def test_a_file_is_not_made_by_reading(tmp_path):
     (tmp_path / "empty.db").touch()
     for name, message in {
-        "none.db": "there is no results file",
-        "empty.db": "is empty, so it is not a results file",
+        "none.db": "no such results file",
+        "empty.db": "is not a results file: it is empty",
     }.items():
         with pytest.raises(ResultsFileError, match=message):
             ResultsReader(tmp_path / name).__enter__()

@@ -314,7 +314,7 @@ def test_a_file_that_is_deleted_meanwhile_is_told(tmp_path):
             name.unlink(missing_ok=True)
         return reply_to(text)
 
-    with pytest.raises(ResultsFileError, match="was deleted or replaced while the run went on; start it again"):
+    with pytest.raises(ResultsFileError, match="was deleted or replaced during the run; start the run again"):
         run(experiment(deletes, max_concurrency=1), path)
     assert run(experiment(RecordingModel()), path).complete
 

@@ -552,14 +552,14 @@ def test_a_metric_that_cannot_be_is_refused(results, tmp_path, metric):
 def test_an_experiment_is_named_where_there_are_several(tmp_path):
     for name in ("first", "second"):
         ran(experiment(grid={"method": "context_only", "k": 2}, name=name), tmp_path / "r.db")
-    with pytest.raises(ExperimentError, match="several experiments; there are: first, second"):
+    with pytest.raises(ExperimentError, match="several experiments; specify one of: first, second"):
         write_report(tmp_path / "r.db", tmp_path / "r.html")
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html", experiment="second"))
     assert page.root.all("h1")[0].text == "Results of second"
 
 
 def test_what_is_no_results_file_is_refused_and_nothing_is_written(tmp_path):
-    with pytest.raises(ResultsFileError, match="there is no results file"):
+    with pytest.raises(ResultsFileError, match="no such results file"):
         write_report(tmp_path / "none.db", tmp_path / "r.html")
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")

@@ -1,8 +1,8 @@
-"""The results file: its tables and their checks, keys and digests, and every SQL statement of the harness.
+"""The results file: its tables, their checks, keys and digests, and all SQL of the harness.
 
-`ResultsFile` is the only writer: what `put` has written when it returns outlives the process, and an answer is valid
-only as long as the replies that it was made of are unchanged. `ResultsReader` is the only reader of whole experiments.
-No other module has a connection. Messages that may repeat a secret are masked when they are made, written and read.
+`ResultsFile` is the only writer. Once `put` returns, its records survive a crash of the process, and an answer is
+valid only while the replies it is based on are unchanged. `ResultsReader` is the only reader of whole experiments.
+No other module opens a connection. Messages that may contain a secret are masked when created, written and read.
 """
 
 __all__: list[str] = []

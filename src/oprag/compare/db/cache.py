@@ -1,4 +1,4 @@
-"""Caches of the work that a run does once: replies, indexes, retrievals and vectors."""
+"""Caches for work that is not repeated: replies, indexes, retrievals and vectors."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | Retrieval | 
 
 
 class WorkCache(Protocol):
-    """Stores work that is done once; threads may share it."""
+    """Cache for work that is not repeated; safe to share between threads."""
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
         """The record of each key; None for a missing one."""
         ...
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Store records of one kind; in a file, they outlive the process when this returns.
+        """Store records of one kind; records written to a file survive a crash of the process once this returns.
 
         Returns:
-            The stored records: of two processes that ask the same at the same time both get the first reply.
+            The stored records. If two processes make the same call at the same time, both get the first reply.
         """
         ...
 
 
 class MemoryCache:
-    """A `WorkCache` in memory, on top of another one, which is not written to."""
+    """A `WorkCache` in memory over another one, which is only read."""
 
     def __init__(self, below: WorkCache | None = None) -> None:
         self._below = below or NoCache()
@@ -47,10 +47,10 @@ class MemoryCache:
 
 
 class NoCache:
-    """A `WorkCache` that stores nothing, for measurements."""
+    """A no-op `WorkCache` for measurements."""
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:  # noqa: ARG002
-        """None for every key."""
+        """Return None for every key."""
         return [None] * len(keys)
 
     def put(self, records: Sequence[Record]) -> list[Record]:

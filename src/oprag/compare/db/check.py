@@ -1,4 +1,4 @@
-"""The kinds of values in the columns of a results file, all of which are checked when a file is opened."""
+"""Kinds of column values in a results file, all of which are checked when a file is opened."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = [
     "or_null",
 ]
 
-_MOST = 10**12  # maximum of counts; no sum of them overflows
-_LARGEST = 1e15  # maximum of measured numbers
-_LONGEST = 16_000_000  # characters of JSON
+_MOST = 10**12  # maximum count; sums of counts cannot overflow
+_LARGEST = 1e15  # maximum absolute value of measured numbers
+_LONGEST = 16_000_000  # maximum characters of JSON
 
 
 class Kind(NamedTuple):
-    """A kind of value: an SQL condition, with {0} for the column, and its name in words."""
+    """A kind of value: an SQL condition with {0} for the column, and a name for messages."""
 
     condition: str
     noun: str
 
 
 def or_null(kind: Kind) -> Kind:
-    """The same kind, or NULL."""
+    """Allow NULL in addition to this kind."""
     return Kind(f"({{0}} IS NULL OR {kind.condition})", f"{kind.noun}, or NULL")
 
 
@@ -51,8 +51,8 @@ def _whole(low: int, high: int = _MOST) -> Kind:
 
 
 def json_of(shape: str, usual: str = "") -> Kind:
-    """JSON of one of the shapes; the usual text is accepted without parsing."""
-    # As bytes, since sqlite3 cannot pass text that is not UTF-8.
+    """JSON of one of the shapes in `_shapes`; the text `usual` is accepted without parsing."""
+    # Passed as bytes, since sqlite3 cannot pass text that is not UTF-8.
     fits = f"(length({{0}}) <= {_LONGEST} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
     condition = f"(typeof({{0}}) = 'text' AND {fits})"
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
@@ -67,13 +67,13 @@ AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
 
 
 def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Kind]]) -> str | None:
-    """Describe the first invalid row of a results file; None if all are valid.
+    """Describe the first invalid row of a results file; None if all rows are valid.
 
-    A bad vector, or an answer that is not made of its replies, counts as missing to those who read it.
+    Corrupt vectors, and answers that do not match their replies, are not reported: readers treat them as missing.
     """
     connection.create_function("oprag_fits", 2, _fits, deterministic=True)
     for table, columns in tables.items():
-        # Pages that refer to each other in a cycle would be read endlessly.
+        # Reading database pages that reference each other in a cycle would never end.
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if found != "ok":
             return str(found).splitlines()[-1]
@@ -88,7 +88,7 @@ def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, K
         query = f"SELECT 1 FROM experiment_{part}s WHERE {part} NOT IN (SELECT id FROM {part}s) LIMIT 1"
         if connection.execute(query).fetchone():
             return f"a {part} of an experiment is missing"
-    # Calls and scores of a deleted answer may stay: it is made again.
+    # Calls and scores of a deleted answer may remain; the answer is created again.
     for table in ("answers", "contexts", "runs"):
         for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
             return f"a row of {table} refers to a missing row of {parent}"
@@ -105,14 +105,14 @@ def _fits(shape: str, data: bytes) -> bool:
 
 @cache
 def _shapes() -> Mapping[str, TypeAdapter[Any]]:
-    """Validators of JSON; the parser rejects halves of surrogate pairs and lists more than 200 deep."""
-    # Importing pydantic takes longer than opening a new file.
+    """JSON validators; the parser rejects unpaired surrogates and lists nested more than 200 levels deep."""
+    # Imported here because importing pydantic takes longer than opening a new file.
     from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True)
     count: Any = Annotated[int, Field(ge=0, le=_MOST)]
     number: Any = Annotated[FiniteFloat, Field(ge=-_LARGEST, le=_LARGEST)]
-    # Several keys of metadata are a list.
+    # Options with several metadata keys are lists.
     plain: Any = bool | str | number | list[str] | None
     described = create_model(
         "Described",

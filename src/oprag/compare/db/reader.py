@@ -1,4 +1,4 @@
-"""Reading an experiment in a results file."""
+"""Reading an experiment from a results file."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from oprag.text_table import shortened
 
 __all__ = ["SPENDING", "ResultsReader"]
 
-_NAMES, _LONGEST_NAME = 20, 80  # in a message
+_NAMES, _LONGEST_NAME = 20, 80  # maximum number and length of names in a message
 
-# Experiments share cells, and may ask them other questions.
+# Experiments share cells, but may have different questions.
 _ANSWERS = (
     "FROM answers "
     "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = :experiment "
@@ -56,26 +56,26 @@ SPENDING = (
     "UNION ALL SELECT json_extract(identity, '$.model'), 'answers', calls, tokens, money FROM measured_calls "
     f"JOIN cells ON cells.id = cell {_OF_RUNS}) GROUP BY model, purpose ORDER BY model, purpose"
 )
-"""Model, purpose ("answers", or the name of a metric), calls, tokens and money of the experiment `:name`."""
+"""Model, purpose ("answers" or the name of a metric), calls, tokens and money of the experiment `:name`."""
 
 
 class ResultsReader:
-    """A snapshot of one experiment in a results file: a run may continue meanwhile.
+    """A snapshot of one experiment in a results file, unaffected by a run in progress.
 
-    Answers, scores and contexts refer to their cell and question by position in `cells` and `questions`. Methods that
-    take `cells`, as such positions, read only those.
+    Answers, scores and contexts refer to their cell and question by position in `cells` and `questions`. The argument
+    `cells` of methods takes such positions, and restricts reading to these cells.
 
     Args:
         path: The results file.
-        experiment: The name of the experiment; may be left out if the file has only one.
+        experiment: Name of the experiment; optional if the file has only one.
 
     Attributes:
         path: The results file.
-        name: The name of the experiment.
-        described: Its description: grid, models, embedders and metrics.
+        name: Name of the experiment.
+        described: Description of the experiment: grid, models, embedders and metrics.
 
     Raises:
-        ExperimentError: The file has no such experiment, or several and none is named.
+        ExperimentError: The file has no such experiment, or several and none was specified.
         ResultsFileError: The file is missing, corrupt, or not a results file.
 
     Example:
@@ -90,15 +90,15 @@ class ResultsReader:
 
     def __init__(self, path: str | os.PathLike[str], experiment: str | None = None) -> None:
         self.path = Path(path)
-        self._wanted = experiment
+        self._requested = experiment
         self._stack = ExitStack()
         self._ends: dict[str, Mapping[tuple[str, int | None], int]] = {}
 
     def __enter__(self) -> Self:
-        if not self.path.is_file():  # to open it would make it
-            raise ResultsFileError(f"there is no results file {self.path}", self.path)
-        if not self.path.stat().st_size:  # and to open it would make it one
-            raise ResultsFileError(f"{self.path} is empty, so it is not a results file", self.path)
+        if not self.path.is_file():  # opening would create it
+            raise ResultsFileError(f"no such results file: {self.path}", self.path)
+        if not self.path.stat().st_size:  # opening would create the tables
+            raise ResultsFileError(f"{self.path} is not a results file: it is empty", self.path)
         with ExitStack() as stack:
             self._connection = stack.enter_context(Database(self.path, RESULTS).reading())
             self._connection.execute("BEGIN")
@@ -114,22 +114,22 @@ class ResultsReader:
 
     @cached_property
     def cells(self) -> list[CellRecord]:
-        """The cells, in the sequence in which they were stored."""
+        """Cells, in the order in which they were stored."""
         return [*self._cells.values()]
 
     @cached_property
     def questions(self) -> list[QuestionRecord]:
-        """The questions, in the sequence in which they were stored."""
+        """Questions, in the order in which they were stored."""
         return [*self._questions.values()]
 
     def answers(self, cells: Collection[int] | None = None, *, longest: int | None = 0) -> Iterator[StoredAnswer]:
-        """Every answer and every failure.
+        """Yield all answers and failures.
 
         Args:
-            cells: The positions of the cells; all by default.
-            longest: Maximum number of characters of the text; None for all of it.
+            cells: Positions of the cells; all by default.
+            longest: Maximum characters of each text; None for no limit.
         """
-        most = 2**31 - 1 if longest is None else longest  # the most that substr takes
+        most = 2**31 - 1 if longest is None else longest  # maximum of substr
         for cell, question, error, message, notes, route, context, text, length, estimated, *counts in self._of_answers(
             "error, message, notes, route, contexts.key, substr(text, 1, :longest), length(text), estimated, calls, "
             "input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, context_chunks",
@@ -137,24 +137,24 @@ class ResultsReader:
             "LEFT JOIN contexts ON contexts.id = answers.context",
             longest=most,
         ):
-            said = error, message and without_keys(message), _texts(notes), route, context
+            details = error, message and without_keys(message), _texts(notes), route, context
             more = max(0, (length or 0) - most)
-            yield StoredAnswer(cell, question, *said, text or "", more, bool(estimated), *counts)
+            yield StoredAnswer(cell, question, *details, text or "", more, bool(estimated), *counts)
 
     def scores(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, str, float]]:
-        """The cell, the question, the metric and the value of each score."""
+        """Yield cell, question, metric and value of each score."""
         rows: Iterator[Any] = self._of_answers("metric, value", cells, "JOIN scores ON scores.answer = answers.id")
         return rows
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
-        """The cell, the question, the name of a judge, and the beginning of its reply."""
+        """Yield cell, question, name of the judge, and the start of its reply."""
         columns = f"{_JUDGE}, substr(replies.text, 1, :longest)"
         rest = f"JOIN calls ON calls.answer = answers.id AND {_JUDGED} JOIN replies ON replies.key = calls.reply"
         rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
         return rows
 
     def measurements(self) -> list[Measurement]:
-        """The measurements of these cells and questions, in their sequence."""
+        """Measurements of these cells and questions, in the order in which they were stored."""
         rows = self._connection.execute(
             "SELECT measurements.cell, measurements.question, attempt, phase, seconds, cpu_percent, "
             "peak_memory_bytes, memory_growth_bytes FROM measurements ORDER BY measurements.id"
@@ -166,7 +166,7 @@ class ResultsReader:
         ]
 
     def measured_cores(self) -> dict[str, set[str]]:
-        """The usable cores of the runs that measured a cell, by its key; older runs did not record them."""
+        """Usable cores of the runs that measured a cell, by cell key; older runs did not record them."""
         found: dict[str, set[str]] = {}
         for cell, versions in self._connection.execute(
             "SELECT DISTINCT cell, versions FROM measurements JOIN runs ON runs.id = measurements.run"
@@ -176,7 +176,7 @@ class ResultsReader:
         return found
 
     def contexts(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, ContextRecord, int]]:
-        """The cell, the question, the context of each answer that has one, and the number of chunks in its index."""
+        """Yield cell, question and context of each answer that has one, and the number of chunks in its index."""
         for cell, question, chunks, *context in self._of_answers(
             "indexes.chunks, contexts.key, indexes.key, kept, dropped",
             cells,
@@ -185,7 +185,7 @@ class ResultsReader:
             yield cell, question, _context(*context), chunks
 
     def context(self, key: str) -> ContextRecord:
-        """The context with this key, as answers refer to it."""
+        """Read the context with this key (`StoredAnswer.context`)."""
         row = self._connection.execute(
             'SELECT contexts.key, indexes.key, kept, dropped FROM contexts JOIN indexes ON indexes.id = "index" '
             "WHERE contexts.key = ?",
@@ -194,7 +194,7 @@ class ResultsReader:
         return _context(*row)
 
     def pieces(self, index: str, rows: Collection[int]) -> dict[int, Piece]:
-        """Some chunks of an index, by their rows."""
+        """Chunks of an index, by row."""
         found = self._connection.execute(
             'SELECT row, document, page, start, "end", chunks.tokens FROM json_each(?) JOIN chunks '
             'ON chunks."index" = (SELECT id FROM indexes WHERE key = ?) AND chunks.row = json_each.value',
@@ -203,7 +203,7 @@ class ResultsReader:
         return {row: Piece(*piece) for row, *piece in found}
 
     def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
-        """The end of the last chunk of each document of an index, or of each of its pages."""
+        """End offset of the last chunk of each document of an index, or of each page."""
         if index not in self._ends:
             rows = self._connection.execute(
                 'SELECT document, page, max("end") FROM chunks WHERE "index" = (SELECT id FROM indexes WHERE key = ?) '
@@ -214,33 +214,34 @@ class ResultsReader:
         return self._ends[index]
 
     def retrieved(self, index: str, question: str, search: str, store: str, depth: int | None) -> Sequence[int]:
-        """The rows of the chunks that a search found, best first; empty if the file is ambiguous.
+        """Rows of the chunks that a search returned, best first; empty if the file has searches with several embedders.
 
         Args:
-            index: The key of the index.
-            question: The text of the question.
+            index: Key of the index.
+            question: Text of the question.
             search: How chunks were ranked.
             store: The store that found the nearest vectors.
-            depth: Number of chunks that were asked for; None for all.
+            depth: Requested number of chunks; None for all.
         """
-        # The exact index is searched once, at the largest depth of a grid: contexts have the first of these hits.
-        there = [
+        # The exact index is searched once, at the largest depth of a grid; smaller contexts use the first of these
+        # hits.
+        matches = [
             (found, embedder, key)
             for key, embedder, found in self._retrievals.get((index, question, search, store), ())
             if found == depth or (store == "index" and depth is not None and found is not None and found > depth)
         ]
-        if len({embedder for _, embedder, _ in there}) != 1:
+        if len({embedder for _, embedder, _ in matches}) != 1:
             return ()
-        _, _, key = min(there, key=lambda one: one[0] or 0)
+        _, _, key = min(matches, key=lambda one: one[0] or 0)
         ((hits,),) = self._connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key])
         return [row for row, _ in json.loads(hits)][:depth]
 
     def failures(self) -> list[Failure]:
-        """Why questions failed, the commonest cause first."""
+        """Errors of failed questions, most frequent first."""
         return self._failures(f"{_ANSWERS} WHERE status = 'failed'")
 
     def failed_measurements(self) -> list[Failure]:
-        """Why questions could not be measured in the last run that has any, the commonest cause first."""
+        """Errors of failed measurements in the last run that has any, most frequent first."""
         return self._failures(
             "FROM failed_measurements WHERE run = (SELECT max(run) FROM failed_measurements "
             "JOIN runs ON runs.id = run WHERE experiment = :experiment)"
@@ -254,16 +255,16 @@ class ResultsReader:
         return Counter(note for (notes,) in rows for note in set(_texts(notes)))
 
     def spent(self) -> Spent:
-        """Calls, tokens and money that all runs of the experiment have spent on models."""
+        """Calls, tokens and money spent on models in all runs of the experiment."""
         return reduce(Spent.plus, self.spending().values(), Spent())
 
     def spending(self) -> dict[tuple[str, str], Spent]:
-        """The same by the identity of the model and its purpose: "answers", or the name of a metric."""
+        """Calls, tokens and money by model identity and purpose: "answers", or the name of a metric."""
         rows = self._connection.execute(SPENDING, {"name": self.name})
         return {(model, purpose): Spent(*spent) for model, purpose, *spent in rows}
 
     def runs(self) -> list[RunRecord]:
-        """The runs, the latest first."""
+        """Runs, latest first."""
         rows = self._connection.execute(
             "SELECT started, ended, outcome, versions FROM runs WHERE experiment = ? ORDER BY id DESC", [self._number]
         )
@@ -273,7 +274,7 @@ class ResultsReader:
         ]
 
     def _failures(self, source: str) -> list[Failure]:
-        """Failures by the class of the error, with the commonest message of each."""
+        """Failures by error class, each with its most frequent message."""
         counts: Counter[str] = Counter()
         messages: dict[str, str] = {}
         for error, message, count in self._connection.execute(
@@ -285,21 +286,22 @@ class ResultsReader:
         return [Failure(error, messages[error], count) for error, count in counts.most_common()]
 
     def _experiment(self) -> tuple[int, str, Mapping[str, Any]]:
-        name = self._wanted
+        name = self._requested
         rows = self._connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
         found = [row for row in rows if name is None or row[1] == name]
         if len(found) != 1:
             what = "no experiment" if name is None else f"no experiment {name!r}"
             what = "several experiments" if found else what
             names = [shortened(row[1], _LONGEST_NAME) for row in rows]
-            known = f"; there are: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
+            hint = "specify one of" if found else "available experiments"
+            known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)
         number, name, described = found[0]
         return int(number), str(name), json.loads(described)
 
     @cached_property
     def _cells(self) -> Mapping[int, CellRecord]:
-        """The cells by their numbers."""
+        """Cells by database id."""
         columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
         rows = self._connection.execute(
             f"SELECT cells.id, key, identity, options, {columns} FROM cells JOIN experiment_cells ON cell = cells.id "
@@ -315,7 +317,7 @@ class ResultsReader:
 
     @cached_property
     def _questions(self) -> Mapping[int, QuestionRecord]:
-        """The questions by their numbers."""
+        """Questions by database id."""
         rows = self._connection.execute(
             "SELECT id, key, data, name, questions.question, answers, choices, right_choice, evidence, documents, "
             "about FROM questions JOIN experiment_questions AS ours ON ours.question = questions.id "
@@ -329,13 +331,13 @@ class ResultsReader:
 
     @cached_property
     def _places(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """The positions of cells and of questions, by their numbers."""
+        """Positions of cells and of questions, by database id."""
         cells, questions = ({number: place for place, number in enumerate(of)} for of in (self._cells, self._questions))
         return cells, questions
 
     @cached_property
     def _retrievals(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str | None, int | None]]]:
-        """The key, the embedder and the depth of each search, by index, question, kind of search and store."""
+        """Key, embedder and depth of each search, by index, question, kind of search and store."""
         found: dict[tuple[str, ...], list[tuple[str, str | None, int | None]]] = defaultdict(list)
         for key, embedder, depth, *place in self._connection.execute(
             "SELECT retrievals.key, embedder, depth, indexes.key, question, search, store FROM retrievals "
@@ -347,7 +349,7 @@ class ResultsReader:
     def _of_answers(
         self, columns: str, cells: Collection[int] | None, rest: str = "", **values: Any
     ) -> Iterator[tuple[Any, ...]]:
-        """The positions of the cell and question of each answer, and these columns."""
+        """Yield the positions of cell and question of each answer, and the given columns."""
         of_cells, of_questions = self._places
         values["experiment"] = self._number
         if cells is not None:

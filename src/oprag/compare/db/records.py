@@ -1,4 +1,4 @@
-"""The rows of a results file as plain values, which can be pickled."""
+"""Rows of a results file as plain values that can be pickled."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ __all__ = [
 ]
 
 JUDGED = "metric:"
-"""The prefix of the step of a judge's call; the name of the judge follows."""
+"""Prefix of the step of a judge's call; the name of the judge follows."""
 
 Phase = Literal["indexing", "retrieval", "generation"]
-"""Indexing is splitting, embedding and storing, once for the documents of a question."""
+"""Phases of an answer; indexing is splitting, embedding and storing, once for the documents of a question."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Calls of models, failed ones included, with the tokens read and written, and their price if they have one."""
+    """Model calls, including failed ones, with the tokens read and written, and their price if known."""
 
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
 
     def plus(self, other: Spent) -> Spent:
-        """Add the other."""
+        """Return the sum of both."""
         return Spent(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
 
     def minus(self, other: Spent) -> Spent:
-        """Subtract the other."""
+        """Return the difference of both."""
         return Spent(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
 
 
-# Work that is done once
+# Cached work
 
 
 class Reply(NamedTuple):
@@ -67,23 +67,23 @@ class Reply(NamedTuple):
 
     key: str
     model: str  # its identity
-    step: str  # of the method that asked first
+    step: str  # step of the method that made the call first
     text: str
     usage: Usage
     finish_reason: str | None
-    seconds: float  # wall time, with other calls at the same time
+    seconds: float  # wall time; other calls may run at the same time
     money: float | None = None  # None without a price
 
     @property
     def completion(self) -> Completion:
-        """The reply, as methods get it."""
+        """The reply in the form that methods receive."""
         return Completion(self.text, usage=self.usage, seconds=self.seconds, finish_reason=self.finish_reason)
 
 
 class FailedCall(NamedTuple):
-    """A call without a reply."""
+    """A call that failed."""
 
-    key: str  # that the reply would have had
+    key: str  # key of the missing reply
     model: str
     step: str
     error: str  # the class of the error
@@ -92,30 +92,30 @@ class FailedCall(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A chunk of an index; its row is its place in the list."""
+    """A chunk of an index; its row is its position in the list."""
 
     document: str
-    page: int | None  # from 1, where the document has pages; offsets then count from its start
+    page: int | None  # from 1 if the document has pages; offsets are then relative to the page
     start: int
     end: int  # exclusive
-    tokens: int  # by the tokenizer of the index
+    tokens: int  # counted by the tokenizer of the index
 
 
 @dataclass(frozen=True)
 class IndexRecord:
-    """Documents and the chunks that they were split into."""
+    """Documents and the chunks they were split into."""
 
     key: str
     documents: Sequence[str]
     splitter: str
-    chunk_size: int  # tokens, or words, as are those of the overlap
+    chunk_size: int  # tokens or words, in the same unit as the overlap
     chunk_overlap: int
     tokenizer: str
     pieces: Sequence[Piece] = field(repr=False)
 
 
 class Hit(NamedTuple):
-    """A chunk that a search returned, and the score that the retriever or the store gave it."""
+    """A chunk returned by a search, with the score of the retriever or the store."""
 
     row: int
     score: float | None
@@ -123,20 +123,20 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Retrieval:
-    """The result of a search for a question."""
+    """Result of a search for a question."""
 
     key: str
-    index: str  # its key
-    embedder: str | None  # its identity; None where nothing was embedded
+    index: str  # key of the index
+    embedder: str | None  # its identity; None if nothing was embedded
     search: str  # how chunks were ranked
     store: str  # the store that found the nearest vectors
     question: str
-    depth: int | None  # how many were asked for; None for all
+    depth: int | None  # requested number of chunks; None for all
     hits: Sequence[Hit] = field(repr=False)  # best first
 
 
 class StoredVector(NamedTuple):
-    """The unit vector of a text."""
+    """Unit vector of a text."""
 
     embedder: str  # its identity
     hash: bytes  # of the text
@@ -144,7 +144,7 @@ class StoredVector(NamedTuple):
 
     @property
     def key(self) -> tuple[str, bytes]:
-        """The embedder and the hash."""
+        """Embedder identity and text hash."""
         return self.embedder, self.hash
 
 
@@ -155,8 +155,8 @@ class CellRecord(NamedTuple):
     """A cell of an experiment."""
 
     key: str
-    values: Mapping[str, Any]  # on the axes with a column, and on others where they are not the default
-    identity: Mapping[str, Any]  # of its embedder, its model, and whatever else its answers depend on
+    values: Mapping[str, Any]  # values of all axes with a column, and of other axes if not the default
+    identity: Mapping[str, Any]  # of its embedder, its model, and everything else its answers depend on
 
 
 class QuestionRecord(NamedTuple):
@@ -175,56 +175,56 @@ class QuestionRecord(NamedTuple):
 
 
 class ContextRecord(NamedTuple):
-    """A context that a model was given to read."""
+    """A context passed to a model."""
 
     key: str
     index_key: str
     kept: Sequence[tuple[int, int, float | None]]  # row, rank, and cosine if known, in the order of the context
-    dropped: Mapping[str, int]  # how many, by reason
+    dropped: Mapping[str, int]  # number of chunks by reason
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRecord:
-    """The answer to a question in a cell, or why it failed."""
+    """Answer to a question in a cell, or the error if it failed."""
 
-    cell: str  # its key, as is that of the question
+    cell: str  # key of the cell; `question` is a key too
     question: str
     text: str | None = None
-    error: str | None = None  # the class of the error; None for an answer
+    error: str | None = None  # error class; None for an answer
     message: str | None = None
     notes: Sequence[str] = ()
     route: str | None = None  # of self_route
-    calls: Sequence[tuple[str, str]] = ()  # the step and the key of each reply
-    usage: Usage = field(default_factory=Usage)  # of these calls, shared ones included
-    embedded_tokens: int = 0  # of texts that are not chunks, by the embedder's tokenizer, shared ones included
+    calls: Sequence[tuple[str, str]] = ()  # step and key of each reply
+    usage: Usage = field(default_factory=Usage)  # of these calls, including calls shared with other cells
+    embedded_tokens: int = 0  # of texts other than chunks, by the embedder's tokenizer, including shared ones
     context_tokens: int | None = None  # by the token counter of the experiment
-    context_embedder_tokens: int | None = None  # of its chunks, by the embedder's tokenizer
+    context_embedder_tokens: int | None = None  # of the context's chunks, by the embedder's tokenizer
     context_chunks: int | None = None
     context: ContextRecord | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)  # by metric, of those that apply
-    metric_calls: Sequence[tuple[str, str]] = ()  # the step and the key of each reply of a judge
+    scores: Mapping[str, float] = field(default_factory=dict)  # by metric; only metrics that apply
+    metric_calls: Sequence[tuple[str, str]] = ()  # step and key of each judge reply
 
 
 class Done(NamedTuple):
-    """The places, as keys of cell and question, that need no further work."""
+    """Pairs of cell key and question key that need no further work."""
 
     answered: set[tuple[str, str]]
-    failed: dict[tuple[str, str], str]  # with the class of the error
-    broken: int  # answers whose replies are missing or were changed
+    failed: dict[tuple[str, str], str]  # with the error class
+    broken: int  # answers that were changed, or whose replies are missing or were changed
 
 
 # Measurements
 
 
 class Measurement(NamedTuple):
-    """Time, processor and memory of one phase of one attempt at an answer."""
+    """Time, CPU and memory of one phase of one attempt at an answer."""
 
-    cell: str  # its key, as is that of the question
+    cell: str  # key of the cell; `question` is a key too
     question: str
     attempt: int  # from 1
     phase: Phase
     seconds: float
-    cpu_percent: float  # of the usable cores
+    cpu_percent: float  # of all usable cores
     peak_memory_bytes: int  # resident memory
     memory_growth_bytes: int
 
@@ -239,39 +239,39 @@ class FailedMeasurement(NamedTuple):
 
 
 class MeasuredSoFar(NamedTuple):
-    """The places, as keys of cell and question, that were measured."""
+    """Pairs of cell key and question key that were measured."""
 
-    attempts: set[tuple[str, str, int]]  # with the number of each attempt
-    indexed: set[tuple[str, str]]  # where making the index was measured
-    failed: dict[tuple[str, str], str]  # in this run, with the class of the error
+    attempts: set[tuple[str, str, int]]  # with the attempt number
+    indexed: set[tuple[str, str]]  # where indexing was measured
+    failed: dict[tuple[str, str], str]  # in the current run, with the error class
 
     def missing(self, place: tuple[str, str], repeats: int) -> list[int]:
-        """The attempts at an answer that are not measured yet."""
+        """Attempts at an answer that are not measured yet."""
         return [attempt for attempt in range(1, repeats + 1) if (*place, attempt) not in self.attempts]
 
     def done(self, repeats: int) -> Done:
-        """The places whose attempts are all measured, and the others that failed."""
+        """Pairs whose attempts are all measured, and the remaining pairs that failed."""
         tried = {(cell, question) for cell, question, _ in self.attempts}
         answered = {place for place in tried if not self.missing(place, repeats)}
         return Done(answered, {place: error for place, error in self.failed.items() if place not in answered}, 0)
 
 
-# What a reader returns; cells and questions are positions in its lists
+# Records returned by a reader; cells and questions are positions in its lists
 
 
 class StoredAnswer(NamedTuple):
-    """An answer or a failure; tokens are those of its cell alone."""
+    """An answer or a failure; calls and tokens are counted as if none were shared with other cells."""
 
     cell: int
     question: int
-    error: str | None  # the class of the error; None for an answer
+    error: str | None  # error class; None for an answer
     message: str | None
     notes: tuple[str, ...]
     route: str | None
-    context: str | None  # its key
-    text: str  # as much of it as was asked for
-    more: int  # characters of the text that were not
-    estimated: bool  # whether tokens of a reply are an estimate
+    context: str | None  # key of the context
+    text: str  # up to the requested length
+    more: int  # number of characters cut off
+    estimated: bool  # whether any token count is an estimate
     calls: int
     input_tokens: int
     output_tokens: int
@@ -282,13 +282,13 @@ class StoredAnswer(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether there is no answer."""
+        """Whether answering failed."""
         return self.error is not None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Questions without an answer: the class of their error, its commonest message, and how many they are."""
+    """Failed questions with the same error class: its most frequent message, and their number."""
 
     error: str
     message: str
@@ -296,7 +296,7 @@ class Failure:
 
 
 class RunRecord(NamedTuple):
-    """A run: when it began and ended, how, and the versions it ran on."""
+    """A run: start, end, outcome, and versions of the software."""
 
     started: str
     ended: str | None  # None if it was killed or is in progress

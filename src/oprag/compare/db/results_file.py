@@ -1,4 +1,4 @@
-"""Writing a results file, and reading the work that is done once."""
+"""Writing a results file, and reading cached work from it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["ResultsFile"]
 
 _MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
 _NUMBERS = frozenset((int, float, type(None)))
-# The columns that a digest covers, in this sequence; that of an answer goes on with its replies and its scores.
+# Columns covered by a digest, in this order; the digest of an answer also covers its replies and scores.
 _REPLY = ("key", "text", *Usage._fields, "finish_reason")
 _ANSWER = (
     *("status", "text", "error", "message", "notes", "route", "calls"),
@@ -56,18 +56,18 @@ _OF_KEYS = "IN (SELECT value FROM json_each(?))"
 
 
 class ResultsFile:
-    """A results file, which any tool that reads SQLite can open.
+    """A results file, an SQLite database that also serves as a `WorkCache`.
 
-    What a method has written outlives the process, however that ends. Threads may share the object, and processes the
-    file. It is a `WorkCache`.
+    Once a method returns, its writes survive a crash of the process. Threads may share the object, and processes the
+    file.
 
     Args:
         path: The file; created by the first write.
-        run: The number of a run in progress; `begin` begins another one.
+        run: Number of a run in progress; `begin` starts a new run.
 
     Attributes:
         path: The file.
-        run: The number of the run in progress; 0 without one.
+        run: Number of the run in progress; 0 if there is none.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
@@ -89,7 +89,7 @@ class ResultsFile:
             raise self._database.damaged(str(found))
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file; the next use reopens it."""
         self._database.close()
 
     def begin(
@@ -100,14 +100,14 @@ class ResultsFile:
         questions: Sequence[QuestionRecord],
         versions: Mapping[str, str],
     ) -> None:
-        """Begin a run: write its experiment, cells and questions.
+        """Start a run: write its experiment, cells and questions.
 
         Args:
-            experiment: The name of the experiment.
-            described: Its description, as JSON values.
-            cells: Its cells.
-            questions: Its questions.
-            versions: The versions that it runs on.
+            experiment: Name of the experiment.
+            described: Description of the experiment, as JSON values.
+            cells: Cells of the experiment.
+            questions: Questions of the experiment.
+            versions: Versions of the software.
 
         Raises:
             ResultsFileError: The file cannot be written.
@@ -121,7 +121,7 @@ class ResultsFile:
             )
             (number,) = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
             _insert(connection, "cells", map(_cell_row, cells), verb="INSERT OR IGNORE")
-            # The other fields of a question change no answer, so they are not part of the key.
+            # `about` does not affect answers, so it is not part of the key and can be updated.
             _insert(
                 connection,
                 "questions",
@@ -140,7 +140,7 @@ class ResultsFile:
         """Write how the run ended.
 
         Args:
-            outcome: "complete", "interrupted", or a reason.
+            outcome: "complete", "interrupted", or the reason why it stopped.
         """
         with self._database.writing() as connection:
             connection.execute(
@@ -148,11 +148,11 @@ class ResultsFile:
             )
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """Get the records that are in the file and are unchanged.
+        """Read stored records that are unchanged.
 
         Args:
             kind: The class of the records.
-            keys: Their keys.
+            keys: Keys of the records.
 
         Returns:
             The record of each key; None for a missing one.
@@ -168,10 +168,10 @@ class ResultsFile:
         """Write records of one kind, and vectors of one embedder.
 
         Args:
-            records: The records, with their keys. Those with the same key are equal, except replies: the first stays.
+            records: The records. Records with the same key must be equal, except replies: the first one is kept.
 
         Returns:
-            The stored records: another process may have written a reply first.
+            The stored records; they differ from `records` where another process wrote a reply first.
 
         Raises:
             ResultsFileError: The file cannot be written, or has vectors of this embedder with another dimension.
@@ -197,13 +197,13 @@ class ResultsFile:
         return given
 
     def put_answers(self, answers: Sequence[AnswerRecord]) -> None:
-        """Write answers with their contexts, calls and scores; an earlier one, such as a failed one, is replaced.
+        """Write answers with their contexts, calls and scores, replacing earlier answers and failures.
 
         Args:
             answers: The answers.
 
         Raises:
-            ResultsFileError: The file is not the one that the run began with, or it cannot be written.
+            ResultsFileError: The file was replaced since the run started, or cannot be written.
         """
         if answers:
             with self._database.writing() as connection:
@@ -212,10 +212,10 @@ class ResultsFile:
                     self._write_answer(connection, answer)
 
     def done(self, experiment: str) -> Done:
-        """The stored answers of an experiment, each verified against the replies that it was made of.
+        """Find the stored answers of an experiment, each verified against its replies.
 
         Args:
-            experiment: The name of the experiment.
+            experiment: Name of the experiment.
         """
         result, broken = Done(set(), {}, 0), 0
         if not self.path.exists():
@@ -258,21 +258,25 @@ class ResultsFile:
         return result._replace(broken=broken)
 
     def spent(self, experiment: str) -> Spent:
-        """Calls, tokens and money that all runs of an experiment have spent on models.
+        """Calls, tokens and money spent on models in all runs of an experiment.
 
         Args:
-            experiment: The name of the experiment.
+            experiment: Name of the experiment.
         """
         rows = self._rows(SPENDING, {"name": experiment})
         return reduce(Spent.plus, (Spent(*spent) for _, _, *spent in rows), Spent())
 
     def identities(self) -> dict[str, str]:
-        """The identity of each model and embedder that runs have opened, by the hash of its specification."""
+        """Identity of each model and embedder that was opened in any run, by the hash of its specification."""
         rows = self._rows("SELECT described FROM experiments ORDER BY id")
-        return {told: one for (text,) in rows for told, one in json.loads(text).get("identities", {}).items()}
+        return {
+            spec_hash: identity
+            for (text,) in rows
+            for spec_hash, identity in json.loads(text).get("identities", {}).items()
+        }
 
     def measured(self) -> MeasuredSoFar:
-        """The attempts that were measured, and those that failed in this run."""
+        """Attempts that were measured, and questions that failed in this run."""
         found = MeasuredSoFar(set(), set(), {})
         for cell, question, attempt, phase in self._rows(
             "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
@@ -294,15 +298,15 @@ class ResultsFile:
     def put_measurements(
         self, cell: str, measurements: Sequence[Measurement], spent: Spent, replies: Sequence[Reply] = ()
     ) -> None:
-        """Write the measurements of a cell, what they have spent on models, and the replies.
+        """Write the measurements of a cell, their spending on models, and the replies.
 
-        A stored reply stays, so that answers that were made of it stay valid.
+        A stored reply is not replaced, so that answers based on it stay valid.
 
         Args:
-            cell: The key of the cell.
+            cell: Key of the cell.
             measurements: One for each phase of an attempt.
-            spent: The calls, tokens and money of all models.
-            replies: The replies to store.
+            spent: Calls, tokens and money of all models.
+            replies: Replies to store.
         """
         with self._database.writing() as connection:
             self._check_run(connection)
@@ -315,10 +319,10 @@ class ResultsFile:
             )
             first = {reply.key: reply for reply in reversed(replies)}
             query = f"SELECT key FROM replies WHERE key {_OF_KEYS}"
-            there = {key for (key,) in connection.execute(query, [json.dumps(list(first))])}
-            new = [reply for key, reply in first.items() if key not in there]
+            stored = {key for (key,) in connection.execute(query, [json.dumps(list(first))])}
+            new = [reply for key, reply in first.items() if key not in stored]
             self._write_replies(connection, new)
-            # The calls whose replies are kept count there.
+            # Calls of newly stored replies are counted with the replies.
             calls = spent.calls - len(new)
             if calls:
                 tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
@@ -330,7 +334,7 @@ class ResultsFile:
         """Write failed measurements.
 
         Args:
-            failures: The questions and their errors.
+            failures: Questions and their errors.
         """
         with self._database.writing() as connection:
             self._check_run(connection)
@@ -342,7 +346,7 @@ class ResultsFile:
             )
 
     def _rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[Any]:
-        """The rows of a query; none if the file is missing."""
+        """Rows of a query; empty if the file is missing."""
         if not self.path.exists():
             return []
         with self._database.reading() as connection:
@@ -354,20 +358,20 @@ class ResultsFile:
         if known != vectors.shape[1]:
             raise ResultsFileError(
                 f"{self.path} has vectors of dimension {known} for the embedder {name!r}, got dimension "
-                f"{vectors.shape[1]}; give another model another name",
+                f"{vectors.shape[1]}; give each embedding model its own name",
                 self.path,
             )
 
     def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Any]:
-        """Write replies, except where another process was first; return the stored ones."""
+        """Write replies unless another process wrote them first; return the stored replies."""
         rows = {reply.key: self._reply_row(reply) for reply in replies}
         written = _insert(connection, "replies", rows.values(), rest="ON CONFLICT (key) DO NOTHING")
         if written == len(replies):
             return list(replies)
-        there = {reply.key: reply for reply in _read_replies(connection, list(rows))}
-        # A stored reply that cannot be read was changed.
-        _insert(connection, "replies", (rows[key] for key in rows.keys() - there.keys()), verb="REPLACE")
-        return [there.get(reply.key, reply) for reply in replies]
+        stored = {reply.key: reply for reply in _read_replies(connection, list(rows))}
+        # A stored reply that was not returned fails its digest, so replace it.
+        _insert(connection, "replies", (rows[key] for key in rows.keys() - stored.keys()), verb="REPLACE")
+        return [stored.get(reply.key, reply) for reply in replies]
 
     def _reply_row(self, reply: Reply) -> dict[str, Any]:
         row = reply._asdict() | reply.usage._asdict() | {"run": self.run, "at": _now()}
@@ -387,7 +391,7 @@ class ResultsFile:
             "SELECT cells.id, questions.id FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
             [answer.cell, answer.question],
         ).fetchone()
-        _forget(connection, place)
+        _delete_answer(connection, place)
         given = {
             **vars(answer),
             **answer.usage._asdict(),
@@ -397,7 +401,7 @@ class ResultsFile:
         }
         values = {name: given[name] for name in _ANSWER}
         scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        # The replies of judges are verified with the answer, but are not part of its costs.
+        # Judge replies are covered by the digest of the answer, but are not part of its cost.
         replies = (*answer.calls, *answer.metric_calls)
         check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
         row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self.run}
@@ -408,19 +412,19 @@ class ResultsFile:
         _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
 
     def _check_run(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that does not have this run.
+        """Check that the file still has this run.
 
         Raises:
-            ResultsFileError: It was deleted or replaced.
+            ResultsFileError: The file was deleted or replaced.
         """
         if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self.run]).fetchone():
             raise ResultsFileError(
-                f"the results file {self.path} was deleted or replaced while the run went on; start it again", self.path
+                f"the results file {self.path} was deleted or replaced during the run; start the run again", self.path
             )
 
 
 def _read_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[Reply]:
-    """The replies that are unchanged."""
+    """Yield stored replies that match their digest."""
     query = f"SELECT {', '.join(_REPLY)}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}"
     for *checked, check, model, step, seconds, money in connection.execute(query, [json.dumps(keys)]):
         if reply_digest(*checked) == check:
@@ -430,7 +434,7 @@ def _read_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterat
 
 
 def _read_indexes(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[IndexRecord]:
-    """The indexes that have all of their chunks."""
+    """Yield stored indexes that have all their chunks."""
     for number, count, key, documents, splitter, size, overlap, tokenizer in connection.execute(
         "SELECT id, chunks, key, documents, splitter, chunk_size, chunk_overlap, tokenizer FROM indexes "
         f"WHERE key {_OF_KEYS}",
@@ -485,7 +489,7 @@ def _cell_row(cell: CellRecord) -> dict[str, Any]:
     return {"key": cell.key, **columns, "options": options, "identity": cell.identity}
 
 
-def _forget(connection: sqlite3.Connection, place: Sequence[int]) -> None:
+def _delete_answer(connection: sqlite3.Connection, place: Sequence[int]) -> None:
     row = connection.execute("SELECT id FROM answers WHERE cell = ? AND question = ?", place).fetchone()
     if row is not None:
         for table, column in (("calls", "answer"), ("scores", "answer"), ("answers", "id")):
@@ -501,9 +505,9 @@ def _insert(
     verb: str = "INSERT",
     rest: str = "",
 ) -> int:
-    """Write rows, given by the names of their columns, and return their number.
+    """Write rows, given as mappings of column names to values, and return the number of rows written.
 
-    A column in `found` is given as a key of that table; a row whose key is not in the table is not written.
+    For columns in `found`, rows have the key of a row in that table; a row is skipped if the key is missing there.
     """
     rows = iter(rows)
     first = next(rows, None)
@@ -512,27 +516,27 @@ def _insert(
     found = found or {}
     columns = ", ".join(f'"{name}"' for name in first)
     values = ", ".join(f"{found[name]}.id" if name in found else f":{name}" for name in first)
-    wanted = " AND ".join(f"{other}.key = :{name}" for name, other in found.items())
-    source = f"SELECT {values} FROM {', '.join(found.values())} WHERE {wanted}" if found else f"VALUES ({values})"
+    matching = " AND ".join(f"{other}.key = :{name}" for name, other in found.items())
+    source = f"SELECT {values} FROM {', '.join(found.values())} WHERE {matching}" if found else f"VALUES ({values})"
     statement = f"{verb} INTO {table} ({columns}) {source} {rest}"
     return connection.executemany(statement, (_stored(table, row) for row in chain([first], rows))).rowcount
 
 
 def _stored(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored form of a row: text that SQLite can hold, with secrets masked in messages, or JSON."""
+    """Convert a row for storage: storable text, with secrets masked in messages, or JSON."""
     masked = _MASKED[table]
     return {name: _value(value, safe_text if name in masked else storable) for name, value in row.items()}
 
 
 def _value(value: Any, clean: Any) -> Any:
-    # Most values, and thousands in each batch.
+    # Fast path for most values.
     if type(value) in _NUMBERS:
         return value
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, int | float):
         return int(value) if isinstance(value, bool) else value
-    # Each text alone: masking must not remove the quotes between two of them.
+    # Mask texts one by one, so that masking cannot remove quotes between them.
     value = [clean(one) for one in value] if clean is safe_text else value
     return storable(json.dumps(value, ensure_ascii=False, default=dict))
 
@@ -543,5 +547,5 @@ def _last_id(connection: sqlite3.Connection) -> int:
 
 
 def _now() -> str:
-    """The time in UTC, to the millisecond."""
+    """Current time in UTC, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

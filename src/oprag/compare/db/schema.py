@@ -1,4 +1,4 @@
-"""The tables of a results file. They are made for people too: any tool that reads SQLite shows everything."""
+"""Tables of a results file, designed to be readable in any SQLite tool."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ _AXES: Mapping[str, Kind] = {
     "repeat": ANY_WHOLE,
 }
 CELL_COLUMNS = tuple(_AXES)
-"""The axes that have their own column; the others are in `options`, unless they have their default."""
+"""Axes with their own column; values of other axes are in `options`, unless they are the default."""
 
 
 class Column(NamedTuple):
     """A column of a table."""
 
     ddl: str
-    own_kind: Kind | None = None  # of its values, where its type does not say it
-    masked: bool = False  # whether it may repeat a provider's message, in which secrets are masked
+    own_kind: Kind | None = None  # kind of its values, if the type does not imply it
+    masked: bool = False  # whether it may contain a provider's message, so secrets are masked
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the column."""
         return self.ddl.split()[0].strip('"')
 
     @property
     def kind(self) -> Kind:
-        """The kind of its values."""
+        """Kind of its values."""
         if self.own_kind is not None:
             return self.own_kind
         whole = COUNT if "REFERENCES" not in self.ddl else ANY_WHOLE
@@ -72,14 +72,14 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: its columns, the constraints that follow them, and the options that follow both."""
+    """A table: its columns, the constraints after them, and the options after both."""
 
     columns: Sequence[Column]
     constraints: Sequence[str] = ()
     options: str = ""
 
     def ddl(self, name: str) -> str:
-        """The statement that creates it."""
+        """SQL statement that creates the table."""
         parts = ", ".join([*(column.ddl for column in self.columns), *self.constraints])
         return f"CREATE TABLE {name} ({parts}) {self.options}".rstrip()
 
@@ -216,7 +216,7 @@ TABLES: Mapping[str, Table] = {
         _KEY,
         _INDEX,
         Column("kept TEXT NOT NULL", json_of("kept chunks")),
-        # Most have nothing dropped. Braces are doubled for `format`.
+        # Most contexts dropped nothing. Braces are doubled for `format`.
         Column("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
     ),
     "indexes": _table(
@@ -238,7 +238,7 @@ TABLES: Mapping[str, Table] = {
         "start INTEGER NOT NULL",
         Column(
             '"end" INTEGER NOT NULL',
-            Kind(f'{COUNT.condition} AND {{0}} >= "start"', "an offset from its start on"),
+            Kind(f'{COUNT.condition} AND {{0}} >= "start"', "an offset not before the start"),
         ),
         "tokens INTEGER NOT NULL",
         constraints=['PRIMARY KEY ("index", row)'],
@@ -284,7 +284,7 @@ TABLES: Mapping[str, Table] = {
         "money REAL NOT NULL",
     ),
 }
-"""Every table but those of vectors, which a vector cache has as well."""
+"""All tables except those of vectors, which vector caches have as well."""
 
 _MEASURED = ", ".join(
     f"(SELECT avg({column}) FROM measurements WHERE measurements.cell = answers.cell "
@@ -292,7 +292,7 @@ _MEASURED = ", ".join(
     for phase in ("retrieval", "generation")
     for column in ("seconds", "cpu_percent", "peak_memory_bytes")
 )
-"""Empty where nothing was measured."""
+"""Means over attempts; NULL if nothing was measured."""
 
 _VIEW = f"""
 CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells."{name}"' for name in CELL_COLUMNS)},
@@ -328,7 +328,7 @@ RESULTS = Format(
         ]
     ),
     ResultsFileError,
-    "keep a copy, and start another file; `sqlite3 FILE .recover` saves what can be read",
+    "keep a copy and start a new file; `sqlite3 FILE .recover` saves the readable rows",
     _fault_of,
 )
-"""The format of a results file."""
+"""Format of a results file."""

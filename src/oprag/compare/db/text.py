@@ -1,4 +1,4 @@
-"""Text that a results file can hold, and the messages of errors."""
+"""Text in storable form, and error messages."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ Value = TypeVar("Value")
 
 
 def storable(value: Value) -> Value:
-    """Replace halves of surrogate pairs in a text, which UTF-8 and so SQLite cannot hold, by U+FFFD."""
+    """Replace unpaired surrogates in a text by U+FFFD, since UTF-8, and therefore SQLite, cannot encode them."""
     if not isinstance(value, str):
         return value
     try:
         value.encode()
     except UnicodeEncodeError:
-        # Through UTF-16, so that two halves that belong together become their character.
+        # Encoding as UTF-16 turns two surrogates that form a pair into their character.
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]
     return value
 
 
 def safe_text(text: str) -> str:
-    """A text that a file can hold, with secrets masked."""
+    """Text in storable form, with secrets masked."""
     return without_keys(storable(text))
 
 
 def error_message(error: BaseException | str | None, most: int | None = None) -> str:
-    """The message of an error on one line, as a file can hold it, with secrets masked."""
+    """Message of an error on one line, in storable form, with secrets masked."""
     return " ".join(storable(error_text(error)).split())[:most]
 
 
 def error_name(error: BaseException | None) -> str:
-    """The class of an error; for an error of another process, its class there."""
+    """Class of an error; for an error raised in another process, its class there."""
     return str(getattr(error, "remote_class", type(error).__name__))
 
 
 def named_error(error: BaseException | None, most: int | None = None) -> str:
-    """The class of an error and its message."""
+    """Class and message of an error."""
     return f"{error_name(error)}: {error_message(error, most)}"
