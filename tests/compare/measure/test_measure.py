@@ -359,7 +359,7 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     assert len(found) == 2
     for method, error, message in found:
         assert (method, error) == ("closed_book", "MeasuringError")
-        assert message.startswith("the process of measure_cell ended with status 7 before it returned")
+        assert message.startswith("the process of measure_cell exited with status 7 before it returned")
         assert "the model has a bad day" in message
     Path(f"{log}.mended").touch()
     again = measure_cells(small, path, warmup=0, repeats=1)
@@ -373,7 +373,7 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
 def test_processes_that_keep_dying_end_it(path):
     grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked={"dies_on": "keeper"}, give_up_after=2), path)
-    assert report.outcome.startswith("the last 2 processes died, the last one thus: the process of measure_cell ended")
+    assert report.outcome.startswith("the last 2 processes died; the last error: the process of measure_cell exited")
     assert (report.failed, report.left) == ({"MeasuringError": 2}, 1)
 
 

@@ -48,7 +48,7 @@ def test_there_is_nothing_to_read():
 
 
 def test_what_it_raises_is_told_with_its_traceback():
-    with pytest.raises(MeasuringError, match="fail failed in a process of its own: KeyError: 'the reason'") as caught:
+    with pytest.raises(MeasuringError, match="fail failed in its process: KeyError: 'the reason'") as caught:
         in_fresh_process(working.fail, "the reason")
     assert "working.py" in str(caught.value)
     assert "raise KeyError(message)" in str(caught.value)
@@ -70,7 +70,7 @@ def test_leaving_is_no_value():
 
 
 def test_a_value_that_cannot_travel():
-    with pytest.raises(MeasuringError, match=r"(?s)ended with status 1 before it returned.*TypeError: cannot pickle"):
+    with pytest.raises(MeasuringError, match=r"(?s)exited with status 1 before it returned.*TypeError: cannot pickle"):
         in_fresh_process(working.return_what_cannot_be_pickled, None)
 
 
@@ -78,7 +78,7 @@ def test_a_value_that_cannot_travel():
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (signal.SIGKILL, "was killed (SIGKILL), which is what the system does when memory runs out"),
+        (signal.SIGKILL, "was killed (SIGKILL), probably by the system because memory ran out"),
         (signal.SIGSEGV, "was killed by signal 11 (Segmentation fault)"),
         (signal.SIGINT, "was killed by signal 2 (Interrupt)"),
     ],
@@ -87,17 +87,17 @@ def test_a_process_that_is_killed_or_crashes(number, words):
     with pytest.raises(MeasuringError, match="the process of die was killed") as caught:
         in_fresh_process(working.die, int(number))
     assert words in str(caught.value)
-    assert "It had printed:\nlast words" in str(caught.value)
+    assert "Its output:\nlast words" in str(caught.value)
 
 
 def test_a_process_that_ends_before_it_returns():
-    with pytest.raises(MeasuringError, match="the process of exit_at_once ended with status 3 before it returned"):
+    with pytest.raises(MeasuringError, match="the process of exit_at_once exited with status 3 before it returned"):
         in_fresh_process(working.exit_at_once, 3)
 
 
 @linux
 def test_running_out_of_memory_is_told():
-    with pytest.raises(MeasuringError, match="need_too_much failed in a process of its own: MemoryError"):
+    with pytest.raises(MeasuringError, match="need_too_much failed in its process: MemoryError"):
         in_fresh_process(working.need_too_much, 500 * working.MB)
 
 

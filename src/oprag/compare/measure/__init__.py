@@ -1,3 +1,3 @@
-"""Time, processor and memory of answers: one cell after the other, each in a fresh process."""
+"""Time, CPU and memory of answers: one cell at a time, each in a fresh process."""
 
 __all__: list[str] = []

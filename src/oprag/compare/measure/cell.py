@@ -1,4 +1,4 @@
-"""Measuring one cell, in a process that does nothing else: indexing, retrieval and generation apart."""
+"""Measuring one cell in a dedicated process: indexing, retrieval and generation are measured separately."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from oprag.steps import Limit, Parallel, Step, Steps
 
 __all__ = ["LONGEST", "CellPart", "Ended", "measure_cell"]
 
-LONGEST = 2_000  # characters of an error message
+LONGEST = 2_000  # maximum characters of an error message
 
 
 class CellPart(NamedTuple):
-    """The work of one process."""
+    """Work of one process."""
 
     path: str
-    run: int  # its number
-    experiment: Experiment  # with what the cell needs
-    items: Sequence[tuple[WorkItem, Sequence[int]]]  # its questions, with their missing attempts
-    indexed: AbstractSet[tuple[str, ...]]  # documents whose index was measured before
-    warmup: int  # how many times the first question is answered before anything is measured
-    spent: Spent  # before
-    failures: int  # calls in a row that have failed
+    run: int  # number of the run
+    experiment: Experiment  # only the parts that the cell needs
+    items: Sequence[tuple[WorkItem, Sequence[int]]]  # questions of the cell, with their missing attempts
+    indexed: AbstractSet[tuple[str, ...]]  # documents whose indexing was already measured
+    warmup: int  # number of unmeasured answers to the first question
+    spent: Spent  # in the experiment so far
+    failures: int  # consecutive failed calls
 
 
 class Ended(NamedTuple):
     """How measuring a cell ended."""
 
-    stopped: str | None  # why nothing more may be measured
-    failures: int  # calls in a row that have failed
+    stopped: str | None  # reason to stop the run; None to continue
+    failures: int  # consecutive failed calls
 
 
 def measure_cell(part: CellPart) -> Ended:
-    """Measure what is missing of a cell, and write each question when it is done."""
+    """Run the missing measurements of a cell, and write each question when it is done."""
     cell = _MeasuredCell(part)
     try:
         cell.warm_embedder()
-        # Garbage is collected before each phase; what is loaded by now stays, and is left out of it.
+        # Garbage is collected before each phase; freezing excludes all objects that are loaded now.
         gc.freeze()
         for item, attempts in part.items:
             cell.measure(item, attempts)
@@ -69,12 +69,12 @@ def measure_cell(part: CellPart) -> Ended:
     return Ended(None, cell.failures)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error, but the end of a run
-    """No more calls may be made."""
+class _Stopped(Exception):  # noqa: N818 - control flow, not an error
+    """A limit was reached, or too many consecutive calls failed."""
 
 
 class _MeasuredCell:
-    """Answers the questions of a cell, each as if it were the first, and measures each step."""
+    """Answers the questions of a cell, each without caches from earlier ones, and measures each step."""
 
     def __init__(self, part: CellPart) -> None:
         experiment = part.experiment
@@ -84,12 +84,12 @@ class _MeasuredCell:
         self._part = part
         self._file = ResultsFile(part.path, part.run)
         resolved = ResolvedExperiment(experiment)
-        # The only one needed here; the grid may be large.
+        # Only this cell is needed, and the grid may be large.
         resolved.cells = Cells((self.cell,), 1, {}, 0)
         self._library = Library(resolved, NoCache(), together=False)
         self._embedders = resolved.embedders
         name = self.cell.model or ""
-        self._model: Any = resolved.models.get(name)  # a cell without a model asks nothing
+        self._model: Any = resolved.models.get(name)  # a cell without a model makes no calls
         self._tariff = Tariff.of(experiment, name)
         self._ledger = Ledger(experiment.limits, part.spent)
         self._limit = Limit(experiment.max_concurrency)
@@ -99,7 +99,7 @@ class _MeasuredCell:
         self._warm = False
 
     def warm_embedder(self) -> None:
-        """Load the tokenizer and the embedder, which is no part of the first index."""
+        """Load the tokenizer and the embedder, so that their loading is not measured with the first index."""
         if not self._part.warmup or not self.cell.embedder:
             return
         embedder = self._embedders[self.cell.embedder]
@@ -109,7 +109,7 @@ class _MeasuredCell:
                 embedder.embed_documents(["warm-up"])
 
     def measure(self, item: WorkItem, attempts: Sequence[int]) -> None:
-        """Measure a question, and write the measurements or the failure."""
+        """Measure a question and write the measurements or the failure."""
         with self._recorded(item) as taken:
             if self.cell.embedder and item.question.documents not in self._indexed:
                 taken.extend(self._make_index(item))
@@ -127,15 +127,15 @@ class _MeasuredCell:
 
     @contextmanager
     def _recorded(self, item: WorkItem | None) -> Iterator[list[Measurement]]:
-        """Write the measurements of a question and what they have spent, however it ends."""
+        """Write the measurements of a question and their spending, even if the block raises."""
         measurements: list[Measurement] = []
         before = self._ledger.spent
         try:
             yield measurements
         except (_Stopped, MissingExtraError, ResultsFileError):
             raise
-        except Exception as error:  # noqa: BLE001 - it is recorded as the failure of this question
-            # The error of the model's client says more than that of the method that it ended.
+        except Exception as error:  # noqa: BLE001 - recorded as the failure of this question
+            # The cause, an error of the model client, is more specific than the error of the method.
             kind = error_name(error.__cause__ or error)
             if item is not None:
                 failure = FailedMeasurement(item.cell_key, item.question_key, kind, error_message(error, LONGEST))
@@ -145,23 +145,23 @@ class _MeasuredCell:
             replies, self._replies = self._replies, []
             self._file.put_measurements(self._key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
-            told = named_error(self._last_error, LONGEST)
-            raise _Stopped(f"the last {self.failures} calls failed, the last one with {told}")
+            last = named_error(self._last_error, LONGEST)
+            raise _Stopped(f"the last {self.failures} calls failed, the last one with {last}")
 
     def _make_index(self, item: WorkItem) -> list[Measurement]:
-        """Make the index of the question; return its measurement, unless it was measured before."""
+        """Build the index of the question; return its measurement unless there is one already."""
         documents = item.question.documents
         try:
             taken = measure_usage(lambda: self._library.index(self.cell, documents).make_ready(search_of(self.cell)))
         except Exception:
-            # A partial index would make the next attempt look cheap.
+            # Discard the partial index, which would make the next attempt look cheap.
             self._library.close()
             raise
         self._indexed.add(documents)
         return [] if documents in self._part.indexed else [_row(item, 1, "indexing", [taken])]
 
     def _answer(self, item: WorkItem) -> dict[Phase, list[Usage[Any]]]:
-        """Answer a question as if it were the first; return the usage of each step, by phase."""
+        """Answer a question without caches; return the usage of each step, by phase."""
         self._library.forget()
         phases: dict[Phase, list[Usage[Any]]] = {}
         work = WorkInProgress.begun(item)
@@ -171,7 +171,7 @@ class _MeasuredCell:
                 request = work.body.send(reply)
             except StopIteration:
                 return phases
-            assert not isinstance(request, AskModel)  # noqa: S101 - no judge was given
+            assert not isinstance(request, AskModel)  # noqa: S101 - there are no judges here
             if isinstance(request, Generate):
                 self._check_limits(request.prompts)
             taken = measure_usage(self._step(item, request))
@@ -181,29 +181,29 @@ class _MeasuredCell:
                 self._settle(item, request.prompts, reply)
 
     def _step(self, item: WorkItem, request: Request) -> Callable[[], Any]:
-        """A function that does what a request asks for."""
+        """Return a function that executes the request."""
         library, cell = self._library, item.cell
         if isinstance(request, Retrieve):
             return lambda: tuple(library.contexts(cell, item.question, request.questions))
         if isinstance(request, Generate):
-            bodies = [partial(self._asked, prompt) for prompt in request.prompts]
+            bodies = [partial(self._call, prompt) for prompt in request.prompts]
             return lambda: tuple(Parallel(bodies, self._limit, _failed).run())
         if isinstance(request, Embed):
             return lambda: library.vectors(cell, request.questions, request.texts)
         return lambda: tuple(library.whole_text(cell, name) for name in request.sources)
 
-    def _asked(self, prompt: Prompt) -> Steps[Completion]:
+    def _call(self, prompt: Prompt) -> Steps[Completion]:
         completion: Completion = yield Step(partial(ask, self._model, prompt, self._tariff.count_tokens))
         return completion
 
     def _check_limits(self, prompts: Sequence[Prompt]) -> None:
-        """Stop unless all calls of a request may be made: some of them alone would be spent in vain."""
+        """Stop unless the limits allow all calls of a request: a partial request would waste its calls."""
         at_most = reduce(Spent.plus, map(self._tariff.at_most, prompts), Spent())
         if (reason := self._ledger.refusal(at_most)) is not None:
             raise _Stopped(reason)
 
     def _settle(self, item: WorkItem, prompts: Sequence[Prompt], replies: Sequence[Completion | None]) -> None:
-        """Count the calls that were begun: none is after one that failed."""
+        """Record the calls that were made; calls after a failed one were not started and have no reply."""
         for prompt, completion in zip(prompts, replies, strict=True):
             if completion is None:
                 continue
@@ -222,7 +222,7 @@ def _failed(completion: Completion) -> bool:
 
 
 def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
-    """The measurement of the steps of a phase: their times add up, their memory does not."""
+    """Combine the steps of a phase into one measurement: times are summed, memory is the maximum."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)
     return Measurement(

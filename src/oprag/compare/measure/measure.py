@@ -1,4 +1,4 @@
-"""Measuring cells: one at a time, each in a fresh process, without caches."""
+"""Measuring cells one at a time, each in a fresh process and without caches."""
 
 from __future__ import annotations
 
@@ -38,41 +38,42 @@ def measure_cells(
     repeats: int = 3,
     watch: Watch | None = None,
 ) -> RunReport:
-    """Measure wall time, processor and memory of every question in every cell, and write them to the results file.
+    """Measure wall time, CPU and memory of every question in every cell, and write them to the results file.
 
-    Nothing is shared: each cell has its own process, makes its own indexes, and repeats calls that were made before.
-    What was measured before, by this run or an earlier one, is not measured again. Each question is written when it is
-    measured, with the calls that it took, so a run can end in any way.
+    Cells share nothing: each has its own process, builds its own indexes, and repeats calls that were made before.
+    Existing measurements, from this run or an earlier one, are not repeated. Each question is written with its calls
+    as soon as it is measured, so an interrupted run loses at most one question.
 
-    The first reply to each prompt is stored, as a run stores it. After each cell its answers are made from the stored
-    replies, and scored, in this process: so `run` repeats none of these calls.
+    The first reply to each prompt is stored, as in a normal run. After each cell, its answers are built from the stored
+    replies and scored in this process, so `run` repeats none of these calls.
 
-    The figures:
+    Interpretation:
 
-    - Processor time is a percentage of the cores that the process may use: those of its affinity, or the limit of its
-      container (`cpu.max` of cgroup v2, of its own group) if that is lower. The results file has the number of them.
-      Limits of outer groups and of cgroup v1 are not read.
-    - Memory is the resident memory of the process and its descendants, sampled every 10 ms; descendants
-      are looked for less often where that would take more than 1 % of the time. A shorter peak can be missed.
-    - Imports, and loading the embedder and the model, take a second or more for each cell and are not measured. The
-      work of the method itself between two requests, such as formatting a prompt, is not measured either.
-    - Work of a model on another machine, or in a process that was not started from here, is in the wall time alone.
-      The work and the memory of a GPU are not measured.
+    - CPU time is a percentage of the cores that the process may use: those of its affinity, or the limit of its
+      container (`cpu.max` of its own cgroup v2) if that is lower. The results file has their number. Limits of parent
+      cgroups and of cgroup v1 are ignored.
+    - Memory is the resident memory of the process and its descendants, sampled every 10 ms; the list of descendants is
+      refreshed less often if that would take more than 1 % of the time. Shorter peaks can be missed.
+    - Imports, and loading the embedder and the model, take a second or more per cell and are not measured. Neither is
+      the work of the method itself between two requests, such as formatting a prompt.
+    - Work of a model on another machine, or in a process not started by this one, only counts as wall time. GPU work
+      and GPU memory are not measured.
 
-    Ctrl-C kills the process at once, and the next start continues.
+    Ctrl-C kills the process immediately; the next call continues where it stopped.
 
     Args:
-        experiment: The experiment; its models, embedders and stores are given by name, or can be pickled. One that is
-            resolved already is not opened again in this process.
+        experiment: The experiment. Its models, embedders and stores must be given by name or be picklable. If it is
+            already resolved, it is not resolved again in this process.
         path: The results file; created if missing.
-        warmup: How many times the first question of a cell is answered before anything is measured; unless it is 0,
-            the embedder is loaded before an index is made.
-        repeats: How many times each question is measured.
+        warmup: Number of unmeasured answers to the first question of each cell; unless it is 0, the embedder is also
+            loaded before indexing is measured.
+        repeats: Number of measurements of each question.
         watch: Called with the progress, after each cell.
 
     Returns:
-        A question in a cell counts as answered when all its attempts are measured. One that failed, or whose process
-        died, is retried by the next start; the table `failed_measurements` of the file says why.
+        A report in which a question of a cell counts as answered when all its attempts are measured. Failed questions,
+        and those whose process died, are retried by the next call; the table `failed_measurements` of the file has the
+        errors.
 
     Raises:
         ExperimentError: The experiment cannot be run as described, or part of it cannot be sent to another process.
@@ -86,29 +87,29 @@ def measure_cells(
         raise MissingExtraError("Measuring", "measure")
     resolved = ResolvedExperiment.of(experiment)
     check_sendable(resolved.experiment)
-    with session(resolved, path) as going:
-        measuring = _Measuring(resolved, going, warmup, repeats)
+    with session(resolved, path) as active:
+        measuring = _Measuring(resolved, active, warmup, repeats)
         try:
-            going.outcome = measuring.run(watch)
+            active.outcome = measuring.run(watch)
         except KeyboardInterrupt:
-            measuring.look()
+            measuring.refresh()
         finally:
             measuring.close()
-    return measuring.state.report(measuring.spent, going.since, going.outcome)
+    return measuring.state.report(measuring.spent, active.since, active.outcome)
 
 
 class _Measuring:
-    """Cells, one after the other."""
+    """Measures cells one after another."""
 
-    def __init__(self, resolved: ResolvedExperiment, going: Session, warmup: int, repeats: int) -> None:
-        file = going.file
+    def __init__(self, resolved: ResolvedExperiment, active: Session, warmup: int, repeats: int) -> None:
+        file = active.file
         self._resolved = resolved
         self._experiment = resolved.experiment
         self._library = Library(resolved, file)
         self._recorder = Recorder(resolved, self._library, file)
         self._answered = file.done(self._experiment.name).answered
         self._file = file
-        self._since = going.since
+        self._since = active.since
         self._warmup = warmup
         self._repeats = repeats
         self._all = [*resolved.items()]
@@ -116,23 +117,23 @@ class _Measuring:
         for item in self._all:
             self._items.setdefault(item.cell_key, []).append(item)
         self._deaths = 0
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the progress from the file."""
         self._known = self._file.measured()
         self.spent = self._file.spent(self._experiment.name)
         self.state = RunState(self._all, self._known.done(self._repeats))
 
     def run(self, watch: Watch | None) -> str:
-        """Measure what is missing; return how it ended."""
+        """Run the missing measurements; return the outcome."""
         failures = 0
         for key in self._items:
             missing = self._missing(key)
             stopped = None
             if missing:
                 stopped, failures = self._measure(key, missing, failures)
-            # Those of an earlier start as well, which ended before it made them.
+            # This includes answers that an earlier, interrupted call measured but did not build.
             stopped = self._answer(key) or stopped
             if missing and watch is not None:
                 watch(self.state.report(self.spent, self._since, stopped or ""))
@@ -141,7 +142,7 @@ class _Measuring:
         return "complete"
 
     def _measure(self, key: str, missing: Sequence[WorkItem], failures: int) -> Ended:
-        """Measure a cell in a process, which writes the measurements itself."""
+        """Measure a cell in a new process, which writes the measurements."""
         part = CellPart(
             path=str(self._file.path.absolute()),
             run=self._file.run,
@@ -159,47 +160,47 @@ class _Measuring:
                 raise error.__cause__ from error
             return Ended(self._record_death(key, error), failures)
         self._deaths = 0
-        self.look()
+        self.refresh()
         return ended
 
     def _answer(self, key: str) -> str | None:
-        """Make the measured answers of a cell from the stored replies, and score them; return why judges must stop.
+        """Build the measured answers of a cell from stored replies and score them; return why judges must stop, if so.
 
-        Not in the process that measures, whose memory the embedder of the scores would fill.
+        This runs outside the measured process, whose memory the scoring embedder would fill.
         """
         measured = {(cell, question) for cell, question, _ in self._known.attempts}
         items = [item for item in self._items[key] if item.place in measured and item.place not in self._answered]
         ledger = Ledger(self._experiment.limits, self.spent)
-        with closing(Replay(self._resolved, self._library, self._file, ledger)) as again:
-            outcomes = [*again.run(items)]
+        with closing(Replay(self._resolved, self._library, self._file, ledger)) as replay:
+            outcomes = [*replay.run(items)]
         self.spent = ledger.spent
         self._file.put_answers(self._recorder.records(outcomes))
         self._answered |= {outcome.item.place for outcome in outcomes}
-        return again.stopped
+        return replay.stopped
 
     def close(self) -> None:
         """Close the stores."""
         self._library.close()
 
     def _record_death(self, key: str, error: MeasuringError) -> str | None:
-        """Record that a process died; return why to stop, if several in a row did."""
-        self.look()
+        """Record that a process died; return the reason to stop if several consecutive ones did."""
+        self.refresh()
         message = error_message(error, LONGEST)
         self._file.put_failed_measurements(
             [FailedMeasurement(*item.place, "MeasuringError", message) for item in self._missing(key)]
         )
-        self.look()
+        self.refresh()
         self._deaths += 1
         if self._deaths < self._experiment.give_up_after:
             return None
-        return f"the last {self._deaths} processes died, the last one thus: {message}"
+        return f"the last {self._deaths} processes died; the last error: {message}"
 
     def _missing(self, key: str) -> list[WorkItem]:
         return [item for item in self._items[key] if self._known.missing(item.place, self._repeats)]
 
 
 def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
-    """The part of an experiment that a cell needs, so that nothing else fills the memory of its process."""
+    """Restrict an experiment to what a cell needs, so that nothing else uses memory in its process."""
     needed: dict[str, Any] = {
         "data": cell.data,
         "models": cell.model,
@@ -209,8 +210,8 @@ def _narrowed(experiment: Experiment, cell: Cell) -> Experiment:
         "judges": None,
     }
     parts: dict[str, Any] = {
-        part: {name: one for name, one in getattr(experiment, part).items() if name == wanted}
-        for part, wanted in needed.items()
+        part: {name: one for name, one in getattr(experiment, part).items() if name == used}
+        for part, used in needed.items()
     }
-    # Answers are scored in this process.
+    # Answers are scored in the parent process.
     return experiment.replace(**parts, metrics=DEFAULT_METRICS)

@@ -1,4 +1,4 @@
-"""Calling a function in its own process: no caches, no memory of earlier calls, and its crash is not ours."""
+"""Calling a function in its own process: without caches or memory of earlier calls, and isolated from crashes."""
 
 from __future__ import annotations
 
@@ -24,134 +24,134 @@ __all__ = ["child_main", "in_fresh_process"]
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 
-# Modules are found as they are here, whatever the environment says.
+# The child imports modules from the same paths as this process, regardless of its environment.
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from oprag.compare.measure.process import child_main; child_main()"
 )
-SHOWN = 4_000  # last bytes of what a process printed
-GRACE = 5.0  # seconds to end after the function has returned
+SHOWN = 4_000  # bytes of output at the end, for messages
+GRACE = 5.0  # seconds to exit after the function has returned
 
 
 class _Reply(NamedTuple):
-    """What the function returned, or what it raised."""
+    """Return value or error of the function."""
 
     value: Any = None
     summary: str = ""  # of the error
     trace: str = ""
-    error: bytes = b""  # pickled, if it can be
+    error: bytes = b""  # pickled; empty if it cannot be pickled
 
 
 def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) -> Value:
-    """Call a function in a new Python process, and return what it returns.
+    """Call a function in a new Python process and return its value.
 
-    The function, which must be importable, its argument and its value are pickled; `__main__` is not run again. The
-    output of the function is not shown; its end is in the message if the process dies.
+    The function must be importable; it, its argument and its value are pickled. `__main__` is not run again. The output
+    of the function is hidden; if the process dies, the error message has its end.
 
-    The process is killed with its descendants when this call is interrupted (Ctrl-C), and ends when this process does,
-    however that ends. Processes that the function left running are killed when its process ends normally.
+    The process and its descendants are killed when this call is interrupted (Ctrl-C) or when this process ends for any
+    reason. Processes that the function left running are killed when its process exits normally.
     """
     name = function.__qualname__
-    # Files, since a process that the function left running could hold a pipe open.
+    # Files rather than pipes, which a process left running by the function could keep open.
     with TemporaryFile() as returned, TemporaryFile() as printed:
         status = _run_process(pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL), returned, printed)
         returned.seek(0)
         try:
-            reply: _Reply = pickle.load(returned)  # noqa: S301 - of our own process
+            reply: _Reply = pickle.load(returned)  # noqa: S301 - written by our own process
         except (EOFError, pickle.UnpicklingError):
-            raise MeasuringError(_how_it_died(name, status, printed), name) from None
+            raise MeasuringError(_death_message(name, status, printed), name) from None
     if reply.summary:
         raise MeasuringError(
-            f"{name} failed in a process of its own: {reply.summary}\n\n{reply.trace}".rstrip(), name
+            f"{name} failed in its process: {reply.summary}\n\n{reply.trace}".rstrip(), name
         ) from _unpickled(reply.error)
     value: Value = reply.value
     return value
 
 
 def _run_process(work: bytes, returned: IO[bytes], printed: IO[bytes]) -> int:
-    """Run a process to its end, and return its status."""
-    process = subprocess.Popen(  # noqa: S603 - this very interpreter
+    """Run a process until it ends; return its exit status."""
+    process = subprocess.Popen(  # noqa: S603 - runs this interpreter
         [sys.executable, "-c", START, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=returned, stderr=printed
     )
-    orders: Any = process.stdin
+    stdin: Any = process.stdin
     try:
-        # One that is dead already has returned nothing.
+        # If the process is already dead, its missing reply is reported later.
         with contextlib.suppress(OSError):
-            orders.write(work)
-            orders.flush()
+            stdin.write(work)
+            stdin.flush()
         return process.wait()
     finally:
         if process.poll() is None:
             _end_descendants(process.pid)
             process.kill()
             process.wait()
-        # Not before, since the process ends when this is closed.
+        # Closed last, since the process ends when its input is closed.
         with contextlib.suppress(OSError):
-            orders.close()
+            stdin.close()
 
 
-def _how_it_died(name: str, status: int, printed: IO[bytes]) -> str:
+def _death_message(name: str, status: int, printed: IO[bytes]) -> str:
     if status == -getattr(signal, "SIGKILL", 9):
-        how = "was killed (SIGKILL), which is what the system does when memory runs out"
+        how = "was killed (SIGKILL), probably by the system because memory ran out"
     elif status < 0:
         how = f"was killed by signal {-status} ({signal.strsignal(-status)})"
     else:
-        how = f"ended with status {status} before it returned"
+        how = f"exited with status {status} before it returned"
     printed.seek(max(0, printed.seek(0, os.SEEK_END) - SHOWN))
     output = printed.read().decode("utf-8", "replace").strip()
-    return f"the process of {name} {how}" + (f"\n\nIt had printed:\n{output}" if output else "")
+    return f"the process of {name} {how}" + (f"\n\nIts output:\n{output}" if output else "")
 
 
 def _unpickled(error: bytes) -> BaseException | None:
-    """The error itself; None if it cannot be unpickled."""
+    """Unpickle an error; None if that fails."""
     try:
-        found = pickle.loads(error)  # noqa: S301 - of our own process
-    except Exception:  # noqa: BLE001 - objects unpickle themselves, and may raise anything
+        found = pickle.loads(error)  # noqa: S301 - written by our own process
+    except Exception:  # noqa: BLE001 - unpickling may run any code and raise anything
         return None
     return found if isinstance(found, BaseException) else None
 
 
 def child_main() -> None:
-    """The other side of `in_fresh_process`: run one function, from standard input to standard output.
+    """Entry point of the child process: call the function from standard input, write the reply to standard output.
 
-    From here on, what is printed goes to standard error, and standard input is empty.
+    From here on, standard output is redirected to standard error, and standard input is empty.
     """
-    orders, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    stdin, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    # End at once, even within compiled code, and print nothing.
+    # On Ctrl-C, exit immediately and silently, even inside compiled code.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.enable()
-    # Registered first, so it runs last.
+    # Exit handlers run in reverse order, so this one runs last.
     atexit.register(_end_descendants)
-    reply = pickle.dumps(_called(orders), pickle.HIGHEST_PROTOCOL)
+    reply = pickle.dumps(_call(stdin), pickle.HIGHEST_PROTOCOL)
     with results:
         results.write(reply)
-    # Threads that the function left running would keep the process.
-    leaving = threading.Timer(GRACE, _end, [0])
-    leaving.daemon = True
-    leaving.start()
+    # Threads that the function left running would keep the process alive.
+    exit_timer = threading.Timer(GRACE, _end, [0])
+    exit_timer.daemon = True
+    exit_timer.start()
 
 
-def _called(orders: IO[bytes]) -> _Reply:
-    """Call the function that comes in."""
+def _call(stdin: IO[bytes]) -> _Reply:
+    """Read the function and its argument, and call it."""
     try:
-        function, argument = pickle.load(orders)  # noqa: S301 - from in_fresh_process
-        threading.Thread(target=_end_with_parent, args=(orders,), daemon=True).start()
+        function, argument = pickle.load(stdin)  # noqa: S301 - written by in_fresh_process
+        threading.Thread(target=_end_with_parent, args=(stdin,), daemon=True).start()
         return _Reply(function(argument))
     except BaseException as error:  # noqa: BLE001 - any error is sent to the parent
         pickled = b""
         with contextlib.suppress(Exception):
             pickled = pickle.dumps(error)
-        # Without the frame of this module.
+        # Drop the frame of this module.
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         summary = "".join(traceback.format_exception_only(error)).strip()
         return _Reply(None, summary, "".join(traceback.format_exception(error)), pickled)
 
 
-def _end_with_parent(orders: IO[bytes]) -> None:
-    """End when the other side closes the pipe, which the system does when that process dies."""
-    while os.read(orders.fileno(), 1):
+def _end_with_parent(stdin: IO[bytes]) -> None:
+    """Exit when the parent closes the pipe, which the system does if the parent dies."""
+    while os.read(stdin.fileno(), 1):
         pass
     _end(1)
 
@@ -162,7 +162,7 @@ def _end(status: int) -> None:
 
 
 def _end_descendants(pid: int | None = None) -> None:
-    """Kill all living descendants of a process, by default of this one."""
+    """Kill all living descendants of a process; by default, of this one."""
     import psutil
 
     with contextlib.suppress(psutil.Error):

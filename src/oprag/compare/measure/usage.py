@@ -1,4 +1,4 @@
-"""The wall time, processor time and memory of a call."""
+"""Wall time, CPU time and memory of a call."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ __all__ = ["Usage", "measure_usage"]
 
 Value = TypeVar("Value")
 
-INTERVAL = 0.01  # seconds between two samples of the memory
-# Sampling and listing descendants are followed by a rest this many times as long: each takes at most 1 % of the time.
+INTERVAL = 0.01  # seconds between memory samples
+# Pause after sampling, and after listing descendants, relative to their duration: each takes at most 1 % of the time.
 REST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Generic[Value]):
-    """The value of a call, and what this process and its descendants used meanwhile.
+    """Value of a call, and the resources that this process and its descendants used during it.
 
     Attributes:
-        value: The value that it returned.
+        value: Value that the call returned.
         seconds: Wall time.
-        cpu_seconds: Processor time, user and system, without that of sampling the memory.
-        peak_memory_bytes: Highest sampled resident memory, with all that was there before the call, such as the
-            interpreter and loaded models. Memory that processes share counts for each of them.
-        memory_growth_bytes: The peak less the resident memory at the start. Memory that the process had freed before
-            and the call uses again is not in it; in a fresh process there is none.
+        cpu_seconds: CPU time, user and system, excluding that of memory sampling.
+        peak_memory_bytes: Highest sampled resident memory, including memory allocated before the call, such as that of
+            the interpreter and loaded models. Memory shared by several processes counts once for each of them.
+        memory_growth_bytes: Peak minus resident memory at the start. Memory that the process had freed before and the
+            call reuses is not included; a fresh process has none.
     """
 
     value: Value
@@ -42,15 +42,15 @@ class Usage(Generic[Value]):
 
 
 def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
-    """Call a function and measure it; best in a process that does nothing else."""
+    """Call a function and measure it; use a process that does nothing else for accurate results."""
     import psutil
 
     process = psutil.Process()
-    # The garbage of earlier calls is not part of this one.
+    # Collect garbage of earlier calls now, so that this call is not charged for it.
     gc.collect()
     memory = _MemorySampler(process)
     try:
-        # The clocks are read next to the call; listing descendants is outside of them.
+        # Read the clocks right before and after the call, so that listing descendants is not measured.
         descendants = _descendants_seconds(process)
         cpu, wall = time.process_time(), time.perf_counter()
         value = function()
@@ -85,15 +85,15 @@ class _MemorySampler:
         self._sample(self._descendants())
 
     def _run(self) -> None:
-        began, rest, looking = time.perf_counter(), INTERVAL, 0.0
+        started, rest, listing = time.perf_counter(), INTERVAL, 0.0
         descendants: list[Any] = []
-        # By processor time: on a busy machine it must not rest for seconds.
+        # CPU time of this thread, not wall time: on a busy machine, the pause must not grow to seconds.
         while not self._stop.wait(rest):
             before = time.thread_time()
-            # It reads all processes of the system, which takes far longer than a sample.
-            if looking * REST <= time.perf_counter() - began:
+            # Listing descendants reads all processes of the system, which takes far longer than a sample.
+            if listing * REST <= time.perf_counter() - started:
                 descendants = self._descendants()
-                looking += time.thread_time() - before
+                listing += time.thread_time() - before
             before = time.thread_time()
             self._sample(descendants)
             rest = max(INTERVAL, REST * (time.thread_time() - before))
@@ -110,19 +110,19 @@ class _MemorySampler:
 
 
 def _descendants_seconds(process: Any) -> float:
-    """Processor time so far of living descendants, and of children that ended and were waited for (0 on Windows)."""
+    """CPU time so far of living descendants, and of children that ended and were waited for (0 on Windows)."""
     ended = os.times()
     living = sum(_of_living(process.children(recursive=True), _cpu_seconds))
     return ended.children_user + ended.children_system + living
 
 
-def _of_living(processes: Iterable[Any], figure: Callable[[Any], Value]) -> Iterator[Value]:
-    """A figure of each process that is still alive."""
+def _of_living(processes: Iterable[Any], measure: Callable[[Any], Value]) -> Iterator[Value]:
+    """Yield a measurement of each process that is still alive."""
     import psutil
 
     for process in processes:
         with suppress(psutil.Error):
-            yield figure(process)
+            yield measure(process)
 
 
 def _resident_bytes(process: Any) -> int:
@@ -130,6 +130,6 @@ def _resident_bytes(process: Any) -> int:
 
 
 def _cpu_seconds(process: Any) -> float:
-    """Processor time of a process, and of its own children that have ended where the system knows it."""
+    """CPU time of a process, and of its terminated children if the system reports it."""
     times = process.cpu_times()
     return float(sum(getattr(times, name, 0.0) for name in ("user", "system", "children_user", "children_system")))
