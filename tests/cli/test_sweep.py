@@ -205,7 +205,7 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
         (["--method", "refine"], ["method=refine needs a model"]),
         (["--method", "refin"], ["the axis 'method' cannot have the value 'refin'"]),
         (["--method", "refine", "--model", "gguf:/none.gguf"], ["writes no answers, so it cannot do method=refine"]),
-        (["--metric", "inverted_pairs"], ["more inverted_pairs is not better", "how chunks are ordered"]),
+        (["--metric", "inverted_pairs"], ["higher inverted_pairs is not better", "how chunks are ordered"]),
         (["--metric", "token_f1"], ["method=context_only: no method gives an answer"]),
         (
             ["--metric", "answer_likelihood", "--model", MODEL],

@@ -181,7 +181,7 @@ def test_a_reply_without_a_grade_is_a_note(tmp_path):
     assert report.complete
     for scores, notes in rows(tmp_path / "one.db", "SELECT scores, notes FROM results"):
         assert "correct" not in json.loads(scores)
-        assert json.loads(notes) == ["no correct: the reply of the judge has no grade of C, P, I"]
+        assert json.loads(notes) == ["no correct: the judge's reply has none of the grades C, P, I"]
 
 
 def test_where_nothing_is_answered_nobody_judges(tmp_path):
@@ -224,7 +224,7 @@ def test_the_last_grade_counts(reply, score):
 
 @pytest.mark.parametrize("reply", ["", "C", "GRADE:", "GRADE: D", "GRADE: " + "* " * 50_000])
 def test_other_replies_have_no_grade(reply):
-    with pytest.raises(OptionError, match="has no grade of C, P, I"):
+    with pytest.raises(OptionError, match="has none of the grades C, P, I"):
         asking("correct").read(reply)
 
 
@@ -242,15 +242,15 @@ def refusal(**options):
         ({"model": "likely"}, "which gives likelihoods and writes nothing"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
-        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must have {answer}"),
-        ({"model": "m", "prompt": "{answer} {gold}"}, "no other fields than {question}"),
+        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),
+        ({"model": "m", "prompt": "{answer} {gold}"}, "no fields other than {question}"),
         (
             {"model": "m", "prompt": "{answer.__class__}"},
             "a field of a prompt must be a plain name",
         ),
-        ({"model": "m", "grades": {"very good": 1}}, "grades must be single words that differ"),
-        ({"model": "m", "grades": {"c": 1, "C": 0}}, "grades must be single words that differ"),
-        ({"model": "m", "grades": {}}, "grades must be single words"),
+        ({"model": "m", "grades": {"very good": 1}}, "grades must be distinct single words"),
+        ({"model": "m", "grades": {"c": 1, "C": 0}}, "grades must be distinct single words"),
+        ({"model": "m", "grades": {}}, "grades must be distinct single words"),
         ({"model": "m", "grades": {"C": "1"}}, "judges.correct.grades.C must be a number from 0"),
     ],
 )
@@ -266,8 +266,8 @@ def test_a_wrong_judge_is_refused(judge, words):
             {"judges": {"token_f1": {"model": "m"}}, "metrics": ["token_f1"]},
             "rename the judge",
         ),
-        ({"judges": {}}, "there is no metric 'correct'"),
-        ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be called 'order'"),
+        ({"judges": {}}, "unknown metric 'correct'"),
+        ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be named 'order'"),
     ],
 )
 def test_judges_and_metrics_that_do_not_go_together_are_refused(options, words):

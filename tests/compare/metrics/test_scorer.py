@@ -33,14 +33,14 @@ def answer(text, method="stuff", question=QUESTION, **more):
 
 def test_a_likelihood_that_is_no_number_is_no_score():
     (found,) = scorer("answer_likelihood").scores([answer("nan", "answer_likelihood")])
-    assert found == ({}, ["no answer_likelihood: it is nan, not a number"])
+    assert found == ({}, ["no answer_likelihood: its score must be a finite number, got nan"])
 
 
 def test_what_a_metric_cannot_read_is_a_note():
     foreign = Question(id="one", text="?", documents=("text",), answers=("月の女神",))
     scores, (note,) = scorer("rouge_l", "token_f1").scores([answer("Selene", question=foreign)])[0]
     assert scores == {"token_f1": 0.0}
-    assert note.startswith("no rouge_l: the tokenizer of ROUGE-L reads a to z")
+    assert note.startswith("no rouge_l: the ROUGE-L tokenizer only recognizes a to z")
 
 
 def test_all_texts_of_cosines_are_embedded_in_one_call():

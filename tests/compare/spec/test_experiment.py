@@ -19,7 +19,7 @@ from tests.helpers import run_python
         ({"embedders": {}}, ExperimentError, "must have an embedder"),
         ({"max_concurrency": 0}, ExperimentError, "max_concurrency must be"),
         ({"give_up_after": 0}, ExperimentError, "give_up_after must be"),
-        ({"metrics": ["f1"]}, ExperimentError, "there is no metric 'f1'"),
+        ({"metrics": ["f1"]}, ExperimentError, "unknown metric 'f1'"),
         ({"metrics": "token_f1"}, ExperimentError, "metrics must be a list of names, got 'token_f1'"),
         ({"metrics": []}, ExperimentError, "metrics must be a list of names"),
         ({"metrics": [["token_f1"]]}, ExperimentError, "metrics must be a list of names"),

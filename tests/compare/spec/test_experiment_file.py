@@ -201,7 +201,7 @@ def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
 
 
 BAD = {
-    "metrics": ('metrics = ["token_f2"]', "there is no metric 'token_f2'"),
+    "metrics": ('metrics = ["token_f2"]', "unknown metric 'token_f2'"),
     "metrics-text": ('metrics = "token_f1"', "metrics must be a list of names, got 'token_f1'"),
     "concurrency": ("max_concurrency = 0", "max_concurrency must be a whole number from 1, got 0"),
     "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),

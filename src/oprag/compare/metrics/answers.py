@@ -1,4 +1,4 @@
-"""Metrics of the text of an answer, except ROUGE and multiple choice."""
+"""Metrics of answer texts, except ROUGE and multiple choice."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ __all__ = [
 
 
 def token_f1(prediction: str, answers: Sequence[str]) -> float:
-    """F1 of the words of a prediction and its best gold answer.
+    """Word F1 of a prediction and its best-matching gold answer.
 
-    2 · precision · recall / (precision + recall) over the words of both, each counted as often as it occurs, after
-    `normalized_words`: `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's.
+    2 · precision · recall / (precision + recall) over the words of both, counting repetitions, after
+    `normalized_words`. This is `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's.
 
-    If normalization leaves nothing of the prediction or of an answer, their F1 is 0, even if it leaves nothing of both,
-    as in ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 there). Words are split at white space, so the function does not suit
-    languages without it.
+    If normalization leaves no words of the prediction or of an answer, their F1 is 0, even if both are empty, as in
+    ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 if both are empty). Words are split at white space, so the metric does not
+    suit languages that do not separate words.
 
     Args:
-        prediction: The answer of the model; may be empty.
-        answers: The gold answers, each of them right; the best one counts.
+        prediction: Answer of the model; may be empty.
+        answers: Gold answers, any of which is right; the best score counts.
 
     Returns:
-        From 0 to 1.
+        A value from 0 to 1.
 
     Raises:
-        OptionError: The prediction is not a string, or the answers are not a sequence of at least one string.
+        OptionError: `prediction` is not a string, or `answers` is not a sequence of at least one string.
 
     Example:
         >>> token_f1("the old brown bear", ["a bear", "brown bears"])
@@ -58,7 +58,7 @@ def _f1(words: Sequence[str], gold: Sequence[str]) -> float:
     common = (Counter(words) & Counter(gold)).total()
     if not common:
         return 0.0
-    # In these steps, as the reference has them, so that not even the last bit differs.
+    # Same order of operations as the reference, so that results are bit-identical.
     precision, recall = common / len(words), common / len(gold)
     return 2 * precision * recall / (precision + recall)
 
@@ -67,18 +67,18 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
     """1 if a gold answer has the same words in the same order as the prediction, else 0.
 
     As in SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250), after `normalized_words`, with one difference: a prediction
-    of which normalization leaves nothing ("", "The.") scores 0 whatever the answers are, as in `token_f1`.
-    So an exact match is never above the F1 of the same answer, and an empty reply is never right.
+    without words after normalization ("", "The.") scores 0 whatever the answers are, as in `token_f1`. So the exact
+    match never exceeds the F1 of the same answer, and an empty reply is never right.
 
     Args:
-        prediction: The answer of the model; may be empty.
-        answers: The gold answers, each of them right; one that matches is enough.
+        prediction: Answer of the model; may be empty.
+        answers: Gold answers, any of which is right; one match is enough.
 
     Returns:
         0 or 1.
 
     Raises:
-        OptionError: The prediction is not a string, or the answers are not a sequence of at least one string.
+        OptionError: `prediction` is not a string, or `answers` is not a sequence of at least one string.
 
     Example:
         >>> exact_match("The Bear.", ["wolf", "bear"])
@@ -94,11 +94,12 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalized_words(text: str) -> list[str]:
-    """The words that are left without capitals, punctuation and articles.
+    """Split text into lower-case words without punctuation and articles.
 
-    The rule of SQuAD's evaluation (Rajpurkar et al. 2016, arXiv 1606.05250), which ∞Bench uses unchanged: lower case,
-    then ASCII punctuation deleted, then the English articles, then split at white space. So "well-known" is the one
-    word "wellknown", "A.N." is the article "an" and goes, while curly quotes and dashes stay.
+    This is the rule of SQuAD's evaluation (Rajpurkar et al. 2016, arXiv 1606.05250), which ∞Bench uses unchanged:
+    convert to lower case, delete ASCII punctuation, delete English articles, and split at white space. So "well-known"
+    becomes the single word "wellknown", "A.N." becomes the article "an" and is deleted, while curly quotes and dashes
+    are kept.
 
     Example:
         >>> normalized_words("The  cat's A-team, an old one.")
@@ -108,20 +109,20 @@ def normalized_words(text: str) -> list[str]:
 
 
 def paper_token_usage(response: str) -> float:
-    """Tokens of a response by the formula of the paper: T = LR × 4 / 3, where LR is the length of the response.
+    """Tokens of a response by the formula T = LR × 4 / 3, where LR is the length of the response.
 
-    From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), for comparison with its figures. **The paper does not say in
-    what LR is measured.** Here it is in words, since 4 tokens for 3 words is the usual rule of thumb for English text.
-    The formula sees neither the prompt nor the calls before the last one: for what was spent, use the counted tokens.
+    From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), for comparison with its figures. **The paper does not give the
+    unit of LR.** Words are used here, since 4 tokens per 3 words is the usual rule of thumb for English text. The
+    formula ignores the prompt and all calls before the last one: to know what was spent, use the counted tokens.
 
     Args:
-        response: The answer of the model.
+        response: Answer of the model.
 
     Returns:
-        Tokens, from 0; not a whole number in general.
+        Number of tokens, from 0; usually not a whole number.
 
     Raises:
-        OptionError: The response is not a string.
+        OptionError: `response` is not a string.
 
     Example:
         >>> paper_token_usage("Because the bear ate honey.")
@@ -134,20 +135,21 @@ def paper_token_usage(response: str) -> float:
 def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None:
     """Tokens read, as a share of the tokens of the whole sources.
 
-    The cost that Self-Route reports (Li et al. 2024, arXiv 2407.16833). It is above 1 where a question was routed on:
-    the retrieved chunks were read, and then the whole sources. Over many questions the mean of the shares gives short
-    documents the weight of long ones; the sum of what was read over the sum of the sources gives each token the same.
+    The cost reported by Self-Route (Li et al. 2024, arXiv 2407.16833). It exceeds 1 if a question was routed to the
+    long context, since the model then read the retrieved chunks and the whole sources. Averaging the shares over
+    questions weights short and long documents equally; dividing total tokens read by total source tokens weights each
+    token equally.
 
     Args:
-        tokens_read: Tokens that the model read for one question, over all its calls.
-        tokens_of_sources: Tokens of the same question with the whole sources. Both counted by the same tokenizer, and
-            both with or both without the prompt around the context.
+        tokens_read: Tokens that the model read for one question, over all calls.
+        tokens_of_sources: Tokens of the same question with the whole sources. Use the same tokenizer for both counts,
+            and include the prompt around the context in both or in neither.
 
     Returns:
-        From 0; None where the sources have no tokens.
+        The share, from 0; None if the sources have no tokens.
 
     Raises:
-        OptionError: A count is not a whole number from 0.
+        OptionError: A count is not a whole number of at least 0.
 
     Example:
         >>> long_context_share(2_000, 125_000)
@@ -159,21 +161,21 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
 
 
 def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[Iterable[float]]) -> float:
-    """Cosine similarity of a prediction and its nearest gold answer.
+    """Cosine similarity of a prediction and its most similar gold answer.
 
-    The score of Şakar and Emekci (doi 10.1017/nlp.2024.53). It means something only where one embedder made all the
-    vectors of a comparison. An empty text has no meaningful vector: the caller decides what it scores.
+    The score of Şakar and Emekci (doi 10.1017/nlp.2024.53). Values are comparable only if all vectors come from the
+    same embedder. An empty text has no meaningful vector; the caller decides its score.
 
     Args:
-        prediction_vector: The vector of the answer of the model, of shape (dimension,).
-        answer_vectors: The vectors of the gold answers, of shape (answers, dimension); the best one counts.
+        prediction_vector: Vector of the model's answer, of shape (dimension,).
+        answer_vectors: Vectors of the gold answers, of shape (answers, dimension); the best score counts.
 
     Returns:
-        From -1 to 1; 0 where one of the two vectors is all zeros.
+        A value from -1 to 1; 0 if one of the two vectors is all zeros.
 
     Raises:
-        OptionError: No answer vector is given.
-        EmbeddingError: The dimensions differ, or a value is not a finite number.
+        OptionError: `answer_vectors` is empty.
+        EmbeddingError: Dimensions differ, or a value is not finite.
 
     Example:
         >>> answer_cosine([1, 0], [[0, 2], [3, 4]])
@@ -182,31 +184,33 @@ def answer_cosine(prediction_vector: Iterable[float], answer_vectors: Iterable[I
     prediction: Any = prediction_vector if isinstance(prediction_vector, Sized) else list(prediction_vector)
     cosines = [cosine(prediction, answer) for answer in answer_vectors]
     if not cosines:
-        raise OptionError("answer_vectors must hold at least one vector, got none", answer_vectors)
+        raise OptionError("answer_vectors must contain at least one vector, got none", answer_vectors)
     return max(cosines)
 
 
 def check_texts(prediction: Any, answers: Any) -> None:
-    """Refuse a prediction that is not a string, and gold answers as `check_answers` does.
+    """Check that the prediction is a string, and gold answers as in `check_answers`.
 
     Raises:
-        OptionError: They cannot be compared.
+        OptionError: A value has the wrong type, or there are no answers.
     """
     check_text("prediction", prediction)
     check_answers("answers", answers)
 
 
 def check_answers(name: str, answers: Any) -> None:
-    """Refuse anything but a sequence of at least one string.
+    """Check that the value is a sequence of at least one string.
 
-    A question without gold answers has no score: 0 would be averaged with the scores of those that have some.
+    A question without gold answers must have no score: a score of 0 would lower the average of other questions.
 
     Raises:
-        OptionError: It is a single string, empty, not a sequence, or contains something else.
+        OptionError: The value is a single string, empty, not a sequence, or contains other types.
     """
     if isinstance(answers, str) or not isinstance(answers, Sequence):
         raise OptionError(f"{name} must be a list or tuple of strings, got {describe(answers)}", answers)
     if not answers:
-        raise OptionError(f"{name} must hold at least one string, got none; leave out a question without any", answers)
+        raise OptionError(
+            f"{name} must contain at least one string, got none; do not score questions without {name}", answers
+        )
     for answer in answers:
         check_text(f"each of {name}", answer)

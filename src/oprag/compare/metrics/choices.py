@@ -1,4 +1,4 @@
-"""Accuracy of multiple choice, judged as ∞Bench judges it."""
+"""Multiple-choice accuracy by the rule of ∞Bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oprag.options import check_text
 __all__ = ["REVISION", "choice_accuracy"]
 
 REVISION = "88b3daa6"
-"""The commit of the official function, the newest, whose rule is that of March 2024."""
+"""Latest commit of the official function; its rule has not changed since March 2024."""
 
 _LETTERS = "ABCD"
 _BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
@@ -25,36 +25,38 @@ def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
     The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
     at commit 88b3daa6:
 
-    1. A prediction that begins with A, B, C or D is judged by that character.
-    2. Else one that equals a label is right.
-    3. Else line breaks and the characters `"'.,?!{}` become spaces, and the first of "answer is:", "answer:",
-       "answer is" and "option is" that the text has decides: right where a label follows, one character after it.
-    4. Else the first word that is a part of "ABCD" decides.
-    5. Else it is wrong.
+    1. If the prediction starts with A, B, C or D, this character is compared with the labels.
+    2. Otherwise, a prediction that equals a label is right.
+    3. Otherwise, line breaks and the characters `"'.,?!{}` are replaced by spaces, and the first of "answer is:",
+       "answer:", "answer is" and "option is" that the text contains is decisive: the prediction is right if a label
+       follows one character after it.
+    4. Otherwise, the first word that is a substring of "ABCD" is compared with the labels.
+    5. Otherwise, the prediction is wrong.
 
-    Its quirks are kept, for scores that can be compared with published ones:
+    Its quirks are kept, so that scores are comparable with published ones:
 
-    - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never read.
+    - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never recognized.
     - White space around the prediction is stripped first.
-    - The text of the right option alone is right, unless it begins with another letter of A to D.
-    - The phrases of step 3 are searched in that sequence, not in that of the text, and with their small letters;
-      once one is found, only the words after it count: "the answer is option B" is wrong.
-    - The character after the phrase is skipped unread: "answer:B" is wrong. What follows need only start with a label:
+    - The text of the right option alone is right, unless it starts with another letter from A to D.
+    - The phrases of step 3 are tried in this order, not in text order, and only in lower case. Once one is found, only
+      the text after it counts: "the answer is option B" is wrong.
+    - The character after the phrase is skipped: "answer:B" is wrong. The text after it only has to start with a label:
       "answer is: Cats" is right for C.
-    - Labels keep their punctuation, the prediction does not: in step 3 an option such as "12 o'clock" never matches.
-    - Step 4 reads a letter that stands alone: "(B)", "*B*" and "B)" after another word are not found.
-    - In step 4 "AB", "BC", "CD", "ABC", "BCD" and "ABCD" are such words too, and wrong; so is the article in "A man"
-      after another word ("It is A man" is A).
+    - Labels keep their punctuation, but the prediction loses it: in step 3, an option such as "12 o'clock" never
+      matches.
+    - Step 4 only recognizes separate letters: "(B)", "*B*" and "B)" after another word are not found.
+    - In step 4, "AB", "BC", "CD", "ABC", "BCD" and "ABCD" also count as letters and are wrong, and so does the article
+      "A" after another word ("It is A man" is read as A).
 
     Args:
-        prediction: The answer of the model; may be empty.
-        labels: The text and the letter of the right option (`Question.labels`).
+        prediction: Answer of the model; may be empty.
+        labels: Text and letter of the right option (`Question.labels`).
 
     Returns:
         0 or 1.
 
     Raises:
-        OptionError: The prediction is not a string, or the labels are not a sequence of at least one string.
+        OptionError: `prediction` is not a string, or `labels` is not a sequence of at least one string.
 
     Example:
         >>> choice_accuracy("The correct answer is: B. Mill Lane", ["Mill Lane", "B"])

@@ -1,4 +1,4 @@
-"""Metrics of retrieved chunks and of their order."""
+"""Metrics of retrieved chunks and their order."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["evidence_coverage", "inverted_pairs", "mrr", "ndcg", "recall", "touc
 
 
 def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> float | None:
-    """Share of the characters of the gold evidence that are in the retrieved spans.
+    """Share of the gold evidence, in characters, that the retrieved spans cover.
 
-    A character counts once, however many spans of evidence or retrieved ones have it. Order plays no part.
+    Each character counts once, even if several spans contain it. The order of spans is irrelevant.
 
     Args:
-        spans: The retrieved spans: (document, start, end), offsets of characters in the text of the document, `end`
-            exclusive. They may overlap.
-        evidence: The spans of the gold evidence, in the same form.
+        spans: Retrieved spans (document, start, end), which may overlap: character offsets in the text of the document,
+            `end` exclusive.
+        evidence: Spans of the gold evidence in the same form.
 
     Returns:
-        From 0 to 1; None where the evidence has no character.
+        A value from 0 to 1; None if the evidence has no characters.
 
     Raises:
-        OptionError: A span is not such a triple, or its offsets are not whole numbers with 0 <= start <= end.
+        OptionError: A span is not a triple, or its offsets are not whole numbers with 0 <= start <= end.
 
     Example:
         >>> evidence_coverage([("book", 0, 100), ("book", 80, 200)], [("book", 150, 250), ("letter", 0, 100)])
@@ -42,7 +42,7 @@ def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[
 
 
 def _characters(name: str, spans: Iterable[tuple[str, int, int]]) -> int:
-    """The number of characters in the spans, each counted once."""
+    """Number of characters in the union of the spans."""
     of_document: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for span in spans:
         try:
@@ -66,7 +66,7 @@ def _characters(name: str, spans: Iterable[tuple[str, int, int]]) -> int:
 
 
 def touching(spans: Iterable[tuple[str, int, int]], evidence: Sequence[tuple[str, int, int]]) -> frozenset[int]:
-    """The places, in their sequence, of the spans that have a character of the evidence."""
+    """Indices of the spans that overlap the evidence."""
     return frozenset(
         place
         for place, (document, start, end) in enumerate(spans)
@@ -75,17 +75,17 @@ def touching(spans: Iterable[tuple[str, int, int]], evidence: Sequence[tuple[str
 
 
 def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | None:
-    """Share of the relevant chunks that were retrieved: recall at k, with the k of the setting.
+    """Recall at k: share of the relevant chunks that were retrieved, with the k of the setting.
 
     Args:
-        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
-        relevant: Those of all chunks that are relevant.
+        ranked: Identifiers of the retrieved chunks, such as rows of the index, best first.
+        relevant: Identifiers of all relevant chunks.
 
     Returns:
-        From 0 to 1; None where no chunk is relevant.
+        A value from 0 to 1; None if there are no relevant chunks.
 
     Raises:
-        OptionError: A chunk is retrieved twice.
+        OptionError: `ranked` has duplicates.
 
     Example:
         >>> recall([4, 7, 1], {7, 9})
@@ -99,14 +99,14 @@ def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | N
     """Reciprocal rank of the first relevant chunk; its mean over questions is the MRR.
 
     Args:
-        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
-        relevant: Those of all chunks that are relevant.
+        ranked: Identifiers of the retrieved chunks, such as rows of the index, best first.
+        relevant: Identifiers of all relevant chunks.
 
     Returns:
-        From 0, where no relevant one was retrieved, to 1; None where no chunk is relevant.
+        A value from 0 (no relevant chunk retrieved) to 1; None if there are no relevant chunks.
 
     Raises:
-        OptionError: A chunk is retrieved twice.
+        OptionError: `ranked` has duplicates.
 
     Example:
         >>> mrr([4, 7, 1], {7, 9})
@@ -119,20 +119,20 @@ def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | N
 
 
 def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | None = None) -> float | None:
-    """Normalised discounted cumulative gain (Järvelin and Kekäläinen 2002) with binary relevance.
+    """Normalized discounted cumulative gain (Järvelin and Kekäläinen 2002) with binary relevance.
 
-    A relevant chunk at rank r, from 1, counts 1 / log2(r + 1); the sum is divided by that of the best ranking of k.
+    A relevant chunk at rank r (from 1) contributes 1 / log2(r + 1); the sum is divided by that of the ideal ranking.
 
     Args:
-        ranked: The retrieved chunks, best first, each by what names it, such as its row in the index.
-        relevant: Those of all chunks that are relevant.
-        k: Number of ranks that count, of the retrieved chunks and of the best ranking; all of them by default.
+        ranked: Identifiers of the retrieved chunks, such as rows of the index, best first.
+        relevant: Identifiers of all relevant chunks.
+        k: Number of ranks to consider, in the retrieved and in the ideal ranking; all by default.
 
     Returns:
-        From 0 to 1; None where no chunk is relevant.
+        A value from 0 to 1; None if there are no relevant chunks.
 
     Raises:
-        OptionError: A chunk is retrieved twice, or k is less than 1.
+        OptionError: `ranked` has duplicates, or k is less than 1.
 
     Example:
         >>> round(ndcg([4, 7, 1], {7, 9}), 3)
@@ -147,7 +147,7 @@ def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | No
 
 def _gains(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> list[bool]:
     if len(set(ranked)) != len(ranked):
-        raise OptionError(f"ranked must have each chunk once, got {describe(ranked)}", ranked)
+        raise OptionError(f"ranked must not contain duplicates, got {describe(ranked)}", ranked)
     return [chunk in relevant for chunk in ranked]
 
 
@@ -156,21 +156,21 @@ def _discounted(gains: Iterable[bool]) -> float:
 
 
 def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
-    """Share of the pairs of chunks of one source that are not in the order of the source.
+    """Share of chunk pairs of the same source that are not in source order.
 
-    0 is the order of the source, 1 its reverse, and a random order gives 0.5 on average: Kendall's distance divided by
-    its maximum, pooled over the sources. Two chunks with the same position, such as two of one page, are not a pair: no
-    order could invert them, and a random order would no longer give 0.5.
+    0 is source order, 1 its reverse, and a random order gives 0.5 on average: this is Kendall's tau distance divided by
+    its maximum, pooled over the sources. Two chunks with the same position, such as two chunks of one page, are not a
+    pair: no order can invert them, so counting them would move the average of random orders below 0.5.
 
     Args:
-        positions: The source and the position of each chunk in the sequence in which the model reads them. Positions
-            of one source can be compared with each other; None is an unknown one, and its chunk is left out.
+        positions: Source and position of each chunk, in the order in which the model reads them. Positions of one
+            source must be comparable; chunks with the position None (unknown) are ignored.
 
     Returns:
-        From 0 to 1; None where no two chunks have different positions in one source.
+        A value from 0 to 1; None if no source has two chunks with different positions.
 
     Raises:
-        OptionError: An entry is not such a pair, or positions of one source cannot be compared or are NaN.
+        OptionError: An entry is not a pair, or positions of one source are not comparable or are NaN.
 
     Example:
         >>> inverted_pairs([("book", 7), ("letter", 1), ("book", 2), ("book", 9)])
@@ -188,13 +188,13 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
     for source, order in of_source.items():
         try:
             if any(position != position for position in order):  # noqa: PLR0124 (NaN differs from itself)
-                raise OptionError(f"positions must have an order, got NaN in the source {describe(source)}", order)
+                raise OptionError(f"positions must be comparable, got NaN in the source {describe(source)}", order)
             in_sequence: list[Any] = []
             for position in order:
                 low, high = bisect_left(in_sequence, position), bisect_right(in_sequence, position)
                 pairs += len(in_sequence) - (high - low)
                 inverted += len(in_sequence) - high
-                # Moving the later ones is one copy of memory, which no context is long enough to feel.
+                # Insertion moves memory, which is negligible for the length of a context.
                 in_sequence.insert(high, position)
         except TypeError as error:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""Metrics of a user's own: Python functions that score an answer."""
+"""Custom metrics: user-defined Python functions that score an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESERVED = frozenset(
         *(f"{phase}_{what}" for phase in ("indexing", "retrieval", "generation") for what in _OF_PHASES),
     )
 )
-"""Names of columns of results that are neither axes nor metrics."""
+"""Result columns that are neither axes nor metrics."""
 
 Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
 
@@ -33,14 +33,14 @@ Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
 def metric(
     *, of: Literal["answer", "context"] = "answer", more_is_better: bool = True, version: int = 1
 ) -> Callable[[Scoring], Scoring]:
-    """Declare what a function scores, where the defaults do not fit; any other function is a metric as it is.
+    """Declare what a function scores; needed only if the defaults do not fit, since any function can be a metric.
 
     Args:
-        of: What it scores: answers, or contexts. A metric of contexts is called once for all answers from a context,
-            and reads nothing else of an answer than its question.
-        more_is_better: Whether a higher score is better. Without that no best setting is chosen by it. Where a lower
-            score is better, return the negative.
-        version: Answers are scored again by another version of a function; their replies are kept.
+        of: Whether it scores answers or contexts. A context metric is called once for all answers with the same
+            context, and may only read the context and the question.
+        more_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If a
+            lower score is better, return the negative score instead.
+        version: Version of the function. After a change, answers are scored again, and their replies are reused.
 
     Raises:
         OptionError: An argument is invalid.
@@ -63,47 +63,49 @@ def metric(
 
 
 def metric_name(given: Any) -> str:
-    """The name under which the scores of a metric are kept: that of the function."""
+    """Name under which the scores of a metric are stored: the name of the function."""
     name = given if isinstance(given, str) else qualified_name(given, "a metric")
     return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
 
 
 def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
-    """Refuse metrics that are unknown, or cannot be told from each other, from judges or from other columns.
+    """Reject unknown metrics, and names that clash with other metrics, judges or columns.
 
     Raises:
-        ExperimentError: A name is unknown, is taken, or is that of two metrics; a function is async or has none.
+        ExperimentError: A name is unknown, reserved or used twice, or a function is async or has no name.
     """
     for name in judges:
         if name not in given:
-            raise ExperimentError(f"the judge {describe(name)} is not among the metrics; name it there", name)
+            raise ExperimentError(f"the judge {describe(name)} is not among the metrics; add it to `metrics`", name)
         if name in METRICS:
-            raise ExperimentError(f"there is a metric {name!r} already; rename the judge", name)
+            raise ExperimentError(f"a metric {name!r} already exists; rename the judge", name)
     names: set[str] = set()
     for one in given:
         name = metric_name(one)
         _check_name(one, name, (*METRICS, *judges))
         if name in RESERVED or name in taken:
-            raise ExperimentError(f"a metric cannot be called {name!r}: results have another column of that name", name)
+            raise ExperimentError(
+                f"a metric cannot be named {name!r}: results already have a column with this name", name
+            )
         if name in names:
-            raise ExperimentError(f"two metrics are called {name!r}; rename one", name)
+            raise ExperimentError(f"two metrics are named {name!r}; rename one", name)
         names.add(name)
 
 
 def _check_name(given: Any, name: str, known: Collection[str]) -> None:
     if given == name and name not in known:
-        there = f"there are {', '.join(known)}, and functions as MODULE:FUNCTION"
-        raise ExperimentError(f"there is no metric {describe(name)}; {there}", name)
+        choices = f"use one of {', '.join(known)}, or a function as MODULE:FUNCTION"
+        raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
     if given != name and iscoroutinefunction(given):
         raise ExperimentError(f"a metric must not be async, got {describe(given)}", given)
     if given != name and name in known:
-        raise ExperimentError(f"there is a metric {name!r} already; rename yours", name)
+        raise ExperimentError(f"a metric {name!r} already exists; rename yours", name)
     if not name.isidentifier():
         raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
 
 
 def as_metric(given: Any) -> Metric:
-    """The metric that a name, MODULE:FUNCTION or a function means; its module is imported.
+    """Resolve a metric given by name, as MODULE:FUNCTION (the module is imported) or as a function.
 
     Raises:
         ExperimentError: The function does not exist.

@@ -1,4 +1,4 @@
-"""Judges: metrics that ask a model how good an answer is."""
+"""Judges: metrics that ask a model to grade an answer."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def _template(given: Any) -> str:
     fields = TextTemplate(given).fields
     if "answer" not in fields or not fields <= {*_FIELDS}:
         raise PydanticCustomError(
-            "judge_prompt", "must have {answer}, and no other fields than {question}, {answers} and {context}"
+            "judge_prompt", "must contain {answer}, and no fields other than {question}, {answers} and {context}"
         )
     return str(given)
 
 
 class Judge(StrictModel):
-    """A metric that asks a model how good an answer is; its calls are planned, limited, shared and kept as all others.
+    """A metric that asks a model to grade an answer; its calls are planned, limited, shared and cached like all others.
 
-    The prompt says what is judged and what the grades mean; what the model must write is added to it. A reply without a
-    grade is a note of the answer, which then has no score. A judge that reads the context reads its order.
+    The prompt describes the criterion and the grades; the required reply format is appended to it. If a reply has no
+    grade, the answer gets a note and no score. A judge with {context} sees the chunks in context order.
 
     Attributes:
-        model: The name of the model.
-        prompt: The prompt, with {answer}, and as it needs them {question}, {answers} (the gold answers, one in a line)
-            and {context}. By default the answer is compared with the gold answers.
-        grades: The score of each grade.
+        model: Name of the model.
+        prompt: Prompt with {answer} and, optionally, {question}, {answers} (gold answers, one per line) and {context}.
+            The default compares the answer with the gold answers.
+        grades: Score of each grade.
     """
 
     model: Text
@@ -61,20 +61,22 @@ class Judge(StrictModel):
     grades: Mapping[str, Amount] = Field(default_factory=lambda: {"C": 1.0, "P": 0.5, "I": 0.0})
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse grades that a reply cannot name, or that cannot be told from each other."""
+        """Reject grades that are not single words, or differ only in case."""
         super().model_post_init(context)
         if len({name.casefold() for name in self.grades if name.isidentifier()}) != len(self.grades) or not self.grades:
-            raise OptionError(f"grades must be single words that differ, got {', '.join(self.grades)}", self.grades)
+            raise OptionError(
+                f"grades must be distinct single words, ignoring case, got {', '.join(self.grades)}", self.grades
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeMetric(Metric):
-    """The metric of a judge: its scores come from calls, which are part of the work on an answer."""
+    """Metric of a judge; its scores come from model calls, which are part of the work on an answer."""
 
     judge: Judge
 
     def ask(self, given: ScoredAnswer) -> Prompt | None:
-        """The prompt for an answer; None if it has a context, and the answer has none."""
+        """Prompt for an answer; None if the prompt needs a context and the answer has none."""
         template = TextTemplate(self.judge.prompt)
         if "context" in template.fields and given.context is None:
             return None
@@ -90,21 +92,21 @@ class JudgeMetric(Metric):
         return Prompt((Message("user", f"{message.content}\n\n{form}"),), f"{JUDGED}{self.name}")
 
     def read(self, reply: str) -> float:
-        """The score that a reply gives.
+        """Parse the score from a reply.
 
         Raises:
-            OptionError: It has no grade.
+            OptionError: The reply has no grade.
         """
         scores = {name.casefold(): score for name, score in self.judge.grades.items()}
-        # The last one: a model may repeat an answer that grades itself.
+        # Use the last grade: a model may quote an answer that contains a grade.
         for found in reversed(_GRADE.findall(reply)):
             if found.casefold() in scores:
                 return scores[found.casefold()]
-        raise OptionError(f"the reply of the judge has no grade of {', '.join(self.judge.grades)}", reply)
+        raise OptionError(f"the judge's reply has none of the grades {', '.join(self.judge.grades)}", reply)
 
 
 def judge_metric(name: str, judge: Judge, model: str) -> JudgeMetric:
-    """The metric of a judge, given the identity of its model."""
+    """Create the metric of a judge, given the identity of its model."""
     needs_gold = "answers" in TextTemplate(judge.prompt).fields
     return JudgeMetric(
         name=name,

@@ -1,4 +1,4 @@
-"""The metrics of an experiment by their names: what each of them scores, and what it needs."""
+"""Registry of metrics: what each of them scores, and what it needs."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ __all__ = [
 ]
 
 COSINE = "answer_cosine"
-"""The metric that needs vectors."""
+"""Name of the metric that needs vectors."""
 
 NOT_BETTER = "not_better"
-"""Where results name the metrics of a user's own of which more is not better."""
+"""Key in the description of an experiment that lists custom metrics for which higher is not better."""
 
-ITS_FUNCTION = "its function says so"
-"""Why more of a metric of a user's own is not better."""
+ITS_FUNCTION = "its function is declared with more_is_better=False"
+"""Reason why higher is not better, for custom metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredAnswer:
-    """An answer with all that metrics read.
+    """An answer with everything that metrics may read.
 
     Attributes:
         question: The question, with its gold answers, choices and evidence.
-        method: The name of the method.
-        text: The answer; of methods that ask for likelihoods, the number as text.
-        context: The context of the question itself; None if nothing was retrieved.
-        spans: The places of the kept chunks in whole texts: (document, start, end).
-        ranked: The kept chunks by rank, as rows of the index; without those that were filled in around them.
-        relevant: The rows of all chunks of the index that have a character of the gold evidence.
-        k: Maximum number of chunks to keep; None without such a limit.
-        tokens_read: The tokens of all prompts, by the counter of the experiment.
-        tokens_of_sources: The tokens of the whole documents of the question, by the same.
-        vectors: The vectors of the answer and of the gold answers by their texts, where a metric needs them.
-        context_scores: Scores of the context alone that are known from other answers from the same context.
+        method: Name of the method.
+        text: The answer; for methods that compute likelihoods, the number as text.
+        context: Context retrieved for the original question; None if nothing was retrieved.
+        spans: Spans of the kept chunks (document, start, end): character offsets in whole texts, `end` exclusive.
+        ranked: Rows (in the index) of the kept chunks, best first, without chunks added as neighbors.
+        relevant: Rows of all chunks of the index that overlap the gold evidence.
+        k: Maximum number of chunks to keep; None for no limit.
+        tokens_read: Tokens of all prompts, by the token counter of the experiment.
+        tokens_of_sources: Tokens of the whole documents of the question, by the same counter.
+        vectors: Vectors of the answer and of the gold answers by text, if a metric needs them.
+        context_scores: Cache of context scores, shared by all answers with the same context.
     """
 
     question: Question
@@ -75,14 +75,14 @@ class Metric:
     """A metric of an experiment.
 
     Attributes:
-        name: Its name, under which scores are kept.
-        score: The score of an answer; None where it has none.
-        of: What it scores; a metric of contexts alone is computed once for all answers from a context.
-        needs: What a question must have, in words; empty if nothing.
-        has: Whether a question has it.
-        not_better: Why more of it is not better; empty where it is.
-        rule: The rule by which it scores, where it has had several: scores by different rules are not mixed.
-        function: MODULE:FUNCTION of one that is not ours.
+        name: Name under which scores are stored.
+        score: Function that scores an answer; returns None if the answer has no score.
+        of: What it scores; context metrics are computed once for all answers with the same context.
+        needs: What a question must have, in words; empty if it needs nothing.
+        has: Whether a question has what is needed.
+        not_better: Why a higher score is not better; empty if it is.
+        rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.
+        function: MODULE:FUNCTION of a custom metric; empty for built-in ones.
     """
 
     name: str
@@ -96,23 +96,23 @@ class Metric:
 
     @property
     def identity(self) -> str:
-        """What tells its scores from others in the address of a cell."""
+        """Identifier of the metric and its rule in cell keys."""
         return f"{self.function or self.name} {self.rule}".rstrip()
 
     def scores(self, method: str) -> bool:
-        """Whether a method gives what it scores."""
+        """Whether a method produces what the metric scores."""
         kind = kind_of(method)
         return kind.reads is not None if self.of == "context" else kind.writes == self.of
 
     def applies(self, given: ScoredAnswer) -> bool:
-        """Whether an answer is of such a method, and its question has what is needed."""
-        there = self.of != "context" or given.context is not None
-        return there and self.scores(given.method) and self.has(given.question)
+        """Whether the metric can score an answer: the method fits, and the context and question have what is needed."""
+        has_input = self.of != "context" or given.context is not None
+        return has_input and self.scores(given.method) and self.has(given.question)
 
 
 def _cosine(given: ScoredAnswer) -> float | None:
     if not given.text.strip():
-        return 0.0  # an empty answer is like none
+        return 0.0  # an empty answer matches no gold answer
     if given.text not in given.vectors:
         return None
     return answer_cosine(given.vectors[given.text], [given.vectors[answer] for answer in given.question.answers])
@@ -159,7 +159,7 @@ METRICS: dict[str, Metric] = {
             name="inverted_pairs",
             score=_inversions,
             of="context",
-            not_better="it says how chunks are ordered, not how good an answer is",
+            not_better="it measures how chunks are ordered, not how good an answer is",
         ),
         Metric(name="paper_token_usage", score=lambda given: paper_token_usage(given.text), **_TOKENS),
         Metric(
@@ -169,26 +169,26 @@ METRICS: dict[str, Metric] = {
         ),
     )
 }
-"""All metrics by their names."""
+"""All built-in metrics by name."""
 
 DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr", "ndcg"))
-"""The metrics of an experiment that names none; of retrieval `evidence_coverage`, which weighs what each chunk has."""
+"""Default metrics of an experiment; recall, MRR and nDCG are left out, since `evidence_coverage` is more precise."""
 
 
 def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
-    """Whether more of a metric is better; the description of an experiment knows of metrics that are not ours."""
+    """Whether a higher score is better; custom metrics are looked up in the description of the experiment."""
     if name in METRICS:
         return not METRICS[name].not_better
-    told = (described or {}).get(NOT_BETTER)
-    return not (isinstance(told, list) and name in told)
+    names = (described or {}).get(NOT_BETTER)
+    return not (isinstance(names, list) and name in names)
 
 
 def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
-    """Refuse a metric of which more is not better; see `more_is_better`.
+    """Reject a metric for which higher is not better; see `more_is_better`.
 
     Raises:
-        OptionError: It is one.
+        OptionError: Higher is not better.
     """
     if not more_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
-        raise OptionError(f"more {name} is not better: {why}; name a metric of the answers", name)
+        raise OptionError(f"higher {name} is not better: {why}; choose a metric that scores answers", name)

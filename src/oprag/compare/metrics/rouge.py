@@ -1,4 +1,4 @@
-"""ROUGE-L, for answers of a sentence and more."""
+"""ROUGE-L, for answers of at least a sentence."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _BLOCK = 8_192  # tokens
 
 
 def rouge_l(prediction: str, answers: Sequence[str]) -> float:
-    """F-measure of the longest common subsequence of a prediction and its best gold answer.
+    """F-measure of the longest common subsequence of a prediction and its best-matching gold answer.
 
-    2 · P · R / (P + R) with P and R the length of the subsequence over the tokens of the prediction and of the answer
-    (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"), with the tokens and the scores of the
-    `rouge-score` package. Without a stemmer, as SCROLLS scores QMSum and LongBench its summaries; ROUGE-1.5.5 as the
-    QMSum paper ran it stems.
+    2 · P · R / (P + R), where P and R are the length of the subsequence divided by the tokens of the prediction and of
+    the answer (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"). Tokens and scores match the
+    `rouge-score` package without a stemmer, as used by SCROLLS for QMSum and by LongBench for summaries. The QMSum
+    paper used ROUGE-1.5.5 with stemming.
 
-    The package's tokenizer reads the letters a to z and digits alone, so "café" is "caf" and nothing is left of a text
-    in another script: other languages need a metric of your own.
+    The package's tokenizer only recognizes the letters a to z and digits, so "café" becomes "caf" and texts in other
+    scripts have no tokens: use a custom metric for other languages.
 
     Args:
-        prediction: The answer of the model; without tokens it scores 0.
-        answers: The gold answers, each of them right; the best one counts, one without tokens as 0.
+        prediction: Answer of the model; without tokens it scores 0.
+        answers: Gold answers, any of which is right; the best score counts, and answers without tokens score 0.
 
     Returns:
-        From 0 to 1.
+        A value from 0 to 1.
 
     Raises:
-        OptionError: The prediction is not a string, the answers are not a sequence of at least one string, or the
-            tokenizer leaves nothing of answers that have letters.
+        OptionError: `prediction` is not a string, `answers` is not a sequence of at least one string, or the tokenizer
+            finds no tokens in answers that contain letters.
         MissingExtraError: `rouge-score` is not installed.
 
     Example:
@@ -53,17 +53,18 @@ def _f_measure(answer: Sequence[str], prediction: Sequence[str]) -> float:
     common = _longest_common(answer, prediction)
     if not common:
         return 0.0
-    # In the package's order of operations, so that no digit differs.
+    # Same order of operations as the package, so that results are bit-identical.
     precision, recall = common / len(prediction), common / len(answer)
     return 2 * precision * recall / (precision + recall)
 
 
 def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest common subsequence.
+    """Length of the longest common subsequence.
 
-    The package fills a table of all pairs in Python, 4 seconds for 4,000 tokens each. Here an integer is a row of that
-    table, with a 0 bit where the length grows (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"). Blocks of
-    columns bound the memory; the carries of additions go from each block to the next.
+    The package fills a table of all pairs in Python, which takes 4 seconds for 4,000 tokens each. Here an integer
+    represents a row of that table, with a 0 bit where the length increases (Hyyrö 2004, "Bit-parallel LCS-length
+    computation revisited"). Columns are processed in blocks to limit memory; carries of additions pass to the next
+    block.
     """
     short, long = sorted((first, second), key=len)
     carries = bytearray(len(long))
@@ -95,13 +96,13 @@ def _tokenizer() -> Callable[[str], Sequence[str]]:
 
 
 def _refuse_unreadable(answers: Sequence[str]) -> None:
-    """Refuse answers that can only score 0, whatever the prediction is."""
+    """Reject answers that score 0 for any prediction."""
     if any(letter.isascii() and letter.isalnum() for answer in answers for letter in answer.lower()):
         return
     for answer in answers:
         if any(map(str.isalnum, answer)):
             raise OptionError(
-                f"the tokenizer of ROUGE-L reads a to z and 0 to 9 alone and finds nothing in the answer "
-                f"{describe(answer)}; score answers in its language by a metric of your own",
+                f"the ROUGE-L tokenizer only recognizes a to z and 0 to 9, and finds no tokens in the answer "
+                f"{describe(answer)}; use a custom metric for this language",
                 answer,
             )

@@ -1,4 +1,4 @@
-"""The scores of answers."""
+"""Scoring of answers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from oprag.masking import describe
 
 __all__ = ["Scorer"]
 
-_LONGEST = 2_000  # characters of an error of a user's own function
+_LONGEST = 2_000  # maximum characters of an error message of a custom metric
 
 
 class Scorer:
-    """Scores answers by the metrics of an experiment.
+    """Scores answers with the metrics of an experiment.
 
     Args:
-        metrics: The metrics.
-        embedder: Embeds answers and gold answers for their cosine, all as documents; the same one in all cells.
+        metrics: Metrics of the experiment.
+        embedder: Embeds answers and gold answers (as documents) for their cosine similarity; the same one for all
+            cells.
     """
 
     def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
@@ -31,11 +32,11 @@ class Scorer:
         self._embedder = embedder
 
     def scores(self, answers: Sequence[ScoredAnswer]) -> list[tuple[dict[str, float], list[str]]]:
-        """The value of each metric that applies to each answer, and notes on why it has none where it should."""
+        """Score each answer with each metric that applies; notes explain missing scores."""
         return [self._scores(answer) for answer in self._with_vectors(answers)]
 
     def _with_vectors(self, answers: Sequence[ScoredAnswer]) -> Sequence[ScoredAnswer]:
-        """The answers with the vectors that their cosine needs, which are made for all of them at once."""
+        """Add the vectors needed for cosine similarity, embedding all texts in one batch."""
         cosine = METRICS[COSINE]
         if self._embedder is None or cosine not in self._metrics:
             return answers
@@ -63,32 +64,32 @@ class Scorer:
             except Exception as error:
                 if not metric.function:
                     raise
-                # Whatever a function of the user's raises belongs to this answer.
+                # An error of a custom metric only concerns this answer.
                 notes.append(f"no {metric.name}: {named_error(error, _LONGEST)}")
         return scores, notes
 
 
 def _as_number(value: Any) -> float:
-    """The value of a score.
+    """Convert a score to a number.
 
     Raises:
-        OptionError: It is not a finite number: one such value would be the mean of all.
+        OptionError: The score is not a finite number, and would make all means NaN or infinite.
     """
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise OptionError(f"it is {describe(value)}, not a number", value)
+        raise OptionError(f"its score must be a finite number, got {describe(value)}", value)
     return number
 
 
 def _score(metric: Metric, given: ScoredAnswer) -> float | bool | None:
     if metric.of != "context":
         return metric.score(given)
-    # It is the same for all answers from a context. Two questions with the same words may have other evidence, and a
-    # function of the user's may read all of a question.
-    place = metric.name, given.question if metric.function else given.question.evidence
-    if place not in given.context_scores:
-        given.context_scores[place] = metric.score(given)
-    return given.context_scores[place]
+    # Shared by all answers with the same context. Questions with the same wording may have different evidence, and a
+    # custom metric may read the whole question, so both are part of the key.
+    key = metric.name, given.question if metric.function else given.question.evidence
+    if key not in given.context_scores:
+        given.context_scores[key] = metric.score(given)
+    return given.context_scores[key]
