@@ -105,10 +105,10 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
     [
         (["book.txt", "--questions", "asked.jsonl", "--budgets", "1x"], ["a budget must be", "'1x'"]),
         (["book.txt", "--questions", "asked.jsonl", "--orders", "best"], ["order", "'best'"]),
-        (["book.txt", "--questions", "asked.jsonl", "--metric", "bleu"], ["no metric 'bleu'"]),
+        (["book.txt", "--questions", "asked.jsonl", "--metric", "bleu"], ["unknown metric 'bleu'"]),
         (["book.txt", "--questions", "none.jsonl"], ["none.jsonl"]),
         (["none.txt", "--questions", "asked.jsonl"], ["none.txt"]),
-        (["none"], ["no file or folder none"]),
+        (["none"], ["no such file or folder: none"]),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_done(folder, arguments, words):

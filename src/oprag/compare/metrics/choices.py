@@ -20,7 +20,7 @@ _PHRASES = ("answer is:", "answer:", "answer is", "option is")
 
 
 def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
-    """1 if the prediction names the right option of A to D, else 0.
+    """1 if the prediction chooses the right option among A to D, else 0.
 
     The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
     at commit 88b3daa6:
