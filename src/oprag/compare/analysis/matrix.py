@@ -136,8 +136,8 @@ class ResultMatrix:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Metrics with scores, built-in ones first."""
-        there = self.values.keys() - _NOT_METRICS
-        return (*(name for name in METRICS if name in there), *sorted(there - METRICS.keys()))
+        scored = self.values.keys() - _NOT_METRICS
+        return (*(name for name in METRICS if name in scored), *sorted(scored - METRICS.keys()))
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
@@ -295,8 +295,8 @@ def _costs(
 ) -> dict[str, FloatArray]:
     """Counts of the answers, and their price if the file has prices for the model."""
     written = described.get("prices")
-    there = written.items() if isinstance(written, Mapping) else ()
-    prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in there}
+    items = written.items() if isinstance(written, Mapping) else ()
+    prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
     models = [effective_values(cell.values).get("model") for cell in cells]
     found = {name: np.full(shape, np.nan) for name in (*COUNTS, "money")}
     for place, one in answers.items():

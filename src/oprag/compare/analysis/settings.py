@@ -187,9 +187,9 @@ def nearest(
 ) -> Iterator[tuple[Described, Described]]:
     """Pair each setting with the most similar other one that has the same values on some axes; skip it if none has."""
     for setting in settings:
-        there = content(setting.values)
-        if alike := [one for one in others if content(one.values, same) <= there]:
-            yield setting, max(alike, key=lambda one: len(content(one.values) & there))
+        own = content(setting.values)
+        if alike := [one for one in others if content(one.values, same) <= own]:
+            yield setting, max(alike, key=lambda one: len(content(one.values) & own))
 
 
 def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, type, Any]]:

@@ -62,7 +62,7 @@ def slices_of(
     groups = list(_groups(matrix, field, data))
     if len(groups) < 2:
         return []
-    having = np.any([inside for _, inside in groups], axis=0)
+    with_field = np.any([inside for _, inside in groups], axis=0)
     pooled = pool_pairs(matrix, metric, axis, data)
     parts = [(one, value, inside) for one in pooled for value, inside in groups]
     differences = compare_pooled(matrix, [np.where(inside, one.apart, np.nan) for one, _, inside in parts])
@@ -73,7 +73,7 @@ def slices_of(
             questions=int(inside.sum()),
             other=one.value,
             difference=difference,
-            contrast=_contrast(matrix, np.where(having, one.apart, np.nan), inside),
+            contrast=_contrast(matrix, np.where(with_field, one.apart, np.nan), inside),
         )
         for (one, value, inside), difference in zip(parts, differences, strict=True)
     ]

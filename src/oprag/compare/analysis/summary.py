@@ -96,8 +96,8 @@ class SettingSummary:
 
         The score of a question is its mean over the cells; questions without a score in one of them are left out.
         """
-        there = [name for name in self.matrix.metrics if self._has(name).any()]
-        return _Scores(there, self._summary)
+        names = [name for name in self.matrix.metrics if self._has(name).any()]
+        return _Scores(names, self._summary)
 
     @cached_property
     def per_answer(self) -> Mapping[str, float]:

@@ -200,20 +200,22 @@ def _point_text(curve: Curve, point: CurvePoint) -> str:
 
 def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], spent: Spent) -> Verdict:
     """Cost per answer: at both ends of the longest curve if any, else of the cheapest and costliest setting."""
-    asked = [one for one in settings if asks_model(one) and one.answered]
+    answered_by_model = [one for one in settings if asks_model(one) and one.answered]
     total = ""
     if spent.calls:
         amount_spent = money_text(spent.money) if spent.money else f"{amount(spent.tokens)} tokens"
         total = f"All runs together: {amount_spent} for {counted(spent.calls, 'call')}."
-    if not asked:
+    if not answered_by_model:
         return Verdict(question=COST, answer="Nothing", text=f"No answers came from a model. {total}".strip())
-    unpriced = list(dict.fromkeys(str(one.values["model"]) for one in asked if one.cost("money") is None))
+    unpriced = list(dict.fromkeys(str(one.values["model"]) for one in answered_by_model if one.cost("money") is None))
     unit, show = ("tokens", amount) if unpriced else ("money", money_text)
     longest = _longest(curves) if curves else None
     along = [(one.setting, _point_text(longest, one).partition(" ")[0]) for one in longest.points] if longest else []
     if not along or not all(asks_model(one) for one, _ in along):
         axes = varying_axes(settings)[0]
-        along = [(one, named(one.values, axes)) for one in sorted(asked, key=lambda one: one.cost(unit) or 0.0)]
+        along = [
+            (one, named(one.values, axes)) for one in sorted(answered_by_model, key=lambda one: one.cost(unit) or 0.0)
+        ]
     (low, first), *_, (high, last) = [(show(one.cost(unit)), name) for one, name in (along[0], *along)]
     answer = f"{low} to {high}" if low != high else low
     parts = [f"{low} at {first}, {high} at {last}."] if low != high else []
