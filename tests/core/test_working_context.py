@@ -130,7 +130,8 @@ def test_what_a_text_for_the_model_shows_can_be_cited():
 def test_ranges_are_cited():
     working = WorkingContext()
     working.add(cut(TEXT, [(0, 100), (200, 300), (400, 500)]))
-    cited = working.cited("As [1-3] say, [2 – 3; 1], not [3-9], nor in [2019-2025] or [3-1]; see [1 and 3], [1, and 2].")
+    answer = "As [1-3] say, [2 – 3; 1], not [3-9], nor in [2019-2025] or [3-1]; see [1 and 3], [1, and 2]."
+    cited = working.cited(answer)
     assert [one.number for one in cited.citations] == [1, 2, 3, 2, 3, 1, 3, 3, 1, 1, 3, 1, 2]
     assert cited.unknown == (4, 5, 6, 7, 8, 9, *range(2019, 2026))
     hostile = WorkingContext().add([alone("From [1-3] on.")])
