@@ -113,7 +113,7 @@ __all__ = [
     "split_tokens",
 ]
 
-# Loaded when asked for: an application that only retrieves needs neither NumPy nor these.
+# Imported on first access: an application that only retrieves needs neither these modules nor NumPy.
 _LOADED_LATER = {
     "Cited": "oprag.working_context",
     "Delta": "oprag.working_context",

@@ -1,4 +1,4 @@
-"""A retrieved chunk, its position in its source, and why it was dropped."""
+"""Chunks: their text and position in the source, and the reason why one was dropped."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,33 +17,33 @@ __all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind",
 
 
 class PositionKind(IntEnum):
-    """How a position is known, best first."""
+    """How the position of a chunk is known, from most to least reliable."""
 
     KEY = 0
-    """Named by the caller with `position_key`."""
+    """Read from the metadata key, keys or function given as `position_key`."""
     STAMPED = 1
     """An ordinal stamped at ingestion, such as `chunk_index`."""
     PAGE_OFFSET = 2
-    """A page, and a character offset on it."""
+    """A page and a character offset on that page."""
     OFFSET = 3
-    """A character offset."""
+    """A character offset in the source."""
     LINKS = 4
-    """PREVIOUS/NEXT links, as far as they connect."""
+    """PREVIOUS/NEXT links between chunks, where they form a chain."""
     PAGE = 5
     """A page, a row or another single number that several chunks may share."""
     STORE = 6
-    """The sequence in which the store received the chunks of the source."""
+    """The order in which the chunks of the source were inserted into the store."""
     NONE = 7
-    """Nothing: `on_missing_position` says where such a chunk stands."""
+    """No known position; `on_missing_position` decides what happens to the chunk."""
 
 
 class Position(NamedTuple):
-    """Where a chunk stands in its source.
+    """Position of a chunk in its source.
 
     Attributes:
-        key: Sorts the chunks of one source; empty when nothing is known. Comparable inside one source alone.
-        kind: How it is known.
-        field: The metadata keys that it was read from.
+        key: Sort key among the chunks of the same source, not comparable across sources; empty if unknown.
+        kind: How the position is known.
+        field: Metadata keys that the position was read from.
     """
 
     key: Key
@@ -52,12 +52,12 @@ class Position(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether anything is known."""
+        """Whether the position is known."""
         return self.kind is not PositionKind.NONE
 
 
 NOWHERE = Position((), PositionKind.NONE)
-"""The position of a chunk of which nothing is known."""
+"""The unknown position."""
 
 
 if TYPE_CHECKING:
@@ -66,21 +66,21 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float32]
 else:
-    # NumPy is not loaded for a name in an annotation.
+    # Avoids importing NumPy just for an annotation.
     Vector = Any
 
 
 _NO_METADATA: Mapping[str, Any] = MappingProxyType({})
-_QUOTED = 60  # characters of a text in a repr
+_QUOTED = 60  # maximum number of characters of a text in a repr
 
 
 class Span(NamedTuple):
-    """Where a text stands in its source.
+    """Character offsets of a text in its source.
 
     Attributes:
         start: Offset of the first character.
         end: End offset (exclusive).
-        page: The page that the offsets count from, or None when they count from the start of the source.
+        page: Page that the offsets are relative to; None if they are relative to the start of the source.
     """
 
     start: int
@@ -89,13 +89,14 @@ class Span(NamedTuple):
 
 
 class StorePlace(NamedTuple):
-    """Where a chunk stands in the sequence in which its store received the chunks of its source.
+    """Place of a chunk in the insertion order of its source, as recorded by the store.
 
     Attributes:
-        run: The number of the run that it is in; neighbors in a run overlap, so that their texts confirm the sequence.
-        number: Its number in the source.
-        evidence: What the sequence rests on, in words.
-        start: Offset of its first character in the text of the run.
+        run: Number of the run that contains the chunk. Adjacent chunks of a run overlap, so their texts confirm the
+            order.
+        number: Number of the chunk in the source.
+        evidence: What the order is derived from, as text.
+        start: Offset of the chunk's first character in the text of the run.
     """
 
     run: int
@@ -108,33 +109,33 @@ class StorePlace(NamedTuple):
 class Chunk:
     """A retrieved piece of a source.
 
-    Only `text` and `rank` are needed. `source`, `position` and `span` are usually left empty and read from `metadata`
-    (see `oprag.positions`); the chunks of a `Context` have them filled in. Its repr is one line.
+    Only `text` and `rank` are required. `source`, `position` and `span` are usually omitted and read from `metadata`
+    (see `oprag.positions`); the chunks of a `Context` have them filled in. The repr is a single line.
 
     Attributes:
-        text: The text of the chunk.
-        rank: Its place in the retriever's answer, 0 = best. Ranks of one list are distinct.
-        source: The name of the document that the chunk came from.
-        metadata: The metadata of the chunk; read, never changed.
-        score: The retriever's score, higher = better, where it gave one.
-        id: The identity of the chunk in its store.
-        document_id: The id that the framework gave the document of the chunk; a source of last resort.
-        previous_id: The id of the chunk before this one in the source.
-        next_id: The id of the chunk after this one in the source.
-        parent_id: The id of the larger chunk that this one is a part of.
-        child_ids: The ids of the smaller chunks that this one was split into, in their sequence.
-        span: Character offsets in the source, where the framework keeps them outside of `metadata`.
-        located: Its characters in the text of the source, where it was looked for there.
-        store_place: Where it stands in the sequence of its store, where that was asked for.
-        position: Where the chunk stands in its source, and how that is known.
-        vector: The embedding of the chunk, of shape (dimension,).
-        similarity: The cosine of the chunk and the question, where a threshold asked for it.
-        neighbor_of: The rank of the kept chunk that this one was filled in for, by `neighbors`.
-        origin: The framework's own object: a LangChain `Document`, a LlamaIndex `NodeWithScore`.
+        text: Text of the chunk.
+        rank: Rank in the retriever's results, 0 = best. Ranks in a list must be distinct.
+        source: Name of the document that the chunk came from.
+        metadata: Metadata of the chunk; never modified.
+        score: The retriever's score, higher = better; None if it returned none.
+        id: ID of the chunk in its store.
+        document_id: ID that the framework gave the chunk's document; used as the source if nothing else names one.
+        previous_id: ID of the chunk before this one in the source.
+        next_id: ID of the chunk after this one in the source.
+        parent_id: ID of the larger chunk that contains this one.
+        child_ids: IDs of the smaller chunks that this one was split into, in order.
+        span: Character offsets in the source, if the framework stores them outside `metadata`.
+        located: Character offsets at which the chunk was found in the text of its source, if it was searched there.
+        store_place: Place in the insertion order of the store, if it was requested.
+        position: Position of the chunk in its source, and how it is known.
+        vector: Embedding of the chunk, of shape (dimension,).
+        similarity: Cosine similarity of chunk and question, if a threshold needed it.
+        neighbor_of: Rank of the kept chunk for which the `neighbors` option added this one.
+        origin: The framework's own object: a LangChain `Document` or a LlamaIndex `NodeWithScore`.
 
     Raises:
-        ChunkError: `text` is not a string, `rank` not a whole number from 0, `score` not a number, or
-            `metadata` not a mapping.
+        ChunkError: `text` is not a string, `rank` is not a whole number from 0, `score` is not a number, `span` is not
+            a `Span`, `position` is not a `Position`, or `metadata` is not a mapping.
     """
 
     text: str
@@ -157,8 +158,8 @@ class Chunk:
     neighbor_of: int | None = None
     origin: Any = field(default=None, compare=False, repr=False)
 
-    # Written by hand: the generated one of a frozen class sets each field through object.__setattr__, which takes three
-    # times as long, and adapters make one chunk for every document of every answer.
+    # Written by hand: the generated __init__ of a frozen dataclass sets each field through object.__setattr__, which
+    # takes three times as long, and adapters create a chunk for every retrieved document.
     def __init__(  # noqa: PLR0917
         self,
         text: str,
@@ -202,7 +203,7 @@ class Chunk:
             neighbor_of=neighbor_of,
             origin=origin,
         )
-        # A look at the type first: the others are slow, and nearly every chunk needs none of them.
+        # Exact types are compared first: the full checks are slow, and nearly every chunk passes without them.
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
         if type(rank) is not int or rank < 0:
@@ -228,21 +229,21 @@ class Chunk:
         return listed(self.metadata)
 
     def label(self) -> str:
-        """Which chunk this is, for messages."""
-        seen = (self.source, self.metadata.get("source"), self.metadata.get("file_name"), self.document_id)
-        source = next((name for name in seen if name is not None), None)
+        """Rank, source and id of the chunk, for messages."""
+        names = (self.source, self.metadata.get("source"), self.metadata.get("file_name"), self.document_id)
+        source = next((name for name in names if name is not None), None)
         return f"rank {self.rank}, source {describe(source)}" + ("" if self.id is None else f", id {describe(self.id)}")
 
 
 def changed(chunk: Chunk, **fields: Any) -> Chunk:
-    """A copy with fields whose values need no check; several times faster than `dataclasses.replace`."""
+    """Copy a chunk with changed fields, without validating them; several times faster than `dataclasses.replace`."""
     copy = object.__new__(Chunk)
     object.__setattr__(copy, "__dict__", chunk.__dict__ | fields)
     return copy
 
 
 def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
-    """Rank, score and position of a chunk, as values that JSON can hold."""
+    """Rank, score and position of a chunk, as JSON-serializable values."""
     position = chunk.position
     return {
         "rank": chunk.rank,
@@ -258,19 +259,19 @@ def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
 
 
 def _plain_key(key: Key) -> Any:
-    """A position's key as a number where it is one, else as a list."""
+    """The key of a position: its only part, or a list of its parts."""
     return key[0] if len(key) == 1 else [_plain_key(part) if isinstance(part, tuple) else part for part in key]
 
 
 def quoted(text: Any) -> str:
-    """The start of a text in quotes, for one-line reprs; anything but a text is named by its type."""
+    """The start of a text in quotes, for one-line reprs; for any other object, the name of its type."""
     if not isinstance(text, str):
         return str(None) if text is None else type(text).__name__
     return repr(text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…")
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, such as "1 chunk" and "2 chunks"."""
+    """A number and its noun in the singular or plural: "1 chunk", "2 chunks"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -285,7 +286,7 @@ def _check_span(span: Any) -> None:
 
 
 def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """The chunks, best first."""
+    """The chunks sorted by rank, best first, with checks that they are chunks and their ranks are distinct."""
     ordered: list[Chunk] = []
     for chunk in chunks:
         if not isinstance(chunk, Chunk):
@@ -295,8 +296,8 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
     for first, second in pairwise(ordered):
         if first.rank == second.rank:
             raise ChunkError(
-                f"two chunks have rank {first.rank}; ranks must be distinct (0 = best), "
-                "so number them in the sequence that the retriever gave",
+                f"two chunks have rank {first.rank}; ranks must be distinct, so number the chunks in the order in "
+                "which the retriever returned them (0 = best)",
                 second,
             )
     return ordered
@@ -314,15 +315,16 @@ DropReason = Literal[
 
 
 class Drop(NamedTuple):
-    """A retrieved chunk that is not in the context, and why.
+    """A retrieved chunk that is not in the context, and the reason.
 
     Attributes:
         chunk: The chunk.
-        reason: The option that left it out, or "duplicate".
-        figure: What decided: the limit for `max_candidates` and `k`, the rank of the kept twin for a duplicate, the
-            cosine for a threshold, the tokens that the chunk needed for `token_budget`; None without one.
-        detail: The same in words.
-        twin: The rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
+        reason: The option that dropped it, or "duplicate".
+        figure: The deciding number: the limit for `max_candidates` and `k`, the rank of the kept chunk for a duplicate,
+            the cosine similarity for a threshold, the number of tokens for `token_budget`; None for
+            `on_missing_position`.
+        detail: The same as text.
+        twin: Rank of the better-ranked chunk that this one repeats, for a duplicate and for `redundancy_threshold`.
     """
 
     chunk: Chunk

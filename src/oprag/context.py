@@ -1,4 +1,4 @@
-"""From retrieved chunks to a context: `build_context`, the `Context` that it returns, and what that was made of."""
+"""Build a context from retrieved chunks: `build_context`, its inputs and the `Context` that it returns."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -28,17 +28,17 @@ __all__ = ["Context", "ContextInputs", "assemble", "assemble_in_steps", "build_c
 
 @dataclass(frozen=True, eq=False)
 class ContextInputs:
-    """Everything that a context is made of beside its options, so that it can be made again with others.
+    """The inputs of a context other than its options, kept so that it can be rebuilt with different options.
 
     Attributes:
-        chunks: All chunks that were retrieved, best first.
-        question_vector: The vector of the question, of shape (dimension,), where it is known.
-        read_neighbors: Returns the chunks around one, where it is known.
-        show: Writes a passage as the framework will show it; the token budget then counts that text.
-        place_each: Whether a single chunk of a source needs its place too, since those of other searches follow.
-        neighbors: The chunks that were read around one, by its rank and their number.
-        placed: The chunks with their source and position, by the options that matter for these; found once, however
-            often the context is made again.
+        chunks: All retrieved chunks, best first.
+        question_vector: Vector of the question, of shape (dimension,), if available.
+        read_neighbors: Returns the chunks around a given one, if available.
+        show: Formats a passage as the framework will show it; the token budget then counts that text.
+        place_each: Whether a source needs its order even if only one of its chunks was retrieved, because chunks from
+            later searches are placed next to it.
+        neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
+        placed: Cache of the chunks with their source and position, by the options that affect these.
     """
 
     chunks: list[Chunk]
@@ -51,53 +51,53 @@ class ContextInputs:
 
     @property
     def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
-        """Reads the chunks around one, once, however often the context is made again."""
+        """Returns the chunks around a given one, cached across rebuilds of the context; None if not available."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
     def without_order(self, options: ContextOptions, *, by_store: bool = False) -> list[list[Chunk]]:
-        """The chunks of each source whose order is not known, where the options ask for that order.
+        """The chunks of each source whose order is unknown; none if the options do not need that order.
 
         Args:
             options: The options.
-            by_store: Whether numbers that were written from the sequence of a store count as not known.
+            by_store: Whether numbers that `write_positions` took from the insertion order of a store count as unknown.
         """
         if options.order != "source" or options.position_key is not None:
             return []
-        # Neighbors are read around single chunks, too.
+        # With `neighbors`, a single chunk needs a position, too.
         least = 1 if options.neighbors or self.place_each else 2
         return without_order(self.place(options), least=least, by_store=by_store)
 
     def place(self, options: ContextOptions) -> Placed:
-        """The chunks with their source and position, found once for these options."""
-        keys = _keys(options)
-        if keys not in self.placed:
-            self.placed[keys] = place(self.chunks, options.source_key, options.position_key)
-        return self.placed[keys]
+        """The chunks with their source and position, cached by options."""
+        key = _placement_key(options)
+        if key not in self.placed:
+            self.placed[key] = place(self.chunks, options.source_key, options.position_key)
+        return self.placed[key]
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         key = chunk.rank, number
         if key not in self.neighbors:
             if self.read_neighbors is None:
                 raise OptionError(
-                    f"the neighbours of a chunk ({chunk.label()}) were not read before, and what reads them stayed in "
-                    "another process",
+                    f"cannot read the neighbors of a chunk ({chunk.label()}): read_neighbors is not copied to another "
+                    "process, and they were not read before; rebuild the context in the process that retrieved it",
                     number,
                 )
             self.neighbors[key] = list(self.read_neighbors(chunk, number))
         return self.neighbors[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        # What reads neighbours often holds a connection; a copy in another process does without.
+        # `read_neighbors` often holds a connection, which cannot be pickled.
         return {**self.__dict__, "read_neighbors": None, "placed": {}}
 
 
-def _keys(options: ContextOptions) -> Any:
-    """The options that matter for `ContextInputs.place`; with vectors, chunks are given their similarities."""
+def _placement_key(options: ContextOptions) -> Any:
+    """Cache key of `ContextInputs.place`; includes `needs_vectors`, since thresholds add similarities to the chunks."""
     return options.source_key, options.position_key, options.needs_vectors
 
 
 class Unchanged(Enum):
-    """Says that an option stays as it was, where None means something else."""
+    """Default of arguments for which None is a value: keep the current option."""
 
     UNCHANGED = "unchanged"
 
@@ -107,18 +107,18 @@ UNCHANGED = Unchanged.UNCHANGED
 
 @dataclass(frozen=True)
 class Context:
-    """The text that the model will read, and what was dropped.
+    """The text for the model, with the kept and the dropped chunks.
 
-    Its repr is one line of counts; notebooks show a table of the passages. `print(context)` gives the whole text, and
-    `explain()` says how it came to be.
+    The repr is one line of counts, and notebooks show a table of the passages. `print(context)` prints the full text,
+    and `explain()` reports how the context was built.
 
     Attributes:
-        kept: The chunks that are in it, in order, each with `source`, `position` and `span`.
-        dropped: The chunks that are not, best first, each with the reason and the figure that decided.
-        sources: How the chunks of each source were placed.
-        options: The options that it was made with.
-        charged: The tokens that the kept chunks were charged one by one; None without a token budget.
-        inputs: What it was made of, so that it can be made again; None for one that was put together by hand.
+        kept: The chunks in the context, in order, each with `source`, `position` and `span`.
+        dropped: The other retrieved chunks, best first, each with the reason and the deciding number.
+        sources: How the positions of each source's chunks were determined.
+        options: The options of the context.
+        charged: Sum of the tokens of the kept chunks, each counted separately; None without a token budget.
+        inputs: The inputs, for rebuilding the context; None if it was constructed manually.
     """
 
     kept: tuple[Chunk, ...]
@@ -130,7 +130,7 @@ class Context:
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
-        """Runs of source text, in order."""
+        """The passages (contiguous runs of source text), in order."""
         return tuple(passages_of(self.kept, self.options))
 
     @cached_property
@@ -140,7 +140,7 @@ class Context:
 
     @cached_property
     def tokens(self) -> int:
-        """The tokens of `text`, by the assembly's `count_tokens`; counted when asked for.
+        """Number of tokens of `text`, by the option `count_tokens`; counted on first access.
 
         Raises:
             TokenizerError: `count_tokens` returned no usable count.
@@ -149,12 +149,12 @@ class Context:
 
     @property
     def tokens_are_approximate(self) -> bool:
-        """Whether the tokens were counted with the approximation that stands in for a real tokenizer."""
+        """Whether the tokens were counted with `approximate_tokens`, the default, instead of a real tokenizer."""
         return self.options.count_tokens is approximate_tokens
 
     @property
     def freed_tokens(self) -> int | None:
-        """The tokens that joining chunks saved against charging them one by one; None without a token budget."""
+        """Number of tokens saved by joining chunks instead of counting each separately; None without a token budget."""
         return None if self.charged is None else self.charged - self.tokens
 
     def rethreshold(
@@ -164,36 +164,39 @@ class Context:
         redundancy_threshold: float | Unchanged | None = UNCHANGED,
         min_chunks: int | Unchanged = UNCHANGED,
     ) -> "Context":
-        """The context of the same chunks under other thresholds, without embedding anything or asking a model.
+        """Rebuild the context from the same chunks with different thresholds, without embedding or model calls.
 
-        With `neighbors`, those of chunks that are kept for the first time are read.
+        With `neighbors`, the neighbors of newly kept chunks are read.
 
         Args:
-            similarity_threshold: The new one, None for none; as it was by default.
-            redundancy_threshold: As `similarity_threshold`.
-            min_chunks: The new one; as it was by default.
+            similarity_threshold: The new threshold; None removes it. Unchanged by default.
+            redundancy_threshold: The new threshold; None removes it. Unchanged by default.
+            min_chunks: The new minimum number of chunks. Unchanged by default.
 
         Raises:
-            OptionError: A threshold is invalid.
-            EmbeddingError: The chunks have no vectors, or the question has none: no threshold that needs them was set
-                when they were retrieved.
+            OptionError: A threshold is invalid, or the context was constructed manually.
+            EmbeddingError: The chunks or the question have no vectors, because no threshold that needs them was set
+                at retrieval.
         """
-        wanted = {
+        given = {
             "similarity_threshold": similarity_threshold,
             "redundancy_threshold": redundancy_threshold,
             "min_chunks": min_chunks,
         }
-        changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not UNCHANGED}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not UNCHANGED}
         if self.inputs is None:
-            raise OptionError("this context was put together by hand, so it cannot be made again", self)
+            raise OptionError(
+                "cannot rebuild a context that was constructed manually; use one from build_context or a retriever",
+                self,
+            )
         options = replace(self.options, **changes)
-        lacking = "vectors" if options.needs_vectors and not self._has_vectors else None
+        missing = "vectors" if options.needs_vectors and not self._has_vectors else None
         if options.similarity_threshold is not None and self.inputs.question_vector is None and self.inputs.chunks:
-            lacking = lacking or "the vector of the question"
-        if lacking:
+            missing = missing or "the vector of the question"
+        if missing:
             raise EmbeddingError(
-                f"these chunks were retrieved without {lacking}; retrieve with similarity_threshold=-1, which keeps "
-                "all of them, and decide again from there",
+                f"these chunks were retrieved without {missing}; retrieve with similarity_threshold=-1, which keeps "
+                "all chunks, and then call rethreshold",
                 self,
             )
         return assemble(self.inputs, options)
@@ -204,8 +207,8 @@ class Context:
         return all(chunk.vector is not None or not chunk.text.strip() for chunk in candidates)
 
     def explain(self) -> str:
-        """A report in plain text: sources and kinds, what was kept, what was dropped and why."""
-        # Loaded only for those who look.
+        """Plain-text report: how positions were determined, the kept chunks, and the dropped chunks with reasons."""
+        # Imported only when a report is needed.
         from oprag.context_report import report
 
         chunks, passages = len(self.kept), len(self.passages)
@@ -215,7 +218,7 @@ class Context:
         if self.options.token_budget is not None:
             tokens += f" of {self.options.token_budget:,}"
         if self.freed_tokens:
-            tokens += f", {self.freed_tokens:,} fewer than its chunks one by one"
+            tokens += f", {self.freed_tokens:,} fewer than the chunks counted separately"
         summary = (
             f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
             f"order {self.options.order}, {tokens}; {len(self.dropped)} dropped"
@@ -223,9 +226,9 @@ class Context:
         return report(summary, self.passages, self.dropped, self.sources)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but vectors and the framework's objects, as values that JSON can hold.
+        """JSON-serializable values, without vectors, metadata and framework objects.
 
-        Metadata is not part of it, since it may hold anything.
+        Metadata is omitted because its values may not be serializable.
         """
         return {
             "text": self.text,
@@ -273,7 +276,7 @@ class Context:
     def __repr__(self) -> str:
         reasons = Counter(drop.reason for drop in self.dropped).most_common()
         why = f" ({', '.join(f'{number:,} by {reason}' for reason, number in reasons)})" if reasons else ""
-        # Counting may take long, or fail.
+        # Only if already counted: counting may be slow, or raise.
         tokens = f", {self.tokens:,} tokens" if "tokens" in self.__dict__ else ""
         return (
             f"Context({counted(len(self.passages), 'passage')} of {counted(len(self.sources), 'source')}, "
@@ -294,28 +297,27 @@ def build_context(
     read_neighbors: NeighborReader | None = None,
     **changes: Any,
 ) -> Context:
-    r"""Make a context of retrieved chunks.
+    r"""Build a context from retrieved chunks.
 
-    The sequence of the steps matters: ordering comes after every cut, since in an ordered list the place of a chunk no
-    longer says how good it is.
+    Chunks are ordered after all steps that drop chunks, since those steps rely on rank.
 
     Args:
-        chunks: Chunks with distinct ranks, in any sequence; nothing given is changed.
-        options: The options; those of `ContextOptions()` by default.
-        question_vector: The vector of the question, of shape (dimension,), for `similarity_threshold`.
-        read_neighbors: Returns the chunks around one, for `neighbors`.
-        **changes: Options of `ContextOptions` to change, such as `token_budget=4096`.
+        chunks: Chunks with distinct ranks, in any order; the inputs are not modified.
+        options: The options; `ContextOptions()` by default.
+        question_vector: Vector of the question, of shape (dimension,), for `similarity_threshold`.
+        read_neighbors: Returns the chunks around a given one, for `neighbors`.
+        **changes: Options of `ContextOptions` to override, such as `token_budget=4096`.
 
     Returns:
-        The context. `context.tokens <= token_budget` always holds; no chunks give an empty context.
+        The context, with `context.tokens <= token_budget`; empty if there are no chunks.
 
     Raises:
-        ChunkError: Something is not a chunk, or a rank occurs twice.
+        ChunkError: An element is not a chunk, or two chunks have the same rank.
         OptionError: An option is unknown or invalid.
-        BudgetError: Chunks were given, and not one fits `token_budget`.
+        BudgetError: None of the given chunks fits `token_budget`.
         MissingPositionError: A candidate has no position, and `on_missing_position="error"`.
         TokenizerError: `count_tokens` returned no usable count.
-        EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
+        EmbeddingError: A threshold is set, and a vector is missing or unusable.
 
     Example:
         >>> hits = [Chunk("three. ", rank=0, source="book", metadata={"start_index": 10}),
@@ -332,10 +334,10 @@ def build_context(
 
 
 def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[Context]":
-    """As `assemble`, in a step of its own where it reads neighbours, which may take long."""
+    """Like `assemble`, as a separate step if neighbors are read, which may block."""
     if not options.neighbors:
         return assemble(inputs, options)
-    # Adapters have loaded it; `build_context` needs no steps.
+    # Imported here, since `build_context` does not need it; adapters have imported it already.
     from oprag.steps import Step
 
     context: Context = yield Step(lambda: assemble(inputs, options))
@@ -343,14 +345,14 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
 
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
-    """The work of `build_context`, for adapters and for deciding again."""
+    """Build or rebuild a context; the implementation of `build_context`, `rethreshold` and the adapters."""
     placed = inputs.place(options)
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
     if options.needs_vectors:
-        # With their similarities, so that the same chunks serve every threshold.
-        judged = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
-        inputs.placed[_keys(options)] = placed._replace(chunks=[judged[chunk.rank] for chunk in placed.chunks])
+        # Cached with their similarities, for rebuilding with other thresholds.
+        by_rank = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
+        inputs.placed[_placement_key(options)] = placed._replace(chunks=[by_rank[chunk.rank] for chunk in placed.chunks])
     if options.neighbors and selected:
         selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None
@@ -360,16 +362,16 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
         fitted = fit(selected, options, options.token_budget, inputs.show)
         kept = fitted.kept
         dropped += fitted.dropped
-    concerned = kept
+    affected = kept
     if dropped:
         dropped.sort(key=attrgetter("chunk.rank"))
-        concerned = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
-    warn_about(placed, concerned, options)
+        affected = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
+    warn_about(placed, affected, options)
     charged = None if fitted is None else fitted.charged
     context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs)
     if fitted is not None:
         context.__dict__["passages"] = tuple(fitted.passages)
-        # What a framework will show is another text than the context's own.
+        # `fitted.tokens` counts the text that the framework shows, which differs from the context's own.
         if inputs.show is None:
             context.__dict__["tokens"] = fitted.tokens
     return context

@@ -1,4 +1,4 @@
-"""Contexts and their passages as others see them: reports in text and HTML, JSON values, metadata."""
+"""Output formats of contexts and passages: text reports, HTML, JSON values and metadata."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oprag.text_table import escaped, shortened, table
 
 __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html", "report"]
 
-# What notebooks show at most: passages, and characters of a text and of a name.
+# Limits of the HTML table in notebooks.
 _ROWS_IN_HTML = 20
-_TEXT_IN_HTML = 300
-_NAME_IN_HTML = 80
+_TEXT_IN_HTML = 300  # characters of a passage
+_NAME_IN_HTML = 80  # characters of a source name or page label
 
 _KINDS = {
     PositionKind.KEY: "position_key",
@@ -26,13 +26,13 @@ _KINDS = {
     PositionKind.OFFSET: "offset",
     PositionKind.LINKS: "previous/next links",
     PositionKind.PAGE: "page or other number (ties keep rank)",
-    PositionKind.STORE: "sequence of insertion into the store",
+    PositionKind.STORE: "insertion order of the store",
     PositionKind.NONE: "none",
 }
 
 
 def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
-    """What `Context.explain` tells, under a line of summary."""
+    """The report of `Context.explain`: the summary line, then tables of sources, kept chunks and dropped chunks."""
     lines = [summary, "", "sources"]
     lines += table(
         ["source", "chunks", "without position", "kind"],
@@ -61,9 +61,9 @@ def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], s
 
 
 def passages_html(summary: str, passages: Sequence[Passage]) -> str:
-    """A table of the passages for notebooks, under a line of summary: their start, and of many the first ones."""
+    """HTML table for notebooks: the summary, then the first passages, each with the start of its text."""
     rows = [
-        (str(number), *_place_of(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
+        (str(number), *_place_columns(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
         for number, passage in enumerate(passages[:_ROWS_IN_HTML], 1)
     ]
     more = len(passages) - len(rows)
@@ -75,7 +75,7 @@ def passages_html(summary: str, passages: Sequence[Passage]) -> str:
     )
 
 
-def _place_of(passage: Passage) -> tuple[str, str, str]:
+def _place_columns(passage: Passage) -> tuple[str, str, str]:
     """Source, page and offsets of a passage."""
     page = page_of(passage.chunks[0])
     offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
@@ -93,10 +93,10 @@ def _cell(text: str) -> str:
 def _kind_text(source: SourceReport) -> str:
     kind = _KINDS[source.kind]
     if source.kind is PositionKind.PAGE and source.field.endswith(TIES_BY_STORE):
-        kind = kind.replace("keep rank", "in the sequence of the store")
+        kind = kind.replace("keep rank", "by insertion order of the store")
     text = f"{source.kind.value} {kind}" + (f": {source.field.removesuffix(TIES_BY_STORE)}" if source.field else "")
     if source.runs > 1:
-        known = "only the store knows" if source.kind is PositionKind.STORE else "is unknown"
+        known = "is known only to the store" if source.kind is PositionKind.STORE else "is unknown"
         text += f"; {source.runs} runs whose order {known}"
     return text
 
@@ -126,7 +126,7 @@ def _span_text(chunk: Chunk) -> str:
 
 
 class _Column(NamedTuple):
-    """A column about chunks; one that says nothing about any of them is left out, unless it always is there."""
+    """A column of the chunk tables; one that is empty for all chunks is omitted unless `always` is set."""
 
     head: str
     cell: Callable[[Chunk], str]
@@ -147,11 +147,11 @@ _COLUMNS = (
 
 
 METADATA_KEY = "oprag"
-"""The one metadata key that adapters write to."""
+"""The only metadata key that adapters write to."""
 
 
 def passage_to_dict(passage: Passage) -> dict[str, Any]:
-    """Spans and chunks of a passage, as values that JSON can hold."""
+    """Source, spans and chunks of a passage, as JSON-serializable values."""
     return {
         "source": passage.source,
         "spans": [span._asdict() for span in passage.spans],
@@ -160,7 +160,10 @@ def passage_to_dict(passage: Passage) -> dict[str, Any]:
 
 
 def common_metadata(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """The metadata that all chunks of a passage share; a page that only one of them has would be a false claim."""
+    """The metadata entries that are equal in all chunks of a passage.
+
+    An entry of only some chunks, such as a page, would be wrong for the others.
+    """
     first, others = chunks[0].metadata, [chunk.metadata for chunk in chunks[1:]]
     return {
         key: value for key, value in first.items() if all(_same(value, other.get(key, _ABSENT)) for other in others)

@@ -1,4 +1,4 @@
-"""Public names that are loaded when they are asked for."""
+"""Public names that are imported on first access."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ __all__ = ["loader", "shown_in"]
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """A module's `__getattr__` that loads these names from these modules."""
+    """Return a module-level `__getattr__` that imports names on first access.
+
+    Args:
+        package: The package that exports the names.
+        places: The module of each name.
+    """
 
     def load(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(places[name])
         public = getattr(module, name)
-        # What a package of its own offers is shown there.
+        # Names exported by a subpackage keep the subpackage as their module.
         if not hasattr(module, "__path__"):
             shown_in(package, public)
         setattr(sys.modules[package], name, public)
@@ -29,6 +34,6 @@ def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def shown_in(package: str, public: Any) -> None:
-    """Let tracebacks and reprs name one place, whatever module a class or function lives in."""
+    """Make tracebacks and reprs show the package that exports a class or function, not the module that defines it."""
     if isinstance(public, type | FunctionType):
         public.__module__ = package
