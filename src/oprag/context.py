@@ -352,7 +352,9 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     if options.needs_vectors:
         # Cached with their similarities, for rebuilding with other thresholds.
         by_rank = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
-        inputs.placed[_placement_key(options)] = placed._replace(chunks=[by_rank[chunk.rank] for chunk in placed.chunks])
+        inputs.placed[_placement_key(options)] = placed._replace(
+            chunks=[by_rank[chunk.rank] for chunk in placed.chunks]
+        )
     if options.neighbors and selected:
         selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None

@@ -190,11 +190,11 @@ class MissingExtraError(OpragError, ImportError):
     def __init__(self, feature: str, extra: str, command: str | None = None) -> None:
         command = command or f"pip install 'oprag[{extra}]'"
         super().__init__(f"{feature} needs an optional dependency: {command}", extra)
-        self._args = feature, extra, command
+        self._init_args = feature, extra, command
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the constructor's arguments; `args` contains the message instead."""
-        return type(self), self._args
+        return type(self), self._init_args
 
 
 class OpragWarning(UserWarning):

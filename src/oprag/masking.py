@@ -1,8 +1,8 @@
-"""Messages without keys, control characters, or the repr of foreign objects.
+"""Keep keys, control characters and reprs of foreign objects out of messages.
 
-Clients of models repeat in their errors what they sent, keys and logins included. Errors, warnings, notes, names and
-addresses are masked wherever they are raised, printed or stored. Content is not: questions, documents, prompts, replies
-and answers are kept as they are, since answers are checked against replies.
+Model clients repeat their requests in error messages, including keys and logins. Errors, warnings, notes, names and
+URLs are masked wherever they are raised, printed or stored. Content is not masked: questions, documents, prompts,
+replies and answers are stored unchanged, since answers are verified against replies.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MASK = "***"
 _LONGEST_VALUE = 200  # characters of a value in a message
 _LONGEST_LIST = 10
 _LONGEST_ERROR = 4_000  # characters of a foreign message: clients repeat whole pages
-_CUT = 1_000  # characters of its end, which may be a part of a key
-_LONGEST_NUMBER = 1_000  # bits; Python refuses to write numbers of some thousand digits
-# What a terminal obeys or cannot encode: control characters, changes of direction, and halves of surrogate pairs.
+_CUT = 1_000  # characters removed from the end of a truncated message, which may end within a key
+_LONGEST_NUMBER = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
+# Characters that a terminal interprets or cannot encode: control characters, text direction changes, lone surrogates.
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_MAX_PASSES = 4  # masking one secret can reveal that its neighbour is a secret, too
+_MAX_PASSES = 4  # masking one secret can reveal that the adjacent text is a secret, too
 
 
 def clean(text: str) -> str:
@@ -40,27 +40,27 @@ def clean(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """Replace each character that a terminal would obey, as in escape sequences, by a mark.
+    """Replace terminal control characters, such as those of escape sequences, with U+FFFD.
 
-    Windows line ends become plain ones.
+    Windows line endings become Unix line endings.
     """
     return OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def describe(value: Any) -> str:
-    """A value as a message shows it: plain data as it is, anything else by the name of its type.
+    """Text for a value in a message: a literal for plain data, the type name for any other object.
 
-    The repr of a foreign object may contain its key, be huge, or raise.
+    The repr of a foreign object may contain a key, be huge, or raise.
     """
     if isinstance(value, PurePath):
         value = str(value)
     elif type(value).__module__ == "numpy" and isinstance(value, Number):
         value = value.item()  # type: ignore[attr-defined]
     if isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST and all(map(_is_plain, value)):
-        items = ", ".join(map(_written, value))
+        items = ", ".join(map(_literal, value))
         text = f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
     elif _is_plain(value):
-        text = _written(value)
+        text = _literal(value)
     elif isinstance(value, type | FunctionType):
         text = f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     else:
@@ -74,10 +74,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | float)
 
 
-def _written(value: Any) -> str:
-    """Plain data as Python writes it; members of enumerations as their value."""
+def _literal(value: Any) -> str:
+    """Plain data as a Python literal; for enum members, their value."""
     if isinstance(value, str):
-        # Masked before it is cut, since a part of a key would not be recognized.
+        # Mask before truncating, since part of a key would not be recognized.
         start = str(value[: 10 * _LONGEST_VALUE])
         return str.__repr__(without_keys(start))
     if isinstance(value, bool | None):
@@ -86,21 +86,21 @@ def _written(value: Any) -> str:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names in a row for a message, such as keys of metadata, cut where they are long."""
-    row = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
-    return (row if len(row) <= _LONGEST_VALUE else f"{row[:_LONGEST_VALUE]}…") or "none"
+    """Comma-separated names for a message, such as metadata keys, truncated if long; "none" if empty."""
+    text = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
+    return (text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…") or "none"
 
 
 def masked_error(error: BaseException | None) -> str:
-    """The class of an error and its message, with keys and passwords masked."""
+    """Class and message of an error, with keys and passwords masked."""
     return f"{type(error).__name__}: {error_text(error)}"
 
 
 def error_text(error: BaseException | str | None) -> str:
-    """The message of an error, with keys and passwords masked; of a long one the beginning."""
+    """Message of an error, with keys and passwords masked; truncated if long."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a foreign class may do anything
+    except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         return "its message cannot be read"
     if len(text) <= _LONGEST_ERROR:
         return without_keys(text)
@@ -108,12 +108,12 @@ def error_text(error: BaseException | str | None) -> str:
 
 
 def without_keys(text: str) -> str:
-    """Mask keys, passwords and logins; masking twice changes nothing more.
+    """Mask keys, passwords and logins; idempotent.
 
-    These are masked: secrets of the environment, plain or escaped; values next to a name such as `api_key`; credentials
-    in headers and addresses; and keys in the format of a known provider. Takes time linear in the length of the text.
+    Masks secrets from environment variables, plain or escaped; values next to a name such as `api_key`; credentials in
+    headers and URLs; and keys in the format of a known provider. Takes time linear in the length of the text.
     """
-    # Another thread may remove a variable meanwhile.
+    # Another thread may remove a variable during the iteration.
     known = _known_secrets(tuple((name, os.environ.get(name, "")) for name in list(os.environ)))
     for _ in range(_MAX_PASSES):
         masked = _without_known(text, known)
@@ -125,25 +125,25 @@ def without_keys(text: str) -> str:
     return text
 
 
-# Secrets in the environment.
+# Secrets in environment variables.
 
 _SECRET_NAME = re.compile(
     r"(.*(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTH|COOKIE)S?|(.+_)?(PAT|PASS)|.+_(PWD|SAS))"
     r"(_?ID|_?[0-9]+)?",
     re.IGNORECASE,
 )
-# Names with such a word elsewhere; addresses have such names, too.
+# Names that contain such a word elsewhere. Variables with URLs have such names, too, so their values are excluded.
 _SECRET_INSIDE = re.compile(
     r".*(SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|(API|ACCESS|AUTH|PRIVATE)_?(KEY|TOKEN)).*|(KEY|TOKEN)_.*",
     re.IGNORECASE,
 )
-# Names of nothing but secrets.
+# Names that are only used for secrets, so that even a plain word is masked.
 _PASSWORD_NAME = re.compile(r"(.*(SECRET|PASSWORD|PASSWD|PASSPHRASE)S?|(.+_)?(PAT|PASS)|.+_PWD)", re.IGNORECASE)
-_ALWAYS = 12  # minimum length of secrets that are masked inside of words, too
+_ALWAYS = 12  # minimum length of secrets that are also masked inside words
 _SHORTEST, _SHORTEST_WORD = 5, 6
-_DISTINCT = 4  # minimum number of different characters: lines of dashes and runs of zeros are not secrets
+_DISTINCT = 4  # minimum number of distinct characters: lines of dashes and runs of zeros are not secrets
 _PLAIN = re.compile(r"[0-9]+|(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ _-](?:[A-Z]?[a-z]+|[A-Z]+))*")
-# Words of ordinary messages, even if somebody uses them as a password.
+# Words of ordinary messages, never masked, even if used as a password.
 _ORDINARY = frozenset(
     {
         *("access", "active", "cached", "changed", "client", "closed"),
@@ -159,11 +159,11 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}+")
 
 
 class _Known(NamedTuple):
-    """A secret of the environment.
+    """A secret from an environment variable.
 
     Attributes:
         value: The secret.
-        anywhere: Whether it is masked within words, too.
+        anywhere: Whether it is also masked inside words.
     """
 
     value: str
@@ -171,26 +171,26 @@ class _Known(NamedTuple):
 
 
 def _without_known(text: str, known: Collection[_Known]) -> str:
-    """A text without the secrets of the environment."""
-    there = {
+    """Mask the secrets from environment variables."""
+    found_forms = {
         (form, one.anywhere)
         for one in known
         for form in _forms(one.value)
-        # Most texts hold none, and this is much faster than a pattern.
+        # Most texts contain none, and this is much faster than a pattern.
         if form in text
     }
-    if there:
-        # The longest first, as one may be the beginning of another.
-        ways = (
+    if found_forms:
+        # Longest first, since one may be a prefix of another.
+        patterns = (
             re.escape(form) if anywhere else rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])"
-            for form, anywhere in sorted(there, key=lambda one: (-len(one[0]), one))
+            for form, anywhere in sorted(found_forms, key=lambda one: (-len(one[0]), one))
         )
-        text = re.sub("|".join(ways), _MASK, text)
+        text = re.sub("|".join(patterns), _MASK, text)
     values = [one.value.encode("utf-8", "surrogateescape") for one in known]
-    return _BASE64.sub(lambda found: _MASK if _holds(found[0], values) else found[0], text) if values else text
+    return _BASE64.sub(lambda found: _MASK if _encodes_any(found[0], values) else found[0], text) if values else text
 
 
-@lru_cache(maxsize=4)  # looking at every variable takes a hundred times longer than most texts
+@lru_cache(maxsize=4)  # checking every variable takes a hundred times longer than masking most texts
 def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_Known]:
     return frozenset(_found_in(environment))
 
@@ -200,7 +200,7 @@ def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
         if _SECRET_NAME.fullmatch(name) or (_SECRET_INSIDE.fullmatch(name) and "://" not in value):
             strict = _PASSWORD_NAME.fullmatch(name) is not None
             yield from _known(value.strip(), strict)
-            # A name may hold several.
+            # A variable may contain a list of secrets.
             for part in re.split(r"[\s,;]+", value) if _LIST.fullmatch(value) else ():
                 yield from _known(part, strict)
         if "=" in value:
@@ -215,10 +215,10 @@ def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
 
 
 def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
-    """A value as a secret, unless it could be a word or number of any text."""
+    """Yield the value as a secret, unless it could be a word or number in ordinary text."""
     if len(value) < _SHORTEST or len(set(value)) < _DISTINCT or value.lower() in _ORDINARY:
         return
-    # The path of a key file is not a secret, and messages about the file need it.
+    # The path of a key file is not a secret, and error messages need it.
     if value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value)):  # noqa: PTH110, PTH111
         return
     if len(value) < _ALWAYS and _PLAIN.fullmatch(value) and not (strict and len(value) >= _SHORTEST_WORD):
@@ -228,8 +228,8 @@ def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
 
 @cache
 def _forms(value: str) -> frozenset[str]:
-    """A secret as it is, and as JSON, Python, addresses and pages write it."""
-    ways: tuple[Callable[[str], str], ...] = (
+    """The forms of a secret: unchanged, and escaped as in JSON, Python, URLs and HTML."""
+    encoders: tuple[Callable[[str], str], ...] = (
         str,
         lambda one: json.dumps(one)[1:-1],
         lambda one: json.dumps(one, ensure_ascii=False)[1:-1],
@@ -240,12 +240,12 @@ def _forms(value: str) -> frozenset[str]:
         lambda one: quote_plus(one, errors="surrogateescape"),
         html.escape,
     )
-    forms = {way(value) for way in ways}
+    forms = {encode(value) for encode in encoders}
     forms |= {json.dumps(form)[1:-1] for form in forms}
     return frozenset(forms | {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in forms})
 
 
-def _holds(run: str, values: Iterable[bytes]) -> bool:
+def _encodes_any(run: str, values: Iterable[bytes]) -> bool:
     decoded = _decoded(run)
     return any(value in decoded for value in values)
 
@@ -259,19 +259,19 @@ def _decoded(run: str) -> bytes:
         return b""
 
 
-# What looks like a secret. Every pattern takes linear time: it starts only at the beginning of a run of characters,
-# reads a bounded piece, or matches whatever it has read.
+# Patterns of likely secrets. Each takes linear time: it starts only at the beginning of a run of characters, reads a
+# bounded number of characters, or matches everything that it has read.
 
 _IN_URL = r"(?::|%3A)(?:\\?/|%2F){2}"
-# The letters of an escape, and of a colour on a terminal, are no part of the word that follows.
+# The letters of an escape sequence or a terminal color code are not part of the following word.
 _ESCAPED = (
     r"(?<=\\[abfnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
     r"|(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m)"
 )
-# Not within a word.
+# The start of a word.
 _BEGIN = rf"(?:(?<![A-Za-z0-9])|{_ESCAPED})"
 
-# Keys that providers make, by how they begin.
+# Prefixes of keys of known providers.
 _PREFIXES = (
     r"(?:sk|pk|rk|gsk|csk|hf|api_org|xai|pplx|r8|nvapi|lsv2|pcsk|jina|tvly|llx|tgp_v1|esecret)[-_]"
     r"|gh[opsur]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-|xox[a-z](?:\.xox[a-z])?-|xapp-|xwfp-"
@@ -279,7 +279,7 @@ _PREFIXES = (
     r"|figd_|mxb_|vck_|sntry[su]_|gl(?:sa|c)_|NRAK-|PMAK-|pul-|whsec_|ph[cx]_|sb_secret_|ATATT3|ATCTT3|ATBB|GOCSPX-"
     r"|AIza|ya29\.|hv[sbr]\.|dapi|1//0|AGE-SECRET-KEY-1|LTAI"
 )
-# Beginnings that other names have, too.
+# Prefixes that ordinary names have, too.
 _COMMON_PREFIXES = r"(?:pa|al|co|fw|fpk|fc|rnd|sbp|nk|up|rpa|key|secret|ls_)[-_]|sl\.|EAA"
 _SCHEMES = "basic|bearer|token|apikey|api-key|digest|negotiate|key"
 _SECRETS = (
@@ -295,7 +295,7 @@ _NO_SECRET = frozenset({"none", "null", "true", "false", "nil", "undefined", "st
 
 @cache
 def _login() -> re.Pattern[str]:
-    """The login in an address, with or without a password, whose slashes may be unescaped."""
+    """Matches the login in a URL, with or without a password; the password may contain unescaped slashes."""
     return re.compile(
         rf"(?<=[A-Za-z0-9])(?P<before>{_IN_URL})"
         r"(?P<login>(?:[^/\\\s@'\"<>%]|%(?!40|2F))++(?=@|%40)(?:(?:@|%40)(?:[^/\\\s@'\"<>%]|%(?!40|2F))++(?=@|%40)){0,4}"
@@ -306,7 +306,7 @@ def _login() -> re.Pattern[str]:
 
 @cache
 def _assigned() -> re.Pattern[str]:
-    """A value next to the name of a secret, quoted or bare."""
+    """Matches a value next to the name of a secret, quoted or bare."""
     return re.compile(
         rf"(?<![A-Za-z])(?P<before>(?:{_SECRETS}|(?P<token>token|auth))"
         r"(?:\\?['\"])?(?: (?:provided|given|used|is|was))?\s{0,3}"
@@ -318,13 +318,13 @@ def _assigned() -> re.Pattern[str]:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
-    """Each pattern and what replaces it; what says more about a secret than its name does comes first."""
+    """The patterns and their replacement functions, the more specific ones before names of secrets."""
     header = r"\\?['\"]?\s{0,3}[:=,]\s{0,3}(?:b?\\?['\"])?"
     gap = r"(?:\s{1,3}|%20|\+)"
-    # A bracket, comma or point at the end belongs to the text around an address.
+    # A bracket, comma or period at the end belongs to the text around a URL.
     inside, around = r"[^&\s'\"#;<>\\)\]},.]", r"[)\]},.]"
     in_query = rf"(?:{inside}++|{around}++(?={inside}))++"
-    # An address without its scheme; others have a colon and an at sign, such as mailto:ada@example.org.
+    # A URL without a scheme. Other strings contain a colon and an at sign, too, such as mailto:ada@example.org.
     bare_login = (
         r"(?i)(?<![\w.:/+-])(?!(?:mailto|xmpp|sips?|acct|data|urn|pkg):)[\w.+%-]{1,64}:[^\s/@:'\"<>]{3,128}"
         r"(?=@(?:localhost|[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.[a-z]{2,24}|[0-9.]{7,15})\b)"
@@ -349,23 +349,23 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]],
         *((re.compile(pattern), _after_name) for pattern in simple),
         (re.compile(basic), _basic),
         (re.compile(prefixed), _prefixed),
-        (_assigned(), _beside_name),
+        (_assigned(), _next_to_name),
     )
 
 
 def _after_name(found: re.Match[str]) -> str:
-    """Everything but what names the secret is masked."""
+    """Mask everything except the name of the secret."""
     return found.groupdict().get("before", "") + _MASK
 
 
-def _beside_name(found: re.Match[str]) -> str:
+def _next_to_name(found: re.Match[str]) -> str:
     """Mask the value next to the name of a secret, unless it is prose."""
     quoted, value = found["quoted"], found["value"]
     if (quoted or value).lower() in _NO_SECRET:
         return found[0]
     if quoted is not None:
-        stays = _MASKED_HEADER.fullmatch(quoted) or _is_prose(quoted)
-        return found[0] if stays else f"{found['before']}{found['open']}{_MASK}"
+        unchanged = _MASKED_HEADER.fullmatch(quoted) or _is_prose(quoted)
+        return found[0] if unchanged else f"{found['before']}{found['open']}{_MASK}"
     if found["space"] or found["before"].endswith(":"):
         rest = found.string[found.end() : found.end() + 4]
         ends = not rest.strip() or rest.lstrip(" ")[:1] in (",", ";", "}", "]", ")", "\n", "'", '"')
@@ -379,16 +379,16 @@ def _is_prose(quoted: str) -> bool:
 
 
 def _basic(found: re.Match[str]) -> str:
-    """Mask Base64 after `Basic` if it decodes to user and password; otherwise the word is an adjective."""
+    """Mask Base64 after `Basic` if it decodes to user and password; otherwise `basic` is an ordinary word."""
     return found["before"] + _MASK if b":" in _decoded(found["value"]) else found[0]
 
 
 def _prefixed(found: re.Match[str]) -> str:
-    """A key is masked; a name that begins like one and goes on in words is not, such as `sk-learn-estimators`."""
-    ended = found["value"].rstrip(".")
-    dots = found["value"][len(ended) :]
+    """Mask a key with a known prefix, but not a name of words with that prefix, such as `sk-learn-estimators`."""
+    value = found["value"].rstrip(".")
+    dots = found["value"][len(value) :]
     is_key = _is_long_and_mixed if found["common"] else _is_random
-    return _MASK + dots if any(map(is_key, re.split("[._-]", ended))) else found[0]
+    return _MASK + dots if any(map(is_key, re.split("[._-]", value))) else found[0]
 
 
 def _is_random(part: str) -> bool:
@@ -403,10 +403,10 @@ def _is_long_and_mixed(part: str) -> bool:
 
 
 def reason(error: Exception) -> str:
-    """The first line of what an error of another package says."""
+    """The first line of the message of another package's error."""
     if callable(details := getattr(error, "errors", None)):
-        # Some clients check themselves with pydantic, whose first line says nothing but the name of a class.
+        # For pydantic's validation errors, list the details: the first line contains only the name of a class.
         return "; ".join(": ".join([*map(str, detail["loc"][:1]), detail["msg"]]) for detail in details())
-    # Some of LangChain's messages go on with pages of links.
+    # Some LangChain messages continue with pages of links.
     first = error_text(error).strip().partition("\n")[0]
     return first or type(error).__name__

@@ -1,4 +1,4 @@
-"""The options of the methods as pydantic fields; see `oprag.option_fields`."""
+"""Method options as pydantic fields; see `oprag.option_fields`."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class MethodFields(OptionFields):
     max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
 
     def _method_options(self, **changes: Any) -> MethodOptions:
-        """The options as `MethodOptions`, with some of them changed."""
+        """The options as `MethodOptions`, with changes."""
         return as_method_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)

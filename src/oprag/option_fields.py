@@ -1,8 +1,7 @@
-"""The options of `ContextOptions` as pydantic fields, for the adapters of frameworks that build on pydantic.
+"""Context options as pydantic fields, for adapters of frameworks that build on pydantic.
 
-Restated statically, since editors and type checkers need that. Nothing is checked here: values go into
-`ContextOptions` as they are, so that every surface refuses the same things in the same words. A test holds the names
-and defaults together.
+The fields of `ContextOptions` are repeated statically for editors and type checkers. Values are not validated here but
+by `ContextOptions`, so that all adapters raise the same errors. A test checks that names and defaults match.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ __all__ = ["HELP", "OPTIONS", "ContextFields", "OptionFields", "callables", "giv
 
 HELP = descriptions(ContextOptions)
 OPTIONS = tuple(HELP)
-_KEPT = (*OPTIONS, "annotate")
+_WITH_ANNOTATE = (*OPTIONS, "annotate")
 
-# Options that take an object of the framework, and are mistaken for each other.
+# Options that take framework objects and are easily confused.
 _CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings", "embed_model")
 
 
 class _Signature:
-    """The signature of a class with the types of its options, without what is there for pydantic alone."""
+    """The signature of a class, with plain types in place of pydantic's `Annotated` types."""
 
     def __init__(self, full: Any) -> None:
         self._full = full
@@ -64,17 +63,17 @@ class _Signature:
 
 
 class OptionFields(BaseModel):
-    """Options that are given by keyword; whatever else is given is rejected with what to write instead."""
+    """Keyword-only options; other arguments are rejected with a hint."""
 
-    # Search arguments may hold keys and passwords, so errors do not show them. Mixins need no validators of their own,
-    # so their build is deferred; a public class is built when it is defined, since its signature is wrong before. Each
-    # restates this, since its framework's base class says otherwise.
+    # Inputs may contain keys and passwords, so errors do not show them. Mixins are never validated themselves, so their
+    # build is deferred. Public classes must override defer_build, since their signature is wrong until they are built,
+    # and repeat the other settings, since the base classes of their frameworks set them differently.
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
     _near_misses: ClassVar[Mapping[str, str]] = {}
-    """What to write in place of option names that other classes have."""
+    """Hints for option names that other packages use."""
     _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """How to pass an object, by its package and class: of several ways, the first with an option of this class."""
+    """Code for passing an object, by "package.Class" of the object; the first one with an option of this class wins."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -82,7 +81,7 @@ class OptionFields(BaseModel):
         if (full := cls.__dict__.get("__signature__")) is not None:
             cls.__signature__ = _Signature(full)  # type: ignore[assignment]
 
-    # As pydantic's own, so that the signature has the options and no *args.
+    # Wraps pydantic's __init__, so that the signature contains the options instead of *args.
     @wraps(BaseModel.__init__)  # type: ignore[misc]
     def __init__(self, /, *args: Any, **options: Any) -> None:
         if args:
@@ -106,7 +105,7 @@ class OptionFields(BaseModel):
 
     @classmethod
     def _passed_as(cls, value: Any) -> str:
-        """How to pass an object, as code; empty if unknown."""
+        """The code for passing an object; empty if unknown."""
         for kind in type(value).__mro__:
             for way in cls._how_to_pass.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}", ()):
                 if way.partition("=")[0] in cls.model_fields:
@@ -115,12 +114,12 @@ class OptionFields(BaseModel):
 
     @classmethod
     def _missing(cls, given: Iterable[str]) -> list[str]:
-        """The required options that are not given."""
+        """The required options that are missing."""
         return [name for name, field in cls.model_fields.items() if field.is_required() and name not in given]
 
     @classmethod
     def _as_keywords(cls, args: Sequence[Any], options: Iterable[str]) -> str:
-        """Why positional arguments are rejected, and how to pass them."""
+        """Error message for positional arguments, with the equivalent keyword arguments if known."""
         ways = [cls._passed_as(value) for value in args]
         missing = iter(cls._missing([*options, *(way.partition("=")[0] for way in ways)]))
         ways = [way or f"{next(missing, '')}=..." for way in ways]
@@ -133,7 +132,7 @@ class OptionFields(BaseModel):
 class ContextFields(OptionFields):
     """The options of `ContextOptions`, and `annotate`.
 
-    Only `stitch` has another default than in `ContextOptions`, since the framework's own objects come back.
+    Only the default of `stitch` differs: retrievers return the framework's own objects, which are not joined.
     """
 
     _near_misses: ClassVar = NEAR_MISSES
@@ -163,22 +162,22 @@ class ContextFields(OptionFields):
     annotate: SkipValidation[bool] = Field(
         default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
     )
-    # The values that the options were made of last; the options, and those of a context.
-    _made: tuple[tuple[Any, ...], ContextOptions, ContextOptions] | None = PrivateAttr(default=None)
+    # Cache: the field values, the options made from them, and the same options with stitch=True.
+    _cached: tuple[tuple[Any, ...], ContextOptions, ContextOptions] | None = PrivateAttr(default=None)
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
-        """One with the options of a profile, such as `oprag.toml`; `docs/profiles.md` has the rules.
+        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/profiles.md`.
 
         Args:
-            profile: The file, or a profile that was read.
-            **options: Arguments of the constructor; they win over the options of the profile.
+            profile: The path of the file, or a `Profile`.
+            **options: Arguments of the constructor; they override the profile.
 
         Raises:
-            InputFileError: The file is missing, cannot be read or is no TOML.
-            OptionError: The file is of another format, has a key that is unknown or invalid, or says what would be lost
-                here, such as a method where no answers are made.
-            ValidationError: The constructor refuses what it is given (pydantic's error, which is a ValueError).
+            InputFileError: The file is missing, cannot be read or is not valid TOML.
+            OptionError: The file has an unsupported format, or an unknown or invalid key, or sets an option that this
+                class would ignore, such as the method for a class that does not answer.
+            ValidationError: The constructor rejects a value (pydantic's error, a subclass of ValueError).
         """
         from oprag.profile import made_of_profile
 
@@ -191,24 +190,24 @@ class ContextFields(OptionFields):
         return self
 
     def _context_options(self, *, stitch: bool = False) -> ContextOptions:
-        """The options as `ContextOptions`, `stitch=True` for a context; made again only after a field was assigned."""
-        values = tuple(map(self.__dict__.get, _KEPT))
-        made = self._made  # once, since pydantic takes long to find a private attribute
-        if made is None or not all(map(is_, made[0], values)):
+        """The options as `ContextOptions`, with `stitch=True` for a context; cached until a field changes."""
+        values = tuple(map(self.__dict__.get, _WITH_ANNOTATE))
+        cached = self._cached  # read once: access to private attributes is slow in pydantic
+        if cached is None or not all(map(is_, cached[0], values)):
             if type(self.annotate) is not bool:
                 raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
             options = as_context_options(None, dict(zip(OPTIONS, values, strict=False)))
-            made = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
-            self._made = made
-        return made[2] if stitch else made[1]
+            cached = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
+            self._cached = cached
+        return cached[2] if stitch else cached[1]
 
 
 def given_options(model: ContextFields) -> dict[str, Any]:
-    """The options that are not what they are by default, `annotate` included; a subclass may have other defaults."""
+    """The options, including `annotate`, that differ from the defaults of `ContextFields` (not of the subclass)."""
     fields = ContextFields.model_fields
-    return {name: value for name in (*OPTIONS, "annotate") if (value := getattr(model, name)) != fields[name].default}
+    return {name: value for name in _WITH_ANNOTATE if (value := getattr(model, name)) != fields[name].default}
 
 
 def callables(model: ContextFields, names: Iterable[str] = OPTIONS) -> list[str]:
-    """The options that are functions of the caller, which cannot be serialized."""
+    """The names of options that are user-defined functions, which cannot be serialized."""
     return [name for name in names if callable(value := getattr(model, name)) and value is not approximate_tokens]

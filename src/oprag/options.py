@@ -1,7 +1,7 @@
-"""The options of a context, declared once, and the checks of options that every surface shares.
+"""The context options and the validation of options that the adapters and the command line share.
 
-`ContextOptions` is the declaration; `oprag.option_fields` restates it for pydantic. An unknown option name gets a hint
-where users write names: `as_context_options` here, `OptionFields` there.
+`ContextOptions` declares the options; `oprag.option_fields` repeats them for pydantic. Unknown option names are
+rejected with a hint by `as_context_options` here and by `OptionFields` there.
 """
 
 import dataclasses
@@ -69,16 +69,23 @@ NEAR_MISSES = {
     **dict.fromkeys(("similarity_cutoff", "score_threshold"), "use similarity_threshold=, a cosine similarity"),
     **dict.fromkeys(("tokenizer", "token_counter", "length_function", "get_num_tokens"), "use count_tokens="),
 }
-"""Names that other packages have for these options, and what to write instead."""
+"""Hints for names that other packages use for these options."""
 
 
 def option(default: Any, description: str, function: str = "") -> Any:
-    """A dataclass field with its description, and what a function in its place does, in words for every surface."""
+    """Declare a dataclass field with its description for all surfaces.
+
+    Args:
+        default: The default value.
+        description: What the option does.
+        function: What a function given as the value does, such as "counts the tokens of a text"; empty if a function
+            is not allowed.
+    """
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
 
 def descriptions(kind: Any) -> dict[str, str]:
-    """What each option of such a dataclass does, functions in its place included."""
+    """Description of each option of a dataclass, including what a function as its value does."""
     return {
         field.name: field.metadata["help"]
         + (f" Or a function that {does}." if (does := field.metadata["function"]) else "")
@@ -90,16 +97,16 @@ def descriptions(kind: Any) -> dict[str, str]:
 class ContextOptions:
     """How retrieved chunks become a context: select, budget, order, stitch, render.
 
-    This is the one declaration of these options; the adapters and the command line take their names, defaults and
-    checks from here. The metadata of each field (`dataclasses.fields(ContextOptions)`) holds a description (`help`)
-    and, if a function is allowed as a value, what the function does (`function`).
+    The adapters and the command line take the names, defaults and validation of these options from here. The metadata
+    of each field (`dataclasses.fields(ContextOptions)`) contains its description (`help`) and, if a function is allowed
+    as the value, what the function does (`function`).
 
     Raises:
         OptionError: An option is invalid.
     """
 
     k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
-    max_candidates: int | None = option(None, "Number of candidates to retrieve before the selection; k by default.")
+    max_candidates: int | None = option(None, "Number of candidates to retrieve before selection; k by default.")
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
         approximate_tokens,
@@ -162,10 +169,10 @@ class ContextOptions:
         check_count("min_chunks", self.min_chunks, optional=False, least=0)
         check_count("neighbors", self.neighbors, optional=False, least=0)
         for name in ("k", "max_candidates"):
-            most = getattr(self, name)
-            if most is not None and self.min_chunks > most:
+            limit = getattr(self, name)
+            if limit is not None and self.min_chunks > limit:
                 raise OptionError(
-                    f"min_chunks must be at most {name}, got min_chunks={self.min_chunks} and {name}={most}",
+                    f"min_chunks must be at most {name}, got min_chunks={self.min_chunks} and {name}={limit}",
                     self.min_chunks,
                 )
         if not callable(self.count_tokens):
@@ -192,7 +199,7 @@ class ContextOptions:
 
 
 def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) -> ContextOptions:
-    """The options with these changes.
+    """The options, or the default ones, with changes.
 
     Raises:
         OptionError: `options` is not a `ContextOptions`, or an option is unknown or invalid.
@@ -206,26 +213,29 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
 
 
 def everything_kept(options: ContextOptions) -> ContextOptions:
-    """The options, but for thresholds that keep everything and ask for vectors, and without a budget."""
+    """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
+
+    The redundancy threshold, the token budget and neighbors are turned off.
+    """
     changes = {"similarity_threshold": -1, "redundancy_threshold": None, "token_budget": None, "neighbors": 0}
     return as_context_options(options, changes)
 
 
 def plain_number(value: Any) -> Any:
-    """A number as Python's own, such as one of NumPy; anything else as it is."""
+    """Convert a number, such as a NumPy scalar, to a built-in int or float; return other values unchanged."""
     if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
 
 
 def with_plain_numbers(options: Any) -> None:
-    """Set every number among the attributes of an object to Python's own."""
+    """Convert all numbers among an object's attributes to built-in types, in place."""
     changed = {name: number for name, value in vars(options).items() if (number := plain_number(value)) is not value}
     vars(options).update(changed)
 
 
 def requires(function: Any, parameter: str) -> bool:
-    """Whether a function has a parameter of this name without a default; a default may have been bound on purpose."""
+    """Whether a function requires this parameter; one with a default, which may be bound on purpose, is optional."""
     try:
         found = inspect.signature(function).parameters.get(parameter)
     except (TypeError, ValueError):
@@ -234,7 +244,7 @@ def requires(function: Any, parameter: str) -> bool:
 
 
 def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Reject anything but a whole number from `least` on."""
+    """Reject anything but a whole number of at least `least`."""
     if (value is None and optional) or (type(value) is int and value >= least):
         return
     raise OptionError(
@@ -244,13 +254,14 @@ def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1)
 
 def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
     """Reject anything but a number from -1 to 1."""
-    # A comparison that NaN fails.
+    # NaN fails the comparison.
     if (value is None and optional) or (
         type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
     ):
         return
     raise OptionError(
-        f"{name} must be a cosine, from -1 to 1{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be a cosine similarity from -1 to 1{', or None' if optional else ''}, got {describe(value)}",
+        value,
     )
 
 
@@ -276,13 +287,13 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
 def check_names(
     options: Iterable[str], names: Collection[str], near_misses: Mapping[str, str] = _NONE, *, what: str = "option"
 ) -> None:
-    """Reject unknown names of options, and say what was probably meant.
+    """Reject unknown option names, with a hint or the closest match.
 
     Args:
-        options: The options that were given.
-        names: The names of all options.
-        near_misses: What to write in place of names that other packages use.
-        what: What they are names of.
+        options: The given names.
+        names: The valid names.
+        near_misses: Hints for names that other packages use.
+        what: What is named, for the message.
     """
     for name in options:
         if name not in names:
@@ -296,12 +307,12 @@ def check_names(
 
 
 def check_key(name: str, value: Any) -> None:
-    """Reject anything but a metadata key, a tuple of them or a function, as `source_key` and `position_key` are."""
+    """Reject anything but a metadata key, a tuple of keys, a function or None."""
     if value is None or callable(value) or (isinstance(value, str) and value):
         return
     if isinstance(value, tuple) and value and all(isinstance(part, str) and part for part in value):
         return
-    raise OptionError(f"{name} must be a metadata key, a tuple of them or a function, got {describe(value)}", value)
+    raise OptionError(f"{name} must be a metadata key, a tuple of keys or a function, got {describe(value)}", value)
 
 
 def _check_header(header: Any) -> None:
@@ -309,7 +320,7 @@ def _check_header(header: Any) -> None:
         return
     if not isinstance(header, str):
         raise OptionError(f"header must be a string, a function or None, got {describe(header)}", header)
-    # No attributes, conversions or widths: a template may come from a profile that somebody else wrote.
+    # No attribute access, conversions or widths: a template may come from another person's profile.
     try:
         plain = all(
             name is None or (name in HEADER_FIELDS and not spec and conversion is None)
@@ -319,11 +330,11 @@ def _check_header(header: Any) -> None:
         plain = False
     if not plain:
         expected = ", ".join(f"{{{field}}}" for field in HEADER_FIELDS)
-        raise OptionError(f"header may hold {expected} (write {{{{ for a brace), got {describe(header)}", header)
+        raise OptionError(f"header may contain {expected} (write {{{{ for a brace), got {describe(header)}", header)
 
 
 OP_RAG = ContextOptions(k=128, separator="")
-"""The setting of the OP-RAG paper (arXiv 2409.01666), to be used with `split_tokens(size=128)`."""
+"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(size=128)`."""
 
 NO_LIMITS = {
     "k": None,
@@ -333,17 +344,17 @@ NO_LIMITS = {
     "redundancy_threshold": None,
     "neighbors": 0,
 }
-"""Replacements for options where the chunks are already chosen: nothing more is dropped or added."""
+"""Overrides for chunks that are already selected: no more chunks are dropped or added."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
-"""Defaults where a store or an index is searched, in place of those of `ContextOptions`: the paper's OP-RAG-16K."""
+"""Defaults for searching a store or an index, instead of those of `ContextOptions`: OP-RAG-16K of the paper."""
 
 
 def check_question(question: Any) -> None:
-    """Reject a question that cannot be searched for.
+    """Reject an invalid question.
 
     Raises:
-        QueryError: It is not a string, or only white space.
+        QueryError: It is not a string, or contains only whitespace.
     """
     if not isinstance(question, str):
         raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
@@ -352,7 +363,7 @@ def check_question(question: Any) -> None:
 
 
 def check_questions(questions: Any) -> list[str]:
-    """A list of questions that can be searched for.
+    """Return the questions as a list, and reject invalid ones.
 
     Raises:
         QueryError: It is not a list, is empty, or contains an invalid question.

@@ -1,4 +1,4 @@
-"""The options of adapters for positions that metadata do not tell, as pydantic fields: `read_source`, `store_order`."""
+"""Adapter options for positions that metadata does not contain, as pydantic fields: `read_source`, `store_order`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["ReadSourceFields", "StoreOrderFields"]
 
 
 class ReadSourceFields(OptionFields):
-    """Where the texts of whole sources come from."""
+    """The `read_source` option: reads the full text of a source."""
 
     read_source: SkipValidation[ReadSource | None] = Field(
         default=None,
-        description="Reads the whole text of a source: a folder of text, Markdown and PDF files, a mapping of source "
-        "names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked for in "
-        "it; long_context and self_route need it.",
+        description="Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of "
+        "source names to texts, or a function that takes the name. Chunks without a position in their metadata are "
+        "searched in the text; long_context and self_route require it.",
         exclude=True,
         repr=False,
     )
@@ -44,9 +44,9 @@ class ReadSourceFields(OptionFields):
 
     @property
     def _source_texts(self) -> SourceTexts | None:
-        # Made when it is needed, and anew where another value was assigned.
+        # Created on first access, and again after another value was assigned.
         if self._texts_of is not self.read_source:
-            # Loaded by those who give it.
+            # Imported only if the option is set.
             from oprag.positions.source_texts import SourceTexts
 
             reader = as_reader(self.read_source)
@@ -68,7 +68,7 @@ class ReadSourceFields(OptionFields):
         *,
         store_order: bool = False,
     ) -> Steps[ContextInputs]:
-        """The inputs with the places of chunks in the texts of their sources, where nothing else tells their order."""
+        """The inputs, with chunks of unknown order located in the text of their source."""
         texts = self._source_texts
         assert texts is not None  # noqa: S101 - called with read_source
         listed = lambda chunks: all_chunks(chunks, stores(), options.source_key, store_order=store_order)  # noqa: E731
@@ -76,19 +76,18 @@ class ReadSourceFields(OptionFields):
 
 
 class StoreOrderFields(OptionFields):
-    """Whether order may come from the store, for what knows the store that is searched."""
+    """The `store_order` option, for classes that have access to the searched store."""
 
     store_order: SkipValidation[bool] = Field(
         default=True,
-        description="Use the sequence in which the store received the chunks of a source where nothing else tells "
-        "their order.",
+        description="Use the order in which chunks were inserted into the store if the order is otherwise unknown.",
     )
     _order_cache: InsertionOrderCache = PrivateAttr(default_factory=InsertionOrderCache)
-    # Set by search tools, whose results are put in order together with those of other searches.
+    # Set by search tools, whose results are ordered together with the results of other searches.
     _place_each: bool = PrivateAttr(default=False)
 
     def _for_many_searches(self) -> Self:
-        """A copy that finds the place of single chunks, too."""
+        """A copy that also finds the position of a source's only retrieved chunk."""
         copy = self.model_copy()
         copy._place_each = True  # noqa: SLF001
         return copy

@@ -1,7 +1,7 @@
-"""Profiles: the options of one setting, such as the best one of a comparison, in a TOML file.
+"""Profiles: a set of options, such as the best one of a comparison, in a TOML file.
 
-A profile may come from somebody else, so nothing in it names code: token counters go by their names, prompts are plain
-texts, and a tokenizer is loaded from this machine only.
+A profile may come from an untrusted source, so it cannot reference code: token counters are given by name, prompts are
+plain text, and tokenizers are loaded only from local files.
 """
 
 from __future__ import annotations
@@ -40,36 +40,37 @@ __all__ = [
 ]
 
 FILE_NAME = "oprag.toml"
-"""What a profile is called by default."""
+"""Default file name."""
 
 FORMAT = 1
-"""The format of profiles that is read and written here; in another one a key may mean another thing."""
+"""Format version of the profiles that this version reads and writes; keys may differ in others."""
 
 KINDS: Mapping[str, type[ContextOptions | MethodOptions]] = {"context": ContextOptions, "method": MethodOptions}
-"""What declares the options of each table."""
+"""The dataclass that declares the options of each table."""
 
 NOTHING = "none"
-"""What stands for None in a file, since TOML has no word for it."""
+"""Stands for None in a file, since TOML has no null."""
 
-# What is said even where it is the default: the heart of a setting, and what some surfaces have other defaults for.
+# Options that are written even if they have their defaults: the main ones, and those with other defaults in some
+# classes and commands.
 _ALWAYS = {"context": (*OP_RAG_16K, "order"), "method": ("method",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Options of one setting, such as the best one of a comparison, to be deployed.
+    """A set of options for deployment, such as the best one of a comparison.
 
-    What it does not say is what it is by default where the profile is loaded. None is a value: `k=None` says that there
-    is no such limit, also where a vector store would be searched with one.
+    Options that are not set keep the defaults of the class or command that loads the profile. None is a value: `k=None`
+    means no limit, even for vector stores, which have one by default.
 
     Args:
-        context: Options of `oprag.ContextOptions`. Token counters go by their names ("approximate", "words",
+        context: Options of `oprag.ContextOptions`. Token counters are given by name ("approximate", "words",
             "characters", "local", "tiktoken:ENCODING", "huggingface:PATH").
-        method: Options of `oprag.methods.MethodOptions`, the method itself among them. Prompts are plain texts.
-        about: Where the profile came from, for people: texts, numbers, dates and lists of them, by any name.
+        method: Options of `oprag.methods.MethodOptions`, including the method itself. Prompts are plain text.
+        about: Notes on where the profile came from, under any names: strings, numbers, dates, times and lists of these.
 
     Raises:
-        OptionError: An option is unknown, has a value that it cannot have, or is a function.
+        OptionError: An option is unknown or invalid, or is a function.
         PromptError: A prompt cannot be used.
 
     Example:
@@ -96,17 +97,17 @@ class Profile:
     def of(
         cls, context: ContextOptions, options: MethodOptions | None = None, about: Mapping[str, Any] | None = None
     ) -> Profile:
-        """The profile of a setting: all that is not as by default, and k, the token budget, the order and the method.
+        """Create a profile of all options that differ from their defaults, and of k, token_budget, order and method.
 
         Args:
-            context: How contexts are made.
-            options: How answers are made of them; left out for retrieval alone.
-            about: Where the setting came from.
+            context: The context options.
+            options: The method options; omitted for retrieval only.
+            about: Notes on where the options came from.
 
         Raises:
-            OptionError: An option is a function, or a prompt is no plain text.
+            OptionError: An option is a function, or a prompt is not plain text.
         """
-        said = {
+        tables = {
             table: {
                 one.name: value
                 for one in fields(kind)
@@ -115,53 +116,53 @@ class Profile:
             for (table, kind), given in zip(KINDS.items(), (context, options), strict=True)
             if given is not None
         }
-        return cls(**said, about=about or {})
+        return cls(**tables, about=about or {})
 
     def as_context_options(self, **changes: Any) -> ContextOptions:
-        """The options as `ContextOptions`, some of them changed.
+        """The options as `ContextOptions`, with changes.
 
         Args:
-            **changes: Options of `ContextOptions`; they win over those of the profile.
+            **changes: Options of `ContextOptions`; they override the profile.
 
         Raises:
-            OptionError: The token counter cannot be loaded, or a change is unknown or cannot be.
-            MissingExtraError: What counts tokens is not installed.
+            OptionError: The token counter cannot be loaded, or a changed option is unknown or invalid.
+            MissingExtraError: The package of the token counter is not installed.
         """
         return as_context_options(None, self.context_keywords(changes) | changes)
 
     def as_method_options(self, **changes: Any) -> MethodOptions:
-        """The options as `MethodOptions`, some of them changed.
+        """The options as `MethodOptions`, with changes.
 
         Args:
-            **changes: Options of `MethodOptions`; they win over those of the profile.
+            **changes: Options of `MethodOptions`; they override the profile.
 
         Raises:
-            OptionError: A change is unknown or cannot be.
+            OptionError: A changed option is unknown or invalid.
         """
         return as_method_options(None, {**self.method, **changes})
 
     def context_keywords(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The context options as keywords, its token counter loaded.
+        """The context options as keyword arguments, with the token counter loaded.
 
         Args:
-            given: Options that are not wanted, since they are given otherwise.
+            given: Options to exclude, because the caller sets them.
 
         Raises:
             OptionError: The token counter cannot be loaded.
-            MissingExtraError: What counts tokens is not installed.
+            MissingExtraError: The package of the token counter is not installed.
         """
-        wanted = {name: value for name, value in self.context.items() if name not in (given or {})}
-        if "count_tokens" in wanted:
-            wanted["count_tokens"] = _counter(wanted["count_tokens"])
-        return wanted
+        keywords = {name: value for name, value in self.context.items() if name not in (given or {})}
+        if "count_tokens" in keywords:
+            keywords["count_tokens"] = _counter(keywords["count_tokens"])
+        return keywords
 
     def without_method(self) -> Profile:
-        """The profile for retrieval alone, where something else makes the answers."""
+        """A copy without the method options, for retrieval only."""
         return replace(self, method={})
 
 
 def _options(table: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The options of a table, checked by what declares them, as plain values."""
+    """The options of a table as plain values, validated by the dataclass that declares them."""
     declared = {one.name: one for one in fields(KINDS[table])}
     _check_table(table, given, declared)
     if "count_tokens" in given:
@@ -169,14 +170,15 @@ def _options(table: str, given: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if callable(value):
             raise OptionError(
-                f"{name} is a function, and a profile holds none; leave it out, and give {name}= beside the profile",
+                f"{name} is a function, which a profile cannot contain; remove it, and pass {name}= together with the "
+                "profile",
                 value,
             )
         if isinstance(value, str) and value == NOTHING and declared[name].default is None:
-            raise OptionError(f"{name} cannot be the text {NOTHING!r}, which stands for None in a profile", value)
+            raise OptionError(f"{name} cannot be the string {NOTHING!r}, which means None in a profile", value)
     KINDS[table](**{name: value for name, value in given.items() if name != "count_tokens"})
     if "prompts" in given:
-        given["prompts"] = _texts(given["prompts"])
+        given["prompts"] = _prompt_texts(given["prompts"])
         if not given["prompts"]:
             del given["prompts"]
     return {name: plain_number(given[name]) for name in declared if name in given}
@@ -189,35 +191,35 @@ def _check_table(table: str, given: Mapping[str, Any], declared: Mapping[str, An
         for other, kind in KINDS.items():
             if error.value in kind.__dataclass_fields__:
                 raise OptionError(
-                    f"{error.value} is no option of {table}; it belongs to {other}", error.value
+                    f"{error.value} is not an option of {table}; it belongs in {other}", error.value
                 ) from None
         raise
 
 
 def _counter_name(given: Any) -> str:
-    """The name of a token counter; functions and names of functions are rejected."""
+    """The name of a token counter; functions and import paths of functions are rejected."""
     from oprag.token_counters import COUNTERS, Counter
 
     if given is approximate_tokens:
         return "approximate"
     name = given.name if isinstance(given, Counter) else given
-    function = callable(name)
+    is_function = callable(name)
     if isinstance(name, str):
         kind, colon, which = name.partition(":")
-        alike = [one.partition(":")[1] for one in COUNTERS if one.partition(":")[0] == kind]
-        if alike == [colon] and bool(which.strip()) is bool(colon):
+        known = [one.partition(":")[1] for one in COUNTERS if one.partition(":")[0] == kind]
+        if known == [colon] and bool(which.strip()) is bool(colon):
             return name
-        function = bool(colon) and not alike
-    why = "; a profile holds no functions, so leave it out, and give count_tokens= beside the profile"
+        is_function = bool(colon) and not known
+    hint = "; a profile cannot contain functions: remove it, and pass count_tokens= together with the profile"
     raise OptionError(
         f"count_tokens must be one of {', '.join(COUNTERS)} in a profile, got {describe(name)}"
-        f"{why if function else ''}",
+        f"{hint if is_function else ''}",
         given,
     )
 
 
 def _counter(name: str) -> TokenCounter:
-    """The token counter of a profile, loaded from this machine."""
+    """The token counter of a profile, loaded from local files."""
     if name == "approximate":
         return approximate_tokens
     from oprag.token_counters import counter_named
@@ -228,8 +230,8 @@ def _counter(name: str) -> TokenCounter:
         raise OptionError(f"count_tokens: {error}", name) from error
 
 
-def _texts(prompts: Any) -> dict[str, str]:
-    """Prompts by their names, as plain texts."""
+def _prompt_texts(prompts: Any) -> dict[str, str]:
+    """The text of each prompt that differs from the default, by name; only plain-text prompts are accepted."""
     if isinstance(prompts, Prompts):
         all_prompts = {one.name: getattr(prompts, one.name) for one in fields(Prompts)}
         prompts = {name: value for name, value in all_prompts.items() if value != getattr(OUR_PROMPTS, name)}
@@ -242,8 +244,8 @@ def _texts(prompts: Any) -> dict[str, str]:
             value = value.user
         if not isinstance(value, str):
             raise OptionError(
-                f"the {one.name} prompt is no plain text, and a profile holds no other; leave it out, and give "
-                "prompts= beside the profile",
+                f"the {one.name} prompt is not plain text, and a profile cannot contain other prompts; remove it, and "
+                "pass prompts= together with the profile",
                 value,
             )
         texts[one.name] = value
@@ -252,23 +254,24 @@ def _texts(prompts: Any) -> dict[str, str]:
 
 def _note(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
-        raise OptionError(f"the names in about must be texts, got {describe(name)}", name)
+        raise OptionError(f"the names in about must be strings, got {describe(name)}", name)
     if isinstance(value, list | tuple):
         return [_note(name, one) for one in value]
-    if isinstance(value, time | datetime) and not _is_of_toml(value):
+    if isinstance(value, time | datetime) and not _fits_toml(value):
         raise OptionError(
-            f"about.{name} must be a time without a zone, or a date and time that is whole minutes from UTC, as TOML "
-            f"has them; got {value}",
+            f"about.{name} is not supported by TOML: a time must have no time zone, and a datetime must have a UTC "
+            f"offset in whole minutes, or none; got {value}",
             value,
         )
     if not isinstance(value, str | Real | date | time):
         raise OptionError(
-            f"about.{name} must be a text, a number, a date or a list of them, got {type(value).__name__}", value
+            f"about.{name} must be a string, a number, a date, a time or a list of these, got {type(value).__name__}",
+            value,
         )
     return plain_number(value)
 
 
-def _is_of_toml(value: time | datetime) -> bool:
+def _fits_toml(value: time | datetime) -> bool:
     if isinstance(value, time):
         return value.tzinfo is None
     offset = value.utcoffset()
@@ -276,21 +279,21 @@ def _is_of_toml(value: time | datetime) -> bool:
 
 
 _HEAD = f"""\
-# A profile of oprag: options for order-preserving RAG, loaded by X.from_profile("{FILE_NAME}").
-# What is not said here is what it is by default. "{NOTHING}" stands for no value at all.
+# An oprag profile: options for order-preserving RAG, loaded by X.from_profile("{FILE_NAME}").
+# Options that are not listed keep their defaults. "{NOTHING}" means None.
 """
 
 
 def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) -> None:
-    """Write a profile as a TOML file, whole or not at all; equal profiles give equal files.
+    """Write a profile to a TOML file atomically; equal profiles produce identical files.
 
     Args:
         profile: The profile.
-        path: The file; a profile that is there is replaced.
+        path: The file; an existing profile is replaced.
 
     Raises:
-        OptionError: The file cannot be written, something else than a profile is there, or a text in the profile is
-            none that a file can hold.
+        OptionError: The file cannot be written, already exists and is not a profile, or a value in the profile cannot
+            be written to TOML.
     """
     given: Any = profile
     if not isinstance(given, Profile):
@@ -311,7 +314,7 @@ def _profile_lines(profile: Profile) -> Iterator[str]:
     yield _line("format", FORMAT)
     yield _line("written_by", f"oprag {__version__}")
     if profile.about:
-        yield "\n[about]\n# Where this came from; it changes nothing.\n"
+        yield "\n[about]\n# Where this profile came from; has no effect.\n"
         yield from map(_line, profile.about.keys(), profile.about.values())
     for table, kind in KINDS.items():
         options = dict(getattr(profile, table))
@@ -328,28 +331,28 @@ def _profile_lines(profile: Profile) -> Iterator[str]:
 
 
 def _line(name: str, value: Any) -> str:
-    """A key and its value; a text with inner line breaks, such as a prompt, as lines."""
+    """A key and its value in TOML; text with inner line breaks, such as a prompt, becomes a multi-line string."""
     import tomli_w
 
     _check_storable(value)
-    # tomli-w would write the line breaks of Windows as those of Unix.
+    # In multi-line strings, tomli-w would convert Windows line endings to Unix ones.
     as_lines = isinstance(value, str) and "\n" in value.strip("\n") and "\r" not in value
     return tomli_w.dumps({name: value}, multiline_strings=as_lines)
 
 
 def _check_storable(value: Any) -> None:
-    """Reject what TOML cannot hold."""
+    """Reject values that TOML cannot represent."""
     if isinstance(value, list | tuple):
         for one in value:
             _check_storable(one)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OptionError("an integer has more than 64 bits, which TOML does not have", value)
+        raise OptionError("an integer has more than 64 bits, which TOML does not support", value)
     elif isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise OptionError(
-                f"half a character in a text, which no file can hold: {describe(value)}", value
+                f"a string contains a lone surrogate, which cannot be encoded as UTF-8: {describe(value)}", value
             ) from error
 
 
@@ -358,14 +361,14 @@ _KEYS = ("format", "written_by", *_TABLES)
 
 
 def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
-    """The profile that a TOML file describes; `docs/profiles.md` has an example.
+    """Read a profile from a TOML file; see `docs/profiles.md` for an example.
 
     Args:
         path: The file.
 
     Raises:
-        InputFileError: The file is missing, cannot be read or is no TOML.
-        OptionError: The file is of another format, or has a key that is unknown or cannot have its value.
+        InputFileError: The file is missing, cannot be read or is not valid TOML.
+        OptionError: The file has an unsupported format, or a key is unknown or invalid.
         PromptError: A prompt in it cannot be used.
     """
     given: Any = path
@@ -376,19 +379,21 @@ def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
     _check_format(tables, place.name)
     with _at(place.name, tables):
         _check_keys(tables)
-    made: dict[str, Any] = {"about": tables.get("about", {})}
+    values: dict[str, Any] = {"about": tables.get("about", {})}
     for table, kind in KINDS.items():
-        nothing = {one.name for one in fields(kind) if one.default is None}
-        made[table] = {name: _value(value, name in nothing) for name, value in tables.get(table, {}).items()}
+        optional = {one.name for one in fields(kind) if one.default is None}
+        values[table] = {name: _value(value, name in optional) for name, value in tables.get(table, {}).items()}
     for table in _TABLES:
-        # Each by itself, so that a message says where it was.
+        # Validate each table separately, so that the message names it.
         with _at(f"{place.name}: in [{table}]", tables):
-            Profile(**{table: made[table]})
-    return Profile(**made)
+            Profile(**{table: values[table]})
+    return Profile(**values)
 
 
 def is_profile(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a profile, even one of another format or with keys that cannot be: nothing else is in it.
+    """Whether a file is a profile, possibly with another format version or invalid options.
+
+    A profile contains only the top-level keys of profiles, and its format is an integer.
 
     Args:
         path: The file.
@@ -400,26 +405,25 @@ def is_profile(path: str | os.PathLike[str]) -> bool:
     return type(tables.get("format")) is int and tables.keys() <= {*_KEYS}
 
 
-def _value(value: Any, may_be_nothing: bool) -> Any:  # noqa: FBT001
+def _value(value: Any, optional: bool) -> Any:  # noqa: FBT001
     if isinstance(value, list):
         return tuple(value)
-    return None if may_be_nothing and value == NOTHING else value
+    return None if optional and value == NOTHING else value
 
 
 def _check_format(tables: Mapping[str, Any], name: str) -> None:
     if "format" not in tables:
         raise OptionError(
-            f"{name}: there is no format, which every profile begins with; is this one? This oprag reads and writes "
-            f"format = {FORMAT}",
+            f"{name}: missing key format, so this may not be a profile; oprag {__version__} reads format = {FORMAT}",
             None,
         )
     given = tables["format"]
     if type(given) is not int or given != FORMAT:
         newer = type(given) is int and given > FORMAT
-        what = "a newer oprag wrote it, so upgrade: pip install -U oprag" if newer else "write it anew"
+        fix = "it was written by a newer oprag, so upgrade: pip install -U oprag" if newer else "write the file again"
         raise OptionError(
-            f"{name}: oprag {__version__} reads format = {FORMAT} of profiles, got "
-            f"{describe(given)}{_writer(tables)}; {what}",
+            f"{name}: oprag {__version__} reads profiles with format = {FORMAT}, got "
+            f"{describe(given)}{_writer(tables)}; {fix}",
             given,
         )
 
@@ -428,11 +432,11 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
     for name in tables:
         for table, kind in KINDS.items():
             if name not in _KEYS and name in kind.__dataclass_fields__:
-                raise OptionError(f"{name} belongs into the table [{table}]", name)
+                raise OptionError(f"{name} belongs in the table [{table}]", name)
     check_names(tables, _KEYS)
     writer = tables.get("written_by", "")
     if not isinstance(writer, str):
-        raise OptionError(f"written_by must be a text, got {describe(writer)}", writer)
+        raise OptionError(f"written_by must be a string, got {describe(writer)}", writer)
     for table in _TABLES:
         if not isinstance(tables.get(table, {}), dict):
             raise OptionError(f"{table} must be a table, [{table}], got {describe(tables[table])}", tables[table])
@@ -440,13 +444,13 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _at(place: str, tables: Mapping[str, Any]) -> Iterator[None]:
-    """Say where it was what is raised within, as it is written in TOML."""
+    """Add the place in the file to errors, and express them in terms of TOML."""
     try:
         yield
     except (OptionError, PromptError) as error:
         message = str(error).replace("unknown option ", "unknown key ").replace(" or None,", f' or "{NOTHING}",')
         if message.startswith("unknown key ") and (writer := _writer(tables)):
-            message += f"{writer}, and this is {__version__}: the key may have another name now, see the changelog"
+            message += f"{writer}, and this is {__version__}: the key may have been renamed, see the changelog"
         raise _kind(error)(f"{place}: {message}", error.value) from error
 
 
@@ -455,106 +459,108 @@ def _kind(error: OpragError) -> type[OpragError]:
 
 
 def _writer(tables: Mapping[str, Any]) -> str:
-    """Who wrote it, where that is another version."""
+    """Clause for messages about the version that wrote the file; empty if it is this version."""
     writer = tables.get("written_by")
     return f"; {writer} wrote it" if isinstance(writer, str) and writer != f"oprag {__version__}" else ""
 
 
 Made = TypeVar("Made")
 
-# How fast calls are made changes no answer.
+# Concurrency does not change answers.
 _WITHOUT_EFFECT = {"max_concurrency"}
 
 
 def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], keywords: Mapping[str, Any]) -> Made:
-    """An object of a surface with the options of a profile.
+    """Create an object of an adapter class with the options of a profile.
 
-    What the surface has no use for is left out where that changes no answer, and else refused.
+    Options that the class does not use are ignored if they do not affect answers, and rejected otherwise.
 
     Args:
-        kind: The class of the surface; one that has a `method` makes answers.
-        given: The profile, or the path of one.
-        keywords: What the constructor is given otherwise; it wins.
+        kind: The adapter class; one with a field `method` answers questions, others only retrieve.
+        given: The profile, or its path.
+        keywords: Other arguments of the constructor; they override the profile.
 
     Raises:
-        OptionError: The profile cannot be used, or says what would be ignored.
-        InputFileError: The file is missing, cannot be read or is no TOML.
-        ValidationError: The constructor refuses what it is given (pydantic's error, with a note of the profile).
+        OptionError: The profile is invalid, or sets options that would be ignored.
+        InputFileError: The file is missing, cannot be read or is not valid TOML.
+        ValidationError: The constructor rejects a value (pydantic's error, with a note that lists the profile's
+            options).
     """
     profile = given if isinstance(given, Profile) else read_profile(given)
     name = "the profile" if given is profile else os.fspath(given)  # type: ignore[arg-type]
     if "method" in getattr(kind, "model_fields", ()):
-        options = _of_answers(profile, name, keywords, kind.__name__)
+        options = _answering_options(profile, name, keywords, kind.__name__)
     else:
-        _refuse_method(profile, name, kind.__name__)
+        _reject_method(profile, name, kind.__name__)
         options = profile.context_keywords(keywords)
     try:
         return kind(**options, **keywords)
     except ValueError as error:
-        error.add_note(f"{name} gives {_shown(options) or 'no options'}")
+        error.add_note(f"{name} sets {_as_keywords(options) or 'no options'}")
         raise
 
 
 def check_stitching(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> None:
-    """Refuse a profile of contexts that were not stitched where the model reads stitched ones.
+    """Reject a profile with `stitch=False` for a class that always stitches.
 
     Args:
         profile: The profile.
-        name: What it is called in the message.
-        keywords: What is given otherwise; it wins.
-        kind: What makes the answers.
+        name: Name of the profile for the message.
+        keywords: Other arguments of the constructor; they override the profile.
+        kind: Name of the class that answers questions.
 
     Raises:
-        OptionError: The profile says `stitch=False`, and no passages are numbered, which are not stitched.
+        OptionError: The profile sets `stitch=False`, and `cite` is off (numbered passages are never stitched).
     """
     cites = keywords.get("cite", profile.method.get("cite", False))
     if profile.context.get("stitch") is False and "stitch" not in keywords and not cites:
         raise OptionError(
-            f"{name} says stitch = false, and {kind} always stitches what the model reads; take it out of the profile, "
-            "or give stitch=, which is about the documents that come back",
+            f"{name} sets stitch = false, but {kind} always stitches the model's context; remove it from the profile, "
+            "or pass stitch=, which affects only the returned documents",
             False,  # noqa: FBT003
         )
 
 
-def _of_answers(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """What a chain or an engine takes of a profile."""
+def _answering_options(profile: Profile, name: str, keywords: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The options of a profile as arguments of a chain or an engine."""
     method = {option: value for option, value in profile.method.items() if option not in keywords}
     check_stitching(profile, name, keywords, kind)
-    own = keywords.get("retriever")
-    if not hasattr(own, "from_profile"):
+    retriever = keywords.get("retriever")
+    if not hasattr(retriever, "from_profile"):
         return profile.context_keywords(keywords) | method
-    # Its options are its own, and a chain has no part in them: they must be those of the profile already.
-    said = profile.context_keywords({**keywords, "stitch": None})
-    others = {option: value for option, value in said.items() if getattr(own, option) != value}
-    if others:
+    # A retriever of this package has its own context options, which a chain does not change: they must match.
+    expected = profile.context_keywords({**keywords, "stitch": None})
+    different = {option: value for option, value in expected.items() if getattr(retriever, option) != value}
+    if different:
         raise OptionError(
-            f"the retriever is an {type(own).__name__} with options of its own, and {name} says {_shown(others)}; "
-            f"make the retriever of the profile too: {type(own).__name__}.from_profile(...)",
-            own,
+            f"the retriever is an {type(retriever).__name__} with its own options, but {name} sets "
+            f"{_as_keywords(different)}; create the retriever from the profile, too: "
+            f"{type(retriever).__name__}.from_profile(...)",
+            retriever,
         )
     return method
 
 
-def _refuse_method(profile: Profile, name: str, kind: str) -> None:
-    """Refuse options that would be lost: what answers in place of the profile's method would answer otherwise."""
+def _reject_method(profile: Profile, name: str, kind: str) -> None:
+    """Reject method options, which a class that does not answer would silently ignore."""
     defaults = {option.name: option.default for option in fields(MethodOptions)}
-    lost = {
+    ignored = {
         option: value
         for option, value in profile.method.items()
         if value != defaults[option] and option not in _WITHOUT_EFFECT
     }
-    if lost:
+    if ignored:
         raise OptionError(
-            f"{name} says {_shown(lost)}, and {kind} makes no answers, so that would be lost; load it with a chain or "
-            "an engine, or, where something else takes care of it, give "
+            f"{name} sets {_as_keywords(ignored)}, which {kind} would ignore, since it does not answer questions; use "
+            "a chain or an engine, or drop the method options: "
             f"{kind}.from_profile(read_profile(...).without_method(), ...)",
-            lost,
+            ignored,
         )
 
 
-def _shown(options: Mapping[str, Any]) -> str:
+def _as_keywords(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={describe(value)}" for name, value in options.items())
 
 
 PROFILE = FileKind("a profile", is_profile)
-"""What a profile is."""
+"""The file kind of profiles, for `check_target`."""

@@ -1,10 +1,11 @@
-"""One body for sync and async: a generator yields steps that take time, and is sent their results.
+"""Shared sync and async code: a generator (the body) yields blocking steps and receives their results.
 
-A body may contain other bodies (`yield from`), run several at the same time (`Parallel`), and emit values before it
-returns (`Emit`). `run_sync` and `run_async` return its result; `iterate_sync` and `iterate_async` yield what it emits.
+A body may delegate to other bodies (`yield from`), run several concurrently (`Parallel`), and emit values before it
+returns (`Emit`). `run_sync` and `run_async` return its result; `iterate_sync` and `iterate_async` yield the emitted
+values.
 
-An exception of a step is raised in the body, at its `yield`, and so are a cancellation and the end of an iteration that
-was closed. So a body closes in `finally` what it has opened, with a step if that takes time.
+If a step raises, is cancelled, or the iteration is closed early, the exception is raised in the body at its `yield`. A
+body can therefore clean up in `finally`, also with steps.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Threads are started when they are needed and stay for the next question. No more than this wait for models at once.
+# Threads are started on demand and reused for later questions; this limits the number of concurrent model calls.
 _MAX_THREADS = 1_024
 
 
 class Step(NamedTuple):
-    """Something that takes time; without an async function it runs in a thread where the body is async.
+    """A blocking operation; without an async version, an async body runs it in a thread.
 
     Attributes:
-        run: Does it, and returns the result that is sent to the body.
-        arun: Does the same without blocking.
+        run: Performs the operation and returns the result, which is sent to the body.
+        arun: Async version of `run`.
     """
 
     run: Callable[[], Any]
@@ -54,7 +55,7 @@ class Step(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """A value for the caller, which is there before the result.
+    """A value that the caller receives before the result.
 
     Attributes:
         value: The value.
@@ -64,10 +65,10 @@ class Emit(NamedTuple):
 
 
 class Limit:
-    """A maximum number of calls at the same time; can be shared by several questions, in threads or on one event loop.
+    """A maximum number of concurrent calls; can be shared by several questions, in threads or on one event loop.
 
     Args:
-        size: The maximum number.
+        size: Maximum number of concurrent calls.
     """
 
     def __init__(self, size: int) -> None:
@@ -76,27 +77,28 @@ class Limit:
 
     @cached_property
     def tasks(self) -> asyncio.Semaphore:
-        """The places of tasks, as `threads` are those of threads."""
+        """The semaphore for async tasks; `threads` is the one for threads."""
         from asyncio import Semaphore
 
         return Semaphore(self.size)
 
     def taken(self) -> Step:
-        """Wait for a place; the result is the semaphore to release."""
+        """Acquire the limit; the result is the semaphore to release."""
         return Step(lambda: _acquired(self.threads), lambda: _acquired_async(self.tasks))
 
 
 @dataclass(frozen=True)
 class Parallel:
-    """Run several bodies at the same time; the result is a list of theirs. What they emit is dropped.
+    """Run several bodies concurrently; the result is the list of their results. Values that they emit are discarded.
 
-    The calling thread takes part, so a single body needs no other one. Each thread has the caller's context variables.
-    The first error is raised: running threads are waited for, running tasks are cancelled.
+    The calling thread also runs bodies, so a single body needs no other thread. Each thread has the caller's context
+    variables. The first error is raised, after running threads have finished or running tasks were cancelled.
 
     Attributes:
-        bodies: Functions that return a body each.
-        limit: How many run at the same time.
-        stop: Whether a result is reason to begin no further body; those that have not begun have the result None.
+        bodies: Functions that each return a body.
+        limit: Maximum number of bodies that run at the same time.
+        stop: Whether to stop after this result. In threads, bodies that have not started are skipped; in tasks, all
+            other bodies are cancelled. The result of a skipped or cancelled body is None.
     """
 
     bodies: Sequence[Callable[[], Steps[Any]]]
@@ -127,22 +129,22 @@ class Parallel:
                     waiting.clear()
 
         helpers = min(self.limit.size, len(self.bodies)) - 1
-        others = [_threads().submit(copy_context().run, work) for _ in range(helpers)]
+        others = [_thread_pool().submit(copy_context().run, work) for _ in range(helpers)]
         try:
             work()
         except Exception:
-            _settle(others)
+            _wait_for_all(others)
             raise
         except BaseException:
-            # An interrupt does not wait for a model.
+            # Do not wait for model calls after a KeyboardInterrupt.
             waiting.clear()
             raise
-        for error in _settle(others):
+        for error in _wait_for_all(others):
             raise error
         return results
 
     async def arun(self) -> list[Any]:
-        """Run them in tasks; whatever ends this early, they have ended by then too."""
+        """Run them in tasks; all tasks have ended when this returns or raises."""
         import asyncio
 
         async def work(body: Callable[[], Steps[Any]]) -> Any:
@@ -173,32 +175,32 @@ class Parallel:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in tasks:
-            # Where nothing was stopped, a task that is cancelled has been so by what it called: its result raises that.
+            # If `stop` did not cancel it, a cancelled task was cancelled from inside, and `result()` below raises that.
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
         return [None if stopped and task.cancelled() else task.result() for task in tasks]
 
 
 Steps = Generator[Step | Parallel | Emit, Any, T]
-"""A body: yields what is to be done, is sent the results, and returns its own."""
+"""A body: a generator that yields steps, receives their results and returns its own result."""
 
 
 def run_sync(steps: Steps[T]) -> T:
-    """Perform all steps, and return the result."""
+    """Run a body and return its result."""
     while isinstance(reached := _perform(steps), Emit):
         pass
     return reached.result
 
 
 async def run_async(steps: Steps[T]) -> T:
-    """As `run_sync`, async."""
+    """Async version of `run_sync`."""
     while isinstance(reached := await _perform_async(steps), Emit):
         pass
     return reached.result
 
 
 def iterate_sync(steps: Steps[Any]) -> Iterator[Any]:
-    """Perform all steps, and yield what is emitted."""
+    """Run a body and yield the values that it emits."""
     while isinstance(reached := _perform(steps), Emit):
         try:
             yield reached.value
@@ -209,7 +211,7 @@ def iterate_sync(steps: Steps[Any]) -> Iterator[Any]:
 
 
 async def iterate_async(steps: Steps[Any]) -> AsyncIterator[Any]:
-    """As `iterate_sync`, async."""
+    """Async version of `iterate_sync`."""
     while isinstance(reached := await _perform_async(steps), Emit):
         try:
             yield reached.value
@@ -220,23 +222,23 @@ async def iterate_async(steps: Steps[Any]) -> AsyncIterator[Any]:
 
 
 class _Result(NamedTuple, Generic[T]):
-    """The end of a body."""
+    """The result of a finished body."""
 
     result: T
 
 
 class _Closed(BaseException):
-    """An iteration was closed. A body that gets a GeneratorExit could not do anything before it ends."""
+    """Raised in a body when its iteration is closed: after a GeneratorExit, it could not yield steps for cleanup."""
 
 
 def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
-    """Perform steps up to the next value that is emitted, or to the end."""
+    """Run a body until it emits a value or ends."""
     try:
         step = steps.throw(_Closed()) if closing else next(steps)
         while not isinstance(step, Emit):
             try:
                 result = step.run()
-            except BaseException as error:  # noqa: BLE001 - the body says what failed, or cleans up
+            except BaseException as error:  # noqa: BLE001 - the body handles it or cleans up
                 step = steps.throw(error)
             else:
                 step = steps.send(result)
@@ -246,7 +248,7 @@ def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
 
 
 async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
-    """As `_perform`, async."""
+    """Async version of `_perform`."""
     try:
         step = steps.throw(_Closed()) if closing else next(steps)
         while not isinstance(step, Emit):
@@ -262,7 +264,7 @@ async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _R
 
 
 def _in_thread(run: Callable[[], Any]) -> Awaitable[Any]:
-    # Loaded only where something is async.
+    # Imported only for async code.
     from asyncio import to_thread
 
     return to_thread(run)
@@ -282,8 +284,8 @@ _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
 
-def _threads() -> ThreadPoolExecutor:
-    """One pool for all, since starting threads takes longer than a question should."""
+def _thread_pool() -> ThreadPoolExecutor:
+    """The shared pool, since starting threads for each question would be slow."""
     global _pool  # noqa: PLW0603
     with _pool_lock:
         if _pool is None:
@@ -293,15 +295,15 @@ def _threads() -> ThreadPoolExecutor:
         return _pool
 
 
-def _settle(futures: Sequence[Future[None]]) -> list[BaseException]:
-    """Wait until all have ended; the errors that they ended with."""
+def _wait_for_all(futures: Sequence[Future[None]]) -> list[BaseException]:
+    """Cancel futures that have not started, wait for the others, and return their errors."""
     for future in futures:
         future.cancel()
     return [error for future in futures if not future.cancelled() and (error := future.exception()) is not None]
 
 
 def _forget_threads() -> None:
-    """In a forked process the threads of its parent do not run."""
+    """Discard the pool in a forked process, where the threads of the parent do not run."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
 

@@ -8,12 +8,12 @@ from html import escape
 
 __all__ = ["escaped", "html_table", "one_line", "printable", "shortened", "table", "visible"]
 
-# What XML cannot contain, and characters that change the direction of the text after them.
+# Characters that XML cannot contain, and characters that change the direction of the following text.
 _HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
-    """The lines of a table with aligned columns; each row stays on one line."""
+    """The lines of a table with aligned columns, one line per row."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return [
@@ -22,7 +22,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for notebooks."""
+    """An HTML table for notebooks."""
     titles = "".join(f"<th>{escaped(title)}</th>" for title in head)
     lines = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><caption>{escaped(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
@@ -34,17 +34,17 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The words of a text with one space between them."""
+    """The text with every run of whitespace collapsed to a space."""
     return " ".join(text.split())
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text, cut to a maximum number of characters."""
+    """The text, truncated to a maximum number of characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def visible(text: str) -> str:
-    """The text with a mark for each character that XML cannot contain or that turns the direction of a line around."""
+    """The text with U+FFFD in place of characters that XML cannot contain or that change the text direction."""
     return _HIDDEN.sub("\ufffd", text)
 
 

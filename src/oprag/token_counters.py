@@ -1,4 +1,4 @@
-"""Tokenizers and token counters by their names, as profiles, experiments and the command line write them."""
+"""Tokenizers and token counters by name, as used in profiles, experiments and on the command line."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _words(text: str) -> int:
 
 
 BUILT_IN: dict[str, TokenCounter] = {"approximate": approximate_tokens, "words": _words, "characters": len}
-"""Counters that need no tokenizer."""
+"""Token counters that need no tokenizer."""
 
 COUNTERS = (*BUILT_IN, LOCAL, f"{TIKTOKEN}:ENCODING", f"{HUGGINGFACE}:PATH")
-"""The names of counters."""
+"""The names of token counters, with placeholders in capitals."""
 
 _FILE = "tokenizer.json"
 _HASH_DIGITS = 16
@@ -48,7 +48,7 @@ class NamedTokenizer:
     """A tokenizer with an identity.
 
     Attributes:
-        identity: The same in every process; tokenizers with equal ones split a text alike.
+        identity: Stable across processes; tokenizers with the same identity tokenize identically.
         tokenizer: A `tokenizers.Tokenizer` without truncation and padding, a tiktoken encoding, or a function that
             returns the offsets of the tokens; for `split_tokens`.
     """
@@ -57,8 +57,8 @@ class NamedTokenizer:
     tokenizer: Any = field(repr=False)
 
     def count(self, text: str) -> int:
-        """The tokens of a text, without special tokens."""
-        # Tokenizers reject half of a surrogate pair.
+        """Number of tokens of a text, without special tokens."""
+        # Tokenizers reject lone surrogates.
         whole = text.encode("utf-8", "replace").decode("utf-8")
         if hasattr(self.tokenizer, "encode_ordinary"):
             return len(self.tokenizer.encode_ordinary(whole))
@@ -69,11 +69,11 @@ class NamedTokenizer:
 
 @dataclass(frozen=True)
 class Counter:
-    """Counts the tokens of a text, to be used as `count_tokens`.
+    """A token counter, for the option `count_tokens`.
 
     Attributes:
         name: Its name in files and tables.
-        identity: The same in every process; counters with equal ones count alike.
+        identity: Stable across processes; counters with the same identity count identically.
     """
 
     name: str
@@ -82,16 +82,16 @@ class Counter:
     _made_by: Callable[[str], Counter] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, text: str) -> int:
-        """The tokens of a text."""
+        """Number of tokens of a text."""
         return count(text, self._count)
 
     def __reduce__(self) -> Any:
-        # In another process it is loaded there: tokenizers are large, and some cannot be pickled.
+        # Pickled by name and loaded again: tokenizers are large, and some cannot be pickled.
         return super().__reduce__() if self._made_by is None else (self._made_by, (self.name,))
 
 
 def counter_named(name: str, *, local_files_only: bool = False) -> Counter:
-    """A token counter by its name.
+    """Return the token counter with this name.
 
     Example:
         >>> counter_named("words")("Order is kept.")
@@ -103,13 +103,13 @@ def counter_named(name: str, *, local_files_only: bool = False) -> Counter:
     if name != LOCAL and (kind not in (HUGGINGFACE, TIKTOKEN) or not which.strip()):
         raise OptionError(f"a token counter must be one of {', '.join(COUNTERS)}, got {describe(name)}", name)
     tokenizer = tokenizer_named(name, local_files_only=local_files_only)
-    again = partial(counter_named, local_files_only=local_files_only)
-    return Counter(name, tokenizer.identity, tokenizer.count, again)
+    made_by = partial(counter_named, local_files_only=local_files_only)
+    return Counter(name, tokenizer.identity, tokenizer.count, made_by)
 
 
 @cache
 def tokenizer_named(name: str, *, local_files_only: bool = False) -> NamedTokenizer:
-    """A tokenizer by its name, loaded once; code that comes with one is never run."""
+    """Return the tokenizer with this name, loaded once; code from a model repository is never run."""
     kind, _, which = name.partition(":")
     if name == LOCAL:
         from oprag.embedding.static import local_embedder
@@ -131,16 +131,16 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     except ImportError as error:
         raise MissingExtraError(f"The tokenizer {which!r}", "local") from error
     path = Path(which).expanduser()
-    # Windows logs in at the host of a share as soon as a path on it is tested.
+    # On Windows, testing a path on a network share sends the user's credentials to its host.
     may_test = not (local_files_only and path.drive.startswith("\\\\"))
-    # Unlike pathlib, these are false for a name that the system rejects.
+    # Unlike pathlib, os.path returns False for a name that the system rejects.
     is_folder = may_test and os.path.isdir(path)  # noqa: PTH112
     file = path / _FILE if is_folder else path
     is_file = may_test and os.path.isfile(file)  # noqa: PTH113
     if local_files_only and not (is_folder or is_file):
         raise OptionError(
-            f"the tokenizer {which!r} is not a local folder or file, and names of the hub are not fetched here; "
-            "download it and give its folder",
+            f"the tokenizer {which!r} is not a local folder or file, and tokenizers are not downloaded here; "
+            "download it and give the path of its folder",
             which,
         )
     try:
@@ -152,22 +152,22 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
         raise
     except Exception as error:
         raise OptionError(f"the tokenizer {which!r} cannot be loaded: {reason(error)}", which) from error
-    # A copy, since the settings of a tokenizer belong to its model.
+    # A copy, since the original belongs to its model.
     tokenizer = Tokenizer.from_str(loaded.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # The hash of its content: a folder has another name on another machine.
+    # Hash of the content, since the path differs between machines.
     digest = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:_HASH_DIGITS]
     return NamedTokenizer(f"{HUGGINGFACE} {digest}", tokenizer)
 
 
 def _by_transformers(which: str, *, local_files_only: bool) -> Any:
-    """A tokenizer that has to be fetched, or that is stored in an older format."""
+    """Load a tokenizer that must be downloaded, or that is stored in an older format."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise MissingExtraError(f"The tokenizer {which!r}", HUGGINGFACE) from error
-    # Unless told, transformers asks on the terminal whether to run the model's code.
+    # Without trust_remote_code=False, transformers prompts on the terminal whether to run the repository's code.
     tokenizer = AutoTokenizer.from_pretrained(which, trust_remote_code=False, local_files_only=local_files_only)
     return tokenizer.backend_tokenizer
 
@@ -182,7 +182,7 @@ def _of_tiktoken(which: str) -> NamedTokenizer:
     except Exception as error:
         known = ", ".join(tiktoken.list_encoding_names())
         raise OptionError(
-            f"the encoding {which!r} cannot be loaded: {reason(error)}; tiktoken has {known}, and fetches each of them "
-            "once",
+            f"the encoding {which!r} cannot be loaded: {reason(error)}; tiktoken supports {known}, and downloads an "
+            "encoding on first use",
             which,
         ) from error

@@ -1,4 +1,4 @@
-"""Counting tokens with whatever counter the caller has."""
+"""Count tokens, with the caller's counter or an approximation."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _BYTES_PER_TOKEN = 4
 
 
 def approximate_tokens(text: str) -> int:
-    """About how many tokens a text has: its UTF-8 bytes divided by 4, rounded up.
+    """Approximate number of tokens: UTF-8 bytes divided by 4, rounded up.
 
-    No model counts like this. It is near enough for English prose and needs nothing installed; pass your model's own
-    counter as `count_tokens` where a budget must hold exactly.
+    Close enough for English prose, without a tokenizer installed. If a budget must be exact, pass your model's own
+    counter as `count_tokens`.
 
     Args:
         text: The text.
     """
-    # Most texts that are counted are long and plain, and Python knows without a look at them that they are.
+    # Most texts are ASCII, for which isascii() is O(1) and the number of bytes is the length.
     length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return -(-length // _BYTES_PER_TOKEN)
 
 
 def count(text: str, count_tokens: TokenCounter) -> int:
-    """The caller's count of a text, checked."""
+    """Count the tokens of a text, and validate the caller's result."""
     tokens = count_tokens(text)
     if type(tokens) is int and tokens >= 0:
         return tokens
     if isinstance(tokens, Real) and not isinstance(tokens, bool) and math.isfinite(tokens) and tokens >= 0:
         return math.ceil(tokens)
-    raise TokenizerError(f"count_tokens must give a number of tokens from 0, got {describe(tokens)}", tokens)
+    raise TokenizerError(f"count_tokens must return a non-negative number, got {describe(tokens)}", tokens)

@@ -1,4 +1,4 @@
-"""The options of adapters for vectors and neighbors, as pydantic fields: the cache, and where neighbors come from."""
+"""Adapter options for vectors and neighbors, as pydantic fields: `vector_cache` and `read_neighbors`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["VectorFields", "common_cache", "list_of_neighbors"]
 
 
 class _OwnCache(VectorCache):
-    """The default cache of an object and its copies, told from one that the user gave."""
+    """The default cache of an object and its copies; its type distinguishes it from a cache that the user passed."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _OwnCache, ()
 
 
 class VectorFields(OptionFields):
-    """Where vectors and neighbors come from; each framework adds the embedding model, under its own name."""
+    """The options for vectors and neighbors; each framework adds the option for the embedding model."""
 
     _embedder_option: ClassVar[str]
-    """The option that takes the embedding model."""
+    """Name of the option for the embedding model."""
     _neighbor_sources: ClassVar[str]
-    """What `read_neighbors` can be, for messages."""
+    """Valid values of `read_neighbors`, for messages."""
 
-    # A field, not a private attribute: configurable fields make the object again from its fields.
+    # A field, not a private attribute: LangChain's configurable fields recreate the object from its fields.
     vector_cache: SkipValidation[Any] = Field(
         default_factory=_OwnCache,
         description="Cache of computed vectors; 256 MiB in memory by default.",
@@ -41,20 +41,20 @@ class VectorFields(OptionFields):
     )
     read_neighbors: SkipValidation[Any] = Field(
         default=None,
-        description="Where neighbors come from: an index or docstore, or a function of a chunk and a number; by "
-        "default what is searched, where neighbors can be held to the filter of the search.",
+        description="Where to read neighbors: an index or docstore, or a function that takes a chunk and a number. By "
+        "default the searched store or index, if the filter of the search can be applied to the neighbors.",
         exclude=True,
         repr=False,
     )
 
     @classmethod
     def _as_embedder(cls, value: Any) -> Any:
-        """An embedding model of the framework as an `oprag.Embedder`."""
+        """Wrap an embedding model of the framework as an `oprag.Embedder`."""
         raise NotImplementedError
 
     @classmethod
     def _reads_neighbors(cls, value: Any) -> bool:
-        """Whether `read_neighbors` can be this; each framework adds its own objects."""
+        """Whether this is a valid value of `read_neighbors`; each framework adds its own objects."""
         return callable(value) and not inspect.iscoroutinefunction(value)
 
     @field_validator("embeddings", "embed_model", mode="before", check_fields=False)
@@ -81,28 +81,31 @@ class VectorFields(OptionFields):
         return value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some of the fields changed, checked as at construction; pydantic's own checks nothing."""
-        # What was embedded for the one need not be embedded for the other.
+        """Copy with updated fields, validated as at construction (pydantic's `model_copy` does not validate)."""
+        # The copy shares the cache, so that nothing is embedded twice.
         given = {name: getattr(self, name) for name in {*self.model_fields_set, "vector_cache"}}
         return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
 
     @property
-    def _is_given_a_cache(self) -> bool:
+    def _has_user_cache(self) -> bool:
         return not isinstance(self.vector_cache, _OwnCache)
 
     def cache_for(self, embedder: Any, cache: VectorCache | None = None) -> VectorCache:
-        """A cache, its own by default; refused where it is a file and the embedder does not say which model it is.
+        """Return the cache for an embedder; reject a cache file if the embedder cannot be identified.
 
         Args:
-            embedder: The embedder whose vectors are kept; None without one.
-            cache: The cache to use in place of its own.
+            embedder: The embedder whose vectors are cached; None without one.
+            cache: The cache; `vector_cache` by default.
+
+        Raises:
+            OptionError: The cache is a file, and the embedder has no identity that is stable across processes.
         """
         cache = self.vector_cache if cache is None else cache
         if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
             option = self._embedder_option
             raise OptionError(
-                f"a cache in a file needs to know the model, and {embedder.name.partition(' ')[0]} does not say which "
-                f"one it is, or has settings that cannot be read; give it a name: {option}=as_embedder({option}, "
+                f"a cache file requires an identifiable model, and {embedder.name.partition(' ')[0]} has no model name "
+                f"or has settings that cannot be read; give it a name: {option}=as_embedder({option}, "
                 'name="...")',
                 getattr(self, option),
             )
@@ -110,21 +113,29 @@ class VectorFields(OptionFields):
 
 
 def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
-    """The cache of a chain or engine and its retriever: the one that either was given, refused where they differ."""
-    mine, its = outer.vector_cache, inner.vector_cache
-    if not outer._is_given_a_cache:  # noqa: SLF001
+    """The shared cache of a chain or engine and its retriever: the user's cache; rejected if they have different ones.
+
+    Args:
+        outer: The chain or engine.
+        inner: Its retriever.
+
+    Raises:
+        OptionError: Both have a cache from the user, and they differ.
+    """
+    own, its = outer.vector_cache, inner.vector_cache
+    if not outer._has_user_cache:  # noqa: SLF001
         return its  # type: ignore[no-any-return]
-    same = mine is its or (mine.path is not None and its.path is not None and mine.path.resolve() == its.path.resolve())
-    if inner._is_given_a_cache and not same:  # noqa: SLF001
-        raise OptionError("its retriever has another vector_cache; give one of them alone", mine)
-    return mine  # type: ignore[no-any-return]
+    same = own is its or (own.path is not None and its.path is not None and own.path.resolve() == its.path.resolve())
+    if inner._has_user_cache and not same:  # noqa: SLF001
+        raise OptionError("the retriever has a different vector_cache; pass vector_cache to only one of them", own)
+    return own  # type: ignore[no-any-return]
 
 
 def list_of_neighbors(found: Any, kind: str, chunk: Chunk) -> list[Any]:
-    """What a function of the user read around a chunk; refused where that is not a list."""
+    """The result of a user's `read_neighbors` function as a list; rejected if it is not iterable."""
     if isinstance(found, str) or not isinstance(found, Iterable):
         raise ChunkError(
-            f"read_neighbors must give a list of {kind}, got {type(found).__name__} for a chunk ({chunk.label()})",
+            f"read_neighbors must return a list of {kind}, got {type(found).__name__} for a chunk ({chunk.label()})",
             found,
         )
     return list(found)

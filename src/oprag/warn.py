@@ -1,4 +1,4 @@
-"""Warnings that point at the code that called this package, and come once for each cause."""
+"""Warnings that point to the user's code and are issued once for each cause."""
 
 from __future__ import annotations
 
@@ -13,73 +13,79 @@ from oprag.files.fork_safe import ForkSafeLock
 
 __all__ = ["forget", "warn"]
 
-# What runs the code of others: frames of it and of the standard library can be between ours and those of the user.
+# Packages that call this one: their frames, and those of the standard library, can be between ours and the user's.
 _RUNNERS = {
     *("oprag", "langchain_core", "langchain_community", "langchain_classic", "langchain", "langgraph", "langsmith"),
     *("llama_index", "llama_index_instrumentation", "workflows", "wrapt", "pydantic", "tenacity", "nest_asyncio"),
     *("asyncio", "concurrent", "threading"),
 }
 _BETWEEN = _RUNNERS | sys.stdlib_module_names
-# Frameworks reset Python's own record of warnings with every call of `warnings.catch_warnings`.
-_told: dict[tuple[type[OpragWarning], str, str], None] = {}
-_MOST_TOLD = 1_000
+# Own record of issued warnings, oldest first: Python's is reset whenever a framework uses `warnings.catch_warnings`.
+_issued: dict[tuple[type[OpragWarning], str, str], None] = {}
+_MAX_ISSUED = 1_000
 _lock = ForkSafeLock()
 
 
 def warn(
     message: str, category: type[OpragWarning], cause: str | None = None, keys: Iterable[str] = frozenset()
 ) -> None:
-    """Warn, with the file and line of the user's code.
+    """Issue a warning with the file and line of the user's code.
 
-    That is the first caller outside of this package and of the frameworks that call it; where a framework made the
-    thread or the task, it is the line in the main thread that waits for the framework.
+    This is the first caller outside this package and the frameworks that call it. If a framework created the thread or
+    task, it is the line in the main thread that waits for the framework.
+
+    Args:
+        message: The message.
+        category: The warning class.
+        cause: Repeated warnings with the same category and cause are suppressed; None issues every one.
+        keys: Parts of the cause, such as sources; the warning is issued again if one of them is new.
     """
     claimed = None if cause is None else _claim([(category, cause, key) for key in ("", *keys)])
     if claimed == []:
         return
     frame = _users_frame()
     try:
-        # Without a registry: nothing but our own record decides whether it was told.
+        # Without a registry, so that only our own record suppresses repetitions.
         warnings.warn_explicit(
             message, category, frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
         )
     except BaseException:
-        # With warnings as errors it was not told yet, and is an error every time.
+        # With warnings as errors, raise every time.
         forget(claimed or [])
         raise
 
 
-def forget(told: Iterable[tuple[type[OpragWarning], str, str]] | None = None) -> None:
-    """Forget these causes, or all of them, so that they are told again."""
+def forget(issued: Iterable[tuple[type[OpragWarning], str, str]] | None = None) -> None:
+    """Forget these causes, or all, so that their warnings are issued again."""
     with _lock:
-        for cause in list(_told) if told is None else told:
-            _told.pop(cause, None)
+        for cause in list(_issued) if issued is None else issued:
+            _issued.pop(cause, None)
 
 
 def _claim(causes: list[tuple[type[OpragWarning], str, str]]) -> list[tuple[type[OpragWarning], str, str]]:
-    """Those of the causes that nobody told yet, which are ours now."""
+    """Record causes, and return those that were not recorded before."""
     with _lock:
-        new = [cause for cause in causes if cause not in _told]
-        _told.update(dict.fromkeys(new))
-        while len(_told) > _MOST_TOLD:
-            del _told[next(iter(_told))]
+        new = [cause for cause in causes if cause not in _issued]
+        _issued.update(dict.fromkeys(new))
+        while len(_issued) > _MAX_ISSUED:
+            del _issued[next(iter(_issued))]
     return new
 
 
 def _users_frame() -> FrameType:
-    """The user's frame in this thread, or else in the main thread; or else the first one that is not ours."""
+    """The user's frame in this thread, else in the main thread, else the first frame outside this package."""
     frames = list(_frames(sys._getframe()))  # noqa: SLF001
     inside, user = _to_user(frames)
     if user is None:
         main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
         inside, user = _to_user(_frames(main))
-        # A main thread that does something else of the user's does not wait for us.
+        # Without framework frames, the main thread is not waiting for us but running other code of the user.
         user = user if not inside.isdisjoint(_RUNNERS) else None
     return user or next((frame for frame in frames if _package(frame) != "oprag"), frames[-1])
 
 
 def _to_user(frames: Iterable[FrameType]) -> tuple[set[str], FrameType | None]:
-    """The packages inside of the user's first frame, and this frame."""
+    """The packages called from the user's innermost frame, and that frame; None if there is none."""
     inside: set[str] = set()
     for frame in frames:
         package = _package(frame)

@@ -1,3 +1,3 @@
-"""From retrieved chunks to a context: one step a file."""
+"""The steps from retrieved chunks to a context, one per module."""
 
 __all__: list[str] = []

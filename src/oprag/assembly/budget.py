@@ -1,4 +1,4 @@
-"""Keeping a context inside its token budget."""
+"""Fitting a context into its token budget."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ from oprag.tokens import count
 
 __all__ = ["fit"]
 
-# Up to this many kept chunks, the text is counted again after each drop; above, half of the excess goes at once.
+# Up to this many kept chunks, the text is recounted after each drop; above, half of the excess is dropped at once.
 _ONE_BY_ONE = 256
 
 
 class Fit(NamedTuple):
-    """The chunks that fit, in order, with passages and tokens, what each alone was charged, and the others."""
+    """The chunks that fit the budget, and the dropped ones.
+
+    Attributes:
+        kept: The chunks that fit, in order.
+        passages: Their passages.
+        tokens: Number of tokens of the rendered text.
+        charged: Sum of the tokens of the kept chunks, each counted separately.
+        dropped: The other chunks.
+    """
 
     kept: list[Chunk]
     passages: list[Passage]
@@ -30,22 +38,22 @@ class Fit(NamedTuple):
 
 
 def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:
-    """The best chunks whose rendered text has at most `token_budget` tokens.
+    """Keep the best-ranked chunks whose rendered text has at most `token_budget` tokens.
 
-    Best first, each chunk is charged its own text, header, gap and separator; one that does not fit is dropped, and
-    the walk goes on. The rendered text decides in the end: while that is over the budget (counters need not add
-    up), the worst-ranked chunk goes. Tokens that stitching frees are not filled again.
+    Best first, each chunk is charged for its own text, header, gap and separator; a chunk that does not fit is dropped,
+    and the next one is tried. Then the rendered text is counted, since token counts need not add up: while it exceeds
+    the budget, the worst-ranked chunk is dropped. Tokens saved by stitching are not used for more chunks.
     """
-    kept, charged, dropped = _walk(chunks, options, token_budget, show)
+    kept, charged, dropped = _take_fitting(chunks, options, token_budget, show)
     while kept:
         ordered = in_order(kept, options)
         passages = passages_of(ordered, options)
         tokens = count(render(passages, options, show), options.count_tokens)
         if tokens <= token_budget:
             return Fit(ordered, passages, tokens, sum(charged[: len(kept)]), dropped)
-        # Long lists with a counter that charges far too little would take quadratic time one by one.
+        # Dropping chunks one at a time would take quadratic time for long lists whose separate counts are far too low.
         excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
-        detail = f"the rendered text had {tokens:,} tokens with it, {token_budget:,} are allowed"
+        detail = f"the text with this chunk has {tokens:,} tokens, more than the budget of {token_budget:,}"
         dropped += [Drop(kept.pop(), "token_budget", tokens, detail) for _ in range(max(1, excess))]
     smallest = min(int(drop.figure or 0) for drop in dropped)
     raise BudgetError(
@@ -55,10 +63,10 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
     )
 
 
-def _walk(
+def _take_fitting(
     chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None
 ) -> tuple[list[Chunk], list[int], list[Drop]]:
-    """Take the best chunks while they fit."""
+    """Take chunks, best first, that fit into the remaining budget; return them, their charges and the drops."""
     counter = options.count_tokens
     between = SHOWN_SEPARATOR if show is not None else options.separator
     separator = count(between, counter) if between else 0
@@ -75,7 +83,7 @@ def _walk(
         if kept:
             charge += separator + (gap if chunk.source in sources else 0)
         if charge > left:
-            detail = f"needs {charge:,} tokens, {left:,} of {token_budget:,} are left"
+            detail = f"needs {charge:,} tokens, only {left:,} of {token_budget:,} are left"
             dropped.append(Drop(chunk, "token_budget", charge, detail))
             continue
         left -= charge

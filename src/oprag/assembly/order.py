@@ -1,4 +1,4 @@
-"""The order in which a model reads the kept chunks, and `arrange`, which orders only."""
+"""Order of the kept chunks in the context, and `arrange`, which only orders."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from oprag.positions.values import finite, natural_key
 __all__ = ["arrange", "in_order", "key_of"]
 
 key_of = attrgetter("position.key")
-"""The key by which placed chunks of one source are sorted."""
+"""Sort key of chunks with positions, within one source."""
 
 
 def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **changes: Any) -> list[Chunk]:
-    """Put chunks into the order of their source, or into another one.
+    """Sort chunks into source order, or into another order.
 
-    This orders only; `k`, `token_budget` and duplicates are up to `build_context`. Nothing is dropped but
-    chunks without a position under `on_missing_position="drop"`.
+    Only chunks without a position are dropped, and only with `on_missing_position="drop"`. `build_context` also removes
+    duplicates and applies `k` and `token_budget`.
 
     Args:
-        chunks: Chunks with distinct ranks, in any sequence.
-        options: The options; `order`, `seed`, `source_ranking`, `on_missing_position`, `source_key` and `position_key`
-            matter.
-        **changes: Options of `ContextOptions` to change, such as `order="rank"`.
+        chunks: Chunks with distinct ranks, in any order.
+        options: The options; only `order`, `seed`, `source_ranking`, `on_missing_position`, `source_key` and
+            `position_key` are used.
+        **changes: Options of `ContextOptions` to override, such as `order="rank"`.
 
     Returns:
         The chunks in order, with `source`, `position` and `span` filled in.
 
     Raises:
-        ChunkError: Something is not a chunk, or a rank occurs twice.
+        ChunkError: An element is not a chunk, or two chunks have the same rank.
         OptionError: An option is unknown or invalid.
         MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
 
@@ -58,7 +58,7 @@ def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **ch
 
 
 def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
-    """Placed chunks, given best first, in the order that the assembly asks for."""
+    """Arrange chunks, given best first and with positions, in the order of the options."""
     match options.order:
         case "source":
             groups = group_by_source(chunks)
@@ -82,10 +82,10 @@ def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
 
 
 def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
-    """One source's chunks by position; `sorted` is stable, so ties keep their rank."""
+    """One source's chunks by position; sorting is stable, so ties stay in rank order."""
     known: list[Chunk] = []
     missing: list[Chunk] = []
-    unknown = PositionKind.NONE  # in Python 3.11, looking up an enum member is a call
+    unknown = PositionKind.NONE  # local, since looking up an enum member is slow in Python 3.11
     for chunk in group:
         (missing if chunk.position is None or chunk.position.kind is unknown else known).append(chunk)
     known.sort(key=key_of)
@@ -93,7 +93,7 @@ def _by_position(group: Sequence[Chunk], *, missing_first: bool) -> list[Chunk]:
 
 
 def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) -> list[list[Chunk]]:
-    """The groups in any order of sources but best_first, in which they come; it also settles ties."""
+    """Sort groups, given best_first, by another source ranking; ties stay in best_first order."""
     if source_ranking == "best_last":
         return groups[::-1]
     if source_ranking == "name":
@@ -105,7 +105,7 @@ def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) ->
     try:
         ranking = sorted(range(len(groups)), key=keys.__getitem__)
     except TypeError as error:
-        raise OptionError(f"source_ranking gave keys that cannot be compared: {error}", source_ranking) from error
+        raise OptionError(f"source_ranking returned keys that cannot be compared: {error}", source_ranking) from error
     return [groups[index] for index in ranking]
 
 
@@ -115,10 +115,10 @@ def _natural(group: Sequence[Chunk]) -> tuple[bool, Any]:
 
 
 def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
-    """The summed score of each group, or of 1/(1 + rank) where scores are missing or do not fall with the rank.
+    """The sum of scores of each group; of 1/(1 + rank) if scores are missing or do not decrease with rank.
 
-    Scores that rise with the rank are distances, or come from another step than the ranks: their sum would put the
-    worst source first.
+    Scores that increase with rank are distances, or come from a different step than the ranks, so their sum could put
+    the worst source first.
     """
     chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
     scores = [score for chunk in chunks if (score := finite(chunk.score)) is not None]

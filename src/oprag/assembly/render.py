@@ -1,4 +1,4 @@
-"""Ordered chunks as passages, and passages as the text that a model reads."""
+"""Render ordered chunks as passages, and passages as the text of a context."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oprag.positions.ladder import page_of
 __all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]
 
 Show = Callable[[Passage], str]
-"""Writes a passage as somebody else's prompt will show it."""
+"""Formats a passage as a framework's prompt will show it."""
 
 SHOWN_SEPARATOR = "\n\n"
-"""The separator that frameworks put between two of their objects."""
+"""The separator that frameworks put between two documents or nodes."""
 
 
 def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
@@ -26,10 +26,16 @@ def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passa
 
 
 def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
-    """The passages as one text, with headers, separators and gaps.
+    """Render passages as one text, with headers, separators and gaps.
 
-    A gap stands between two passages of one source under `order="source"`; in the other orders nothing says that the
-    second comes after the first.
+    Gaps are used only with `order="source"`: in other orders, the second passage need not come after the first in the
+    source.
+
+    Args:
+        passages: The passages, in order.
+        options: The options of the context.
+        show: The framework's format of a passage; replaces headers, separators and gaps.
+        first: The number of the first passage.
     """
     if show is not None:
         return SHOWN_SEPARATOR.join(map(show, passages))
@@ -47,7 +53,7 @@ def render(passages: Sequence[Passage], options: ContextOptions, show: Show | No
 
 
 def between(first: Passage, second: Passage, options: ContextOptions) -> str:
-    """The text between two passages: a separator, or a gap."""
+    """The text between two passages: the separator, or the gap between two separators."""
     same_source = first.source is not None and first.source == second.source
     if options.gap and same_source and options.order == "source":
         return f"{options.separator}{options.gap}{options.separator}"
@@ -67,7 +73,7 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
     if callable(header):
         above = header(passage)
         if not isinstance(above, str):
-            raise OptionError(f"a header function must give a string, got {describe(above)}", header)
+            raise OptionError(f"a header function must return a string, got {describe(above)}", header)
         return above
     first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
     page = page_of(passage.chunks[0])

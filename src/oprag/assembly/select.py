@@ -1,4 +1,4 @@
-"""Selecting the chunks to keep: `max_candidates`, duplicates, missing positions, thresholds, `k`."""
+"""Select the chunks to keep: `max_candidates`, duplicates, missing positions, thresholds, `k`."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -25,7 +25,7 @@ def select(
         kept, drops = without_missing(kept, options.on_missing_position)
         dropped += drops
     if options.similarity_threshold is not None or options.redundancy_threshold is not None:
-        # NumPy is loaded only for who wants thresholds.
+        # Imported here, since only thresholds need NumPy.
         from oprag.assembly.thresholds import apply_thresholds
 
         kept, drops = apply_thresholds(kept, options, question_vector)
@@ -39,18 +39,20 @@ def select(
 def _first(
     chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int
 ) -> tuple[list[Chunk], list[Drop]]:
-    return list(chunks[:limit]), [Drop(chunk, reason, limit, f"behind the first {limit}") for chunk in chunks[limit:]]
+    return list(chunks[:limit]), [
+        Drop(chunk, reason, limit, f"not among the first {limit}") for chunk in chunks[limit:]
+    ]
 
 
 def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -> tuple[list[Chunk], list[Drop]]:
-    """Drop the chunks without a position, or raise, as `on_missing_position` says."""
+    """Drop chunks without a position, or raise an error, according to `on_missing_position`."""
     missing = [chunk for chunk in chunks if chunk.position is None or not chunk.position.known]
     if missing and policy == "error":
         chunk = missing[0]
         raise MissingPositionError(
-            f"{len(missing)} of {len(chunks)} chunks have no position, the first one (rank {chunk.rank}, source "
-            f"{chunk.source!r}) with the metadata keys {chunk.keys_text()}; stamp positions at ingestion, write them "
-            'into the store with write_positions, or use on_missing_position="last", "first" or "drop"',
+            f"{len(missing)} of {len(chunks)} chunks have no position; the first (rank {chunk.rank}, source "
+            f"{chunk.source!r}) has the metadata keys {chunk.keys_text()}; stamp positions at ingestion, add them "
+            'to the store with write_positions, or use on_missing_position="last", "first" or "drop"',
             chunk,
         )
     ranks = {chunk.rank for chunk in missing}
@@ -59,15 +61,15 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 
 
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
-    """The best-ranked chunk of each source, position and text.
+    """Keep the best-ranked chunk for each combination of source, position and text.
 
-    Equal text elsewhere in the source is not a duplicate. Where the position does not tell two chunks apart (it is
-    unknown, or a page that several chunks share), chunks with different ids are different chunks.
+    Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
+    chunks with different ids are not duplicates.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
-    vague = (PositionKind.PAGE, PositionKind.NONE)  # in Python 3.11, looking up an enum member is a call
+    vague = (PositionKind.PAGE, PositionKind.NONE)  # local, since looking up an enum member is slow in Python 3.11
     for chunk in chunks:
         position, source = chunk.position or NOWHERE, chunk.source
         name: object = chunk.id
@@ -86,11 +88,11 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
 
 
 def warn_about_few(found: Sequence[Any], k: int | None) -> None:
-    """Warn where a retriever with a limit of its own found less than `k`, which has no effect then."""
+    """Warn if a wrapped retriever returned fewer chunks than `k`."""
     if k is not None and 0 < len(found) < k:
         warn(
-            f"k={k} has no effect: only {len(found)} chunks were retrieved; let the retriever search for more (k in "
-            "LangChain, similarity_top_k in LlamaIndex)",
+            f"k={k} has no effect: the retriever returned only {len(found)}; raise its own limit (k in LangChain, "
+            "similarity_top_k in LlamaIndex)",
             RetrievalWarning,
             cause=f"fewer chunks than k={k}",
         )

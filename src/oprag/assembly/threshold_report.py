@@ -1,7 +1,8 @@
-"""The cosine similarities of an embedder on real questions, and the thresholds that follow from them.
+"""Cosine similarities of an embedder on real questions, and suggested thresholds.
 
-Thresholds that suit one embedder empty the contexts of another: static embeddings put unrelated texts at 0.3, sentence
-encoders at 0.1, and some models never go below 0.6. So they are read off, not guessed.
+A threshold that works for one embedder can drop every chunk with another: unrelated texts have a cosine similarity of
+about 0.3 with static embeddings, 0.1 with sentence encoders, and never below 0.6 with some models. So thresholds are
+derived from measured values.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ from oprag.text_table import table
 __all__ = ["ThresholdReport", "report_thresholds"]
 
 _QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
-# Chunks that thresholds never look at.
+# Reasons for which chunks are dropped before thresholds apply.
 _NO_CANDIDATES = ("max_candidates", "duplicate", "on_missing_position")
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# What the suggestions leave out: the least similar quarter, and the twentieth that repeats most.
-_UNLIKE = 0.25
-_REPEATED = 0.05
+# Shares of chunks that the suggested thresholds drop: the least similar 25% and the most redundant 5%.
+_DISSIMILAR = 0.25
+_REDUNDANT = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class ThresholdReport:
-    """The cosines of retrieved chunks over some questions; a table when it is printed.
+    """Cosine similarities of the retrieved chunks of several questions; prints as tables with suggested thresholds.
 
     Attributes:
-        embedder: The identity of the embedder.
-        similarities: For each question, the cosine of each retrieved chunk with it, best-ranked first; of shape
-            (chunks,).
-        nearest: For each question, the highest cosine of each chunk with a better-ranked one; of shape (chunks - 1,).
-        kept: For each redundancy threshold from 0.1 to 0.9, how many chunks of all questions it keeps.
+        embedder: Identity of the embedder.
+        similarities: For each question, the cosine similarity of each retrieved chunk to the question, best-ranked
+            first; of shape (chunks,).
+        nearest: For each question, the highest cosine similarity of each chunk to a better-ranked one, without the
+            best-ranked chunk; of shape (chunks - 1,).
+        kept: For each redundancy threshold from 0.1 to 0.9 in steps of 0.1, the number of chunks of all questions that
+            it keeps.
     """
 
     embedder: str
@@ -49,18 +52,18 @@ class ThresholdReport:
 
     @property
     def similarity_threshold(self) -> float:
-        """The suggested one: it drops the least similar quarter of the chunks, and leaves no question without any."""
-        quarter = float(np.quantile(np.concatenate(self.similarities), _UNLIKE))
-        # Rounded down, so that rounding empties no context.
+        """Suggested threshold: drops the least similar 25% of the chunks, but keeps at least one for each question."""
+        quarter = float(np.quantile(np.concatenate(self.similarities), _DISSIMILAR))
+        # Round down, so that rounding does not empty a context.
         return math.floor(100 * min(quarter, *(float(cosines.max()) for cosines in self.similarities))) / 100
 
     @property
     def redundancy_threshold(self) -> float:
-        """The suggested one: it drops the twentieth of the chunks that repeat a better-ranked one most."""
+        """Suggested threshold: drops the 5% of the chunks that are most similar to a better-ranked one."""
         nearest = np.concatenate(self.nearest)
         if not len(nearest):
             return 1.0
-        return min(1.0, math.ceil(100 * float(np.quantile(nearest, 1 - _REPEATED))) / 100)
+        return min(1.0, math.ceil(100 * float(np.quantile(nearest, 1 - _REDUNDANT))) / 100)
 
     def __repr__(self) -> str:
         questions = counted(len(self.similarities), "question")
@@ -72,7 +75,7 @@ class ThresholdReport:
         chunks = len(similarities)
         lines = [f"{self.embedder}: {len(self.similarities):,} questions, {chunks:,} retrieved chunks", ""]
         lines += table(
-            ["cosine of a chunk with", "min", *(f"{share:.0%}" for share in _QUANTILES[1:-1]), "max"],
+            ["similarity of a chunk to", "min", *(f"{share:.0%}" for share in _QUANTILES[1:-1]), "max"],
             [["the question", *_quantiles(similarities)], ["the nearest better-ranked chunk", *_quantiles(nearest)]],
         )
         empty = [sum(not (cosines >= step).any() for cosines in self.similarities) for step in _STEPS]
@@ -83,20 +86,20 @@ class ThresholdReport:
                 ["threshold", *(f"{step:g}" for step in _STEPS)],
                 [
                     ["similarity_threshold keeps", *(f"{share:.0%}" for share in above)],
-                    ["and empties so many contexts", *map(str, empty)],
+                    ["contexts that it empties", *map(str, empty)],
                     ["redundancy_threshold keeps", *(f"{kept / chunks:.0%}" for kept in self.kept)],
                 ],
             ),
         ]
         suggested = (
-            f"suggested: similarity_threshold={self.similarity_threshold:g} (drops the least similar quarter, empties "
-            f"no context), redundancy_threshold={self.redundancy_threshold:g} (drops the twentieth that repeats most)"
+            f"suggested: similarity_threshold={self.similarity_threshold:g} (drops the least similar 25%, empties no "
+            f"context), redundancy_threshold={self.redundancy_threshold:g} (drops the most redundant 5%)"
         )
         return "\n".join([*lines, "", suggested])
 
 
 def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -> ThresholdReport:
-    """Look at the cosines in contexts."""
+    """Create a threshold report from contexts that were retrieved with vectors."""
     similarities: list[NDArray[np.float32]] = []
     nearest: list[NDArray[np.float32]] = []
     kept = np.zeros(len(_STEPS), dtype=int)
@@ -115,12 +118,12 @@ def report_thresholds(contexts: Iterable[Context], embedder: str = "embedder") -
         nearest.append(_nearest_better(vectors))
         kept += [int((find_repeats(vectors, step).twins < 0).sum()) for step in _STEPS]
     if not similarities:
-        raise QueryError("there is nothing to report: no question found a chunk", None)
+        raise QueryError("nothing to report: no chunks were retrieved for any question", None)
     return ThresholdReport(embedder, tuple(similarities), tuple(nearest), tuple(kept.tolist()))
 
 
 def _nearest_better(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """For each row but the first the highest cosine with a row before it."""
+    """For each row except the first, the highest cosine similarity to an earlier row."""
     nearest = [(vectors[:row] @ vectors[row]).max() for row in range(1, len(vectors))]
     return np.clip(np.array(nearest, dtype=np.float32), -1, 1)
 

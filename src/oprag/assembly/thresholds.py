@@ -1,4 +1,4 @@
-"""Finding vectors that repeat a better-ranked one."""
+"""Apply the similarity and redundancy thresholds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,17 +13,16 @@ from oprag.options import ContextOptions
 
 __all__ = ["Repeats", "apply_thresholds", "chunk_vectors", "find_repeats", "question_row"]
 
-# Rows that are compared with all kept ones at once: the product of all rows with all would take memory that grows with
-# the square of their number.
+# Number of rows that are compared with all kept rows at once; comparing all rows at once would take quadratic memory.
 _BLOCK = 256
 
 
 class Repeats(NamedTuple):
-    """What each row repeats.
+    """The redundant rows of a matrix.
 
     Attributes:
-        twins: The kept row that is nearest to a row that goes, and -1 for a row that stays; of shape (rows,).
-        cosines: The cosine of a row that goes with its twin; of shape (rows,), 0 for a row that stays.
+        twins: For each redundant row the index of the most similar kept row, and -1 for kept rows; of shape (rows,).
+        cosines: For each redundant row the cosine similarity to its twin, and 0 for kept rows; of shape (rows,).
     """
 
     twins: NDArray[np.intp]
@@ -31,35 +30,35 @@ class Repeats(NamedTuple):
 
 
 def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
-    """Walk best first; a row goes when its cosine with a row that stays is at least the threshold.
+    """Find redundant rows: those whose cosine similarity to an earlier kept row is at least the threshold.
 
-    So the better-ranked of two rows that repeat each other stays, always, and a row that repeats nothing but rows that
-    went stays as well. Time grows with rows × kept rows, memory with the rows alone.
+    Of two similar rows, the earlier (better-ranked) one is kept. A row that is similar only to redundant rows is kept.
+    Takes O(rows × kept rows) time and O(rows) memory.
     """
     rows = len(vectors)
     twins = np.full(rows, -1, dtype=np.intp)
     cosines = np.zeros(rows, dtype=np.float32)
-    staying = np.empty_like(vectors)
+    kept = np.empty_like(vectors)
     numbers = np.empty(rows, dtype=np.intp)
     count = 0
     for start in range(0, rows, _BLOCK):
         block = vectors[start : start + _BLOCK]
         twin, cosine = twins[start : start + _BLOCK], cosines[start : start + _BLOCK]
         if count:
-            nearest, cosine[:] = _nearest(block, staying[:count])
+            nearest, cosine[:] = _nearest(block, kept[:count])
             twin[:] = np.where(cosine >= threshold, numbers[nearest], -1)
             cosine[twin < 0] = 0
         _compare_within(block, start, threshold, twin, cosine)
-        stays = np.flatnonzero(twin < 0)
-        staying[count : count + len(stays)] = block[stays]
-        numbers[count : count + len(stays)] = start + stays
-        count += len(stays)
+        new = np.flatnonzero(twin < 0)
+        kept[count : count + len(new)] = block[new]
+        numbers[count : count + len(new)] = start + new
+        count += len(new)
     return Repeats(twins, cosines)
 
 
-def _nearest(block: NDArray[np.float32], staying: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """For each row of a block the nearest of other rows, and its cosine."""
-    products = block @ staying.T
+def _nearest(block: NDArray[np.float32], kept: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """For each row of a block, the index of the most similar kept row and its cosine similarity."""
+    products = block @ kept.T
     nearest = products.argmax(axis=1)
     return nearest, np.take_along_axis(products, nearest[:, None], axis=1)[:, 0]
 
@@ -67,74 +66,72 @@ def _nearest(block: NDArray[np.float32], staying: NDArray[np.float32]) -> tuple[
 def _compare_within(
     block: NDArray[np.float32], start: int, threshold: float, twin: NDArray[np.intp], cosine: NDArray[np.float32]
 ) -> None:
-    """Fill in what rows of a block repeat of rows inside of it."""
+    """Update `twin` and `cosine` for rows that repeat an earlier row of the same block."""
     products = block @ block.T
     repeats = np.triu(products >= threshold, 1)
     earlier, later = np.nonzero(repeats)
     if not len(earlier):
         return
-    # Row by row: whether a row stays is known when all rows before it were looked at. In lists, since one number of an
-    # array takes longer than a step of Python.
+    # Row by row, since whether a row is kept depends on all rows before it. Lists are faster here, since accessing
+    # single elements of an array is slow.
     twins, cosines = twin.tolist(), cosine.tolist()
-    for one, other, nearness in zip(earlier.tolist(), later.tolist(), products[repeats].tolist(), strict=True):
-        if twins[one] < 0 and (twins[other] < 0 or nearness > cosines[other]):
-            twins[other], cosines[other] = start + one, nearness
+    for one, other, similarity in zip(earlier.tolist(), later.tolist(), products[repeats].tolist(), strict=True):
+        if twins[one] < 0 and (twins[other] < 0 or similarity > cosines[other]):
+            twins[other], cosines[other] = start + one, similarity
     twin[:], cosine[:] = twins, cosines
 
 
-# The cosine of a float32 vector with itself can come out this much below 1, and a threshold of 1 means equal vectors.
+# The computed cosine of a float32 vector with itself can be this much below 1; a threshold of 1 means equal vectors.
 _TOLERANCE = 1e-6
 
 
 def apply_thresholds(
     chunks: Sequence[Chunk], options: ContextOptions, question: Vector | None
 ) -> tuple[list[Chunk], list[Drop]]:
-    """Keep chunks like the question first, and of these the ones that repeat none of a better rank.
+    """Drop chunks below the similarity threshold, then chunks that repeat a better-ranked kept one.
 
-    Where fewer than `min_chunks` are left, chunks come back: best first those that repeat nothing, then the others.
-
-    Chunks without text and vector are kept: there is nothing that could be compared.
+    If fewer than `min_chunks` remain, dropped chunks are kept after all, by rank, redundant ones last. Chunks with
+    neither text nor vector are always kept, since they cannot be compared.
     """
-    # A picture or an empty text is like nothing, and repeats nothing.
-    judged = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
-    if not judged:
+    # Images and empty texts have no similarity.
+    compared = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
+    if not compared:
         return list(chunks), []
-    vectors = chunk_vectors(judged)
-    below = np.zeros(len(judged), dtype=bool)
+    vectors = chunk_vectors(compared)
+    below = np.zeros(len(compared), dtype=bool)
     if question is not None:
         cosines = np.clip(vectors @ question_row(question, vectors.shape[1]), -1, 1)
-        judged = [
+        compared = [
             chunk if chunk.similarity == one else changed(chunk, similarity=one)
-            for chunk, one in zip(judged, cosines.tolist(), strict=True)
+            for chunk, one in zip(compared, cosines.tolist(), strict=True)
         ]
         if options.similarity_threshold is not None:
             below = cosines < options.similarity_threshold - _TOLERANCE
     elif options.similarity_threshold is not None:
         raise EmbeddingError(
-            "similarity_threshold needs the vector of the question; give question_vector=, or an embedding model to "
+            "similarity_threshold needs the vector of the question; pass question_vector=, or an embedding model to "
             "the retriever",
             None,
         )
     repeats = _repeats(vectors, below, options)
-    unlike = set(np.flatnonzero(below).tolist())
-    goes = unlike | repeats.keys()
-    missing = options.min_chunks - (len(chunks) - len(goes))
+    dissimilar = set(np.flatnonzero(below).tolist())
+    dropped = dissimilar | repeats.keys()
+    missing = options.min_chunks - (len(chunks) - len(dropped))
     if missing > 0:
-        # Best first those that repeat nothing, then best first the others.
-        goes -= set(sorted(goes, key=lambda row: (row in repeats, row))[:missing])
-    too_low = f"with the question, below {options.similarity_threshold}"
+        # By rank, redundant chunks last.
+        dropped -= set(sorted(dropped, key=lambda row: (row in repeats, row))[:missing])
     drops: list[Drop] = []
-    for row in sorted(goes):
-        chunk = judged[row]
-        if row in unlike:
-            detail = f"cosine {chunk.similarity:.3f} {too_low}"
+    for row in sorted(dropped):
+        chunk = compared[row]
+        if row in dissimilar:
+            detail = f"similarity to the question {chunk.similarity:.3f}, minimum {options.similarity_threshold}"
             drops.append(Drop(chunk, "similarity_threshold", chunk.similarity, detail))
         else:
             twin, cosine = repeats[row]
-            drops.append(_repeat(chunk, judged[twin], cosine, options))
-    now = {chunk.rank: chunk for chunk in judged}
-    out = {drop.chunk.rank for drop in drops}
-    return [now.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in out], drops
+            drops.append(_redundancy_drop(chunk, compared[twin], cosine, options))
+    by_rank = {chunk.rank: chunk for chunk in compared}
+    dropped_ranks = {drop.chunk.rank for drop in drops}
+    return [by_rank.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in dropped_ranks], drops
 
 
 def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
@@ -142,8 +139,8 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     for chunk in chunks:
         if chunk.vector is None:
             raise EmbeddingError(
-                f"a chunk ({chunk.label()}) has no vector, and thresholds need one; give Chunk(vector=...), or "
-                "an embedding model to the retriever",
+                f"a chunk ({chunk.label()}) has no vector, which thresholds need; pass Chunk(vector=...), or an "
+                "embedding model to the retriever",
                 chunk,
             )
     return unit_rows(
@@ -152,12 +149,12 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
 
 
 def question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
-    """The vector of a question as a unit vector of this dimension."""
+    """The vector of a question as a unit vector, checked for the dimension of the chunks."""
     vector = usable_rows([question], [question], lambda _: "the question")
     if vector.shape[1] != dimension:
         raise EmbeddingError(
-            f"the vector of the question has dimension {vector.shape[1]}, those of the chunks have {dimension}; were "
-            "they made with another embedder?",
+            f"the vector of the question has dimension {vector.shape[1]}, those of the chunks have {dimension}; "
+            "embed both with the same model",
             question,
         )
     row: NDArray[np.float32] = unit_rows(vector)[0]
@@ -167,20 +164,20 @@ def question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
 def _repeats(
     vectors: NDArray[np.float32], below: NDArray[np.bool_], options: ContextOptions
 ) -> dict[int, tuple[int, float]]:
-    """For each row that repeats a better one that one, and their cosine.
+    """The redundant rows: the row that each one repeats, and their cosine similarity.
 
-    Rows below the similarity threshold come after all others: only `min_chunks` uses them.
+    Rows below the similarity threshold are compared after all others, and only if `min_chunks` may keep them.
     """
     if options.redundancy_threshold is None:
         return {}
-    walk = np.flatnonzero(~below)
+    rows = np.flatnonzero(~below)
     if options.min_chunks:
-        walk = np.concatenate([walk, np.flatnonzero(below)])
-    twins, cosines = find_repeats(vectors[walk], options.redundancy_threshold - _TOLERANCE)
-    return {int(walk[at]): (int(walk[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
+        rows = np.concatenate([rows, np.flatnonzero(below)])
+    twins, cosines = find_repeats(vectors[rows], options.redundancy_threshold - _TOLERANCE)
+    return {int(rows[at]): (int(rows[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
 
 
-def _repeat(chunk: Chunk, twin: Chunk, cosine: float, options: ContextOptions) -> Drop:
+def _redundancy_drop(chunk: Chunk, twin: Chunk, cosine: float, options: ContextOptions) -> Drop:
     cosine = min(1.0, max(-1.0, cosine))
-    detail = f"cosine {cosine:.3f} with rank {twin.rank}, a better one; the limit is {options.redundancy_threshold:g}"
+    detail = f"similarity to rank {twin.rank} {cosine:.3f}, threshold {options.redundancy_threshold:g}"
     return Drop(chunk, "redundancy_threshold", cosine, detail, twin.rank)

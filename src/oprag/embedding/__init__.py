@@ -1,3 +1,3 @@
-"""Vectors: embedders, their identity, the cache, cosine similarity."""
+"""Vectors: embedders and their identity, the vector cache and cosine similarity."""
 
 __all__: list[str] = []

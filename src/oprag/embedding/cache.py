@@ -1,4 +1,4 @@
-"""Vectors that were made before, in memory or in a file, so that no text is embedded twice."""
+"""A cache of vectors, in memory or in a file, so that no text is embedded twice."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ __all__ = ["Kind", "VectorCache", "text_keys"]
 Kind = Literal["document", "question"]
 
 _MAX_BYTES = 256 * 2**20
-_ENTRY = 300  # bytes that an entry takes beside the numbers of its vector
+_ENTRY = 300  # overhead of an entry in bytes
 
 
 class VectorCache:
-    """Vectors by embedder and text, so that no text is embedded twice.
+    """Cache of vectors by embedder and text, so that no text is embedded twice.
 
-    Texts are not kept, only their hashes (SHA-256). A cache may be shared by retrievers and threads, and a file by
-    processes as well; what one of them has finished writing is there for all others, whatever happens to it. Threads
-    and tasks that need the same text at the same time embed it once, waiting at most a minute for each other; processes
-    do not wait.
+    Texts are not stored, only their SHA-256 hashes. A cache can be shared by retrievers and threads, and a file by
+    processes as well; vectors are visible to the others as soon as they are written. Threads and tasks that need the
+    same text at the same time embed it once, and wait at most a minute for each other; processes do not wait.
 
     Args:
-        path: A file (SQLite) that outlives the process; made when something is first kept. In memory by default.
-        max_bytes: Maximum size in memory; the least recently used vectors are dropped first. A file has no limit.
+        path: SQLite file, created on the first write. In memory by default.
+        max_bytes: Maximum size in memory, in bytes; the least recently used vectors are evicted first. A file has no
+            limit.
 
     Attributes:
-        path: The file, None for a cache in memory.
-        in_flight: What is being embedded at the moment.
+        path: The file; None for a cache in memory.
+        in_flight: The texts that are currently being embedded.
 
     Raises:
         OptionError: `max_bytes` is not a whole number from 1.
@@ -65,40 +65,40 @@ class VectorCache:
 
     @cached_property
     def _vectors(self) -> _Memory | CacheFile:
-        """Where the vectors are."""
+        """The storage: memory or a file."""
         if self.path is None:
             return self._memory
-        # NumPy and SQLite are loaded where there is a file to read.
+        # Imported here, since only a file needs NumPy and SQLite.
         from oprag.embedding.cache_file import CacheFile
 
         return CacheFile(self.path)
 
     def get(self, embedder: str, texts: Sequence[str], kind: Kind = "document") -> list[NDArray[np.float32] | None]:
-        """The vector of each text; None if it is missing or unusable.
+        """Return the vector of each text; None if it is missing or unusable.
 
         Args:
-            embedder: The identity of the embedder.
-            texts: The texts that were embedded.
-            kind: Whether they were embedded as documents or as questions.
+            embedder: Identity of the embedder.
+            texts: The texts.
+            kind: Whether the texts were embedded as documents or as questions.
 
         Raises:
-            CacheError: The file is not a vector cache, is damaged, or cannot be read.
+            CacheError: The file is not a vector cache, is corrupt, or cannot be read.
         """
         return self._vectors.get(embedder, text_keys(texts, kind))
 
     def put(self, embedder: str, texts: Sequence[str], vectors: Any, kind: Kind = "document") -> None:
-        """Keep the vectors of texts: all of them, or none if anything is wrong.
+        """Store the vectors of texts: all of them, or none if an error is raised.
 
         Args:
-            embedder: The identity of the embedder.
-            texts: The texts that were embedded.
+            embedder: Identity of the embedder.
+            texts: The texts.
             vectors: Their vectors, of shape (number of texts, dimension).
-            kind: Whether they were embedded as documents or as questions.
+            kind: Whether the texts were embedded as documents or as questions.
 
         Raises:
-            CacheError: The vectors are not a matrix of numbers with a row for each text, one is not finite or all
-                zeros, they have another dimension than those of this embedder in the file, or the file is not a vector
-                cache, is damaged, or cannot be written.
+            CacheError: The vectors are not a matrix of numbers with a row for each text, a vector is not finite or all
+                zeros, the file contains vectors of this embedder with another dimension, or the file is not a vector
+                cache, is corrupt, or cannot be written.
         """
         from oprag.embedding.cosine import as_matrix, fault_in
 
@@ -113,35 +113,36 @@ class VectorCache:
         self._vectors.put(embedder, text_keys(texts, kind), matrix)
 
     def delete(self, texts: Iterable[str]) -> int:
-        """Forget the vectors of texts, of every embedder, as documents and as questions.
+        """Delete the vectors of texts for all embedders, both as documents and as questions.
 
-        In a file they are removed from the disk, too, which takes as long as copying the file: give all texts at once.
+        For a file, the data is also erased from disk, which takes as long as copying the file, so pass all texts at
+        once.
 
         Args:
-            texts: The texts as they were embedded; a framework may have put metadata into them.
+            texts: The texts exactly as they were embedded; frameworks may add metadata to them.
 
         Returns:
-            The number of vectors that were deleted.
+            Number of deleted vectors.
 
         Raises:
-            OptionError: One text is given in place of several, or something that is not a text.
-            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+            OptionError: `texts` is a single string, or contains something other than strings.
+            CacheError: The file is corrupt or cannot be written, or another process keeps it locked.
         """
         if isinstance(texts, str):
-            raise OptionError("texts must be several texts, got one; give [text]", texts)
+            raise OptionError("texts must be a list of strings, got a string; pass [text]", texts)
         given: list[Any] = list(texts)
         if wrong := [text for text in given if not isinstance(text, str)]:
             raise OptionError(f"texts must be strings, got {describe(wrong[0])}", wrong[0])
         return self._vectors.delete([*text_keys(given, "document"), *text_keys(given, "question")])
 
     def clear(self) -> int:
-        """Forget all vectors; those in a file are removed from the disk.
+        """Delete all vectors; for a file, the data is also erased from disk.
 
         Returns:
-            The number of vectors that were deleted.
+            Number of deleted vectors.
 
         Raises:
-            CacheError: The file is damaged or cannot be written, or another process is reading it all the time.
+            CacheError: The file is corrupt or cannot be written, or another process keeps it locked.
         """
         return self._vectors.delete(None)
 
@@ -152,23 +153,23 @@ class VectorCache:
         return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> VectorCache:
-        # A copy of a retriever shares its cache.
+        # Copies of a retriever share its cache.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process: the same file, or an empty cache of the same size.
+        # Unpickled in another process: the same file, or an empty memory cache of the same size.
         return partial(VectorCache, max_bytes=self._max_bytes), (self.path,)
 
 
 def text_keys(texts: Sequence[str], kind: Kind) -> list[bytes]:
-    """Hashes of texts, other ones for questions than for documents."""
+    """Hashes of texts; the same text has different hashes as a question and as a document."""
     prefix, sha256 = f"{kind}\0".encode(), hashlib.sha256
-    # Half of a surrogate pair is not a character, but occurs in texts in the wild.
+    # Real texts sometimes contain lone surrogates.
     return [sha256(prefix + text.encode("utf-8", "surrogatepass")).digest() for text in texts]
 
 
 class _Memory:
-    """Vectors in memory, with the methods of `CacheFile`; the least recently used are dropped first."""
+    """In-memory LRU cache of vectors, with the methods of `CacheFile`."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -188,7 +189,7 @@ class _Memory:
         with self._lock:
             for key, row in zip(hashes, vectors, strict=True):
                 self._drop((embedder, key))
-                # A copy: a view would keep all rows of the matrix.
+                # A copy, since a view would keep the whole matrix in memory.
                 vector = self._vectors[embedder, key] = row.copy()
                 vector.flags.writeable = False
                 self._bytes += vector.nbytes + _ENTRY
@@ -199,12 +200,12 @@ class _Memory:
         return len(self._vectors)
 
     def delete(self, hashes: Sequence[bytes] | None) -> int:
-        wanted = None if hashes is None else set(hashes)
+        to_delete = None if hashes is None else set(hashes)
         with self._lock:
-            gone = [key for key in self._vectors if wanted is None or key[1] in wanted]
-            for key in gone:
+            deleted = [key for key in self._vectors if to_delete is None or key[1] in to_delete]
+            for key in deleted:
                 self._drop(key)
-        return len(gone)
+        return len(deleted)
 
     def _drop(self, key: tuple[str, bytes]) -> None:
         if (vector := self._vectors.pop(key, None)) is not None:

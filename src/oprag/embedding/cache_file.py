@@ -1,4 +1,4 @@
-"""Vectors in SQLite: the tables that a vector cache and a results file have in common, and the file of a cache."""
+"""Vectors in SQLite: the tables shared by vector caches and results files, and the file of a vector cache."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ VECTOR_SCHEMA = """
     CREATE TABLE vectors (embedder INTEGER NOT NULL, hash BLOB NOT NULL, vector BLOB NOT NULL,
         PRIMARY KEY (embedder, hash)) WITHOUT ROWID;
 """
-# Values in one statement; SQLite's own limit was 999 for long.
-_AT_ONCE = 500
+# Maximum number of parameters in a statement; SQLite before 3.32 limits them to 999.
+_MAX_PARAMETERS = 500
 _NUMBERS = np.dtype("<f4")
 
 
 def read_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes]
 ) -> list[NDArray[np.float32] | None]:
-    """The vector of each hash; None if it is missing or has values that are not finite."""
+    """Read the vector of each hash; None if it is missing, malformed or not finite."""
     found: dict[bytes, NDArray[np.float32]] = {}
-    for part in _parts(hashes):
+    for part in _batches(hashes):
         query = (
             "SELECT hash, vector FROM embedders JOIN vectors ON embedder = number "  # noqa: S608
             "WHERE typeof(vector) = 'blob' AND typeof(dimension) = 'integer' AND length(vector) = dimension * ? "
@@ -45,9 +45,19 @@ def read_vectors(
 def write_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]
 ) -> int:
-    """Write vectors, of shape (number of hashes, dimension), inside of the caller's transaction."""
+    """Write vectors within the caller's transaction, unless the embedder has vectors of another dimension.
+
+    Args:
+        connection: The connection, in a transaction.
+        embedder: Identity of the embedder.
+        hashes: The hashes of the texts.
+        vectors: The vectors, of shape (number of hashes, dimension).
+
+    Returns:
+        The dimension of the embedder's vectors in the file; if it differs from the given one, nothing was written.
+    """
     dimension = vectors.shape[1]
-    # What is not a number in a damaged file becomes 0.
+    # CAST turns a value in a corrupt file that is not a number into 0.
     select = "SELECT number, CAST(dimension AS INTEGER) FROM embedders WHERE name = ?"
     row = connection.execute(select, [embedder]).fetchone()
     if row is None:
@@ -64,19 +74,19 @@ def _marks(values: Sequence[bytes]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _parts(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (hashes[start : start + _AT_ONCE] for start in range(0, len(hashes), _AT_ONCE))
+def _batches(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    return (hashes[start : start + _MAX_PARAMETERS] for start in range(0, len(hashes), _MAX_PARAMETERS))
 
 
-# The application id is "opRV". Threads that want to write wait for each other, and can do without.
-_CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it, it fills again", patience=5.0)
+# The application id is "opRV". Writers wait only briefly for a lock, since caching is optional.
+_CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it; it is rebuilt", patience=5.0)
 
 
 class CacheFile:
     """The file of a `VectorCache`: vectors by embedder and hash.
 
     Args:
-        path: The file; made when something is first written.
+        path: The file, created on the first write.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -84,12 +94,12 @@ class CacheFile:
         self.path = self._database.path
 
     def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
-        """The vector of each hash; None if it is missing or unusable."""
+        """Read the vector of each hash; None if it is missing or unusable."""
         if not self._database.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
             found = read_vectors(connection, embedder, hashes)
-        # Zeros have no cosine.
+        # A zero vector has no cosine similarity.
         return [vector if vector is not None and vector.any() else None for vector in found]
 
     def put(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
@@ -98,26 +108,27 @@ class CacheFile:
             known = write_vectors(connection, embedder, hashes, vectors)
             if known != vectors.shape[1]:
                 raise CacheError(
-                    f"the vector cache {self.path} has vectors of dimension {known} for the embedder {embedder!r}, got "
-                    f"dimension {vectors.shape[1]}; give another model another name, or use another file",
+                    f"the vector cache {self.path} contains vectors of dimension {known} for the embedder "
+                    f"{embedder!r}, got dimension {vectors.shape[1]}; use a different name for each model, or another "
+                    "file",
                     self.path,
                 )
 
     def count(self) -> int:
-        """The number of vectors."""
+        """Number of vectors."""
         if not self._database.exists():
             return 0
         with self._database.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
 
     def delete(self, hashes: Sequence[bytes] | None) -> int:
-        """Delete the vectors of all embedders under these hashes, all of them for None, from the disk as well."""
+        """Delete the vectors with these hashes, or all if None, for all embedders, and erase them from disk."""
         if not self._database.exists():
             return 0
         with self._database.writing() as connection:
             if hashes is not None:
-                # An index by hash alone would cost every write; deleting may take longer.
-                deletes = [(f"DELETE FROM vectors WHERE hash IN ({_marks(part)})", part) for part in _parts(hashes)]  # noqa: S608
+                # Full scan: an index on the hash alone would slow down every write, and deletions are rare.
+                deletes = [(f"DELETE FROM vectors WHERE hash IN ({_marks(part)})", part) for part in _batches(hashes)]  # noqa: S608
                 deleted = sum(connection.execute(delete, part).rowcount for delete, part in deletes)
             else:
                 deleted = connection.execute("DELETE FROM vectors").rowcount

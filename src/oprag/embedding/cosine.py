@@ -1,4 +1,4 @@
-"""Vectors: which of them can be used, and their cosine similarity."""
+"""Validation of vectors, and their cosine similarity."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from oprag.errors import EmbeddingError
 
 __all__ = ["CosineSearch", "as_matrix", "as_vectors", "cosine", "fault_in", "top", "unit_rows", "usable_rows"]
 
-# How far from 1 the length of a unit vector of float32 values can be.
+# Tolerance for the length of float32 unit vectors.
 _UNIT = 1e-6
 _NOT_FINITE = "has values that are not finite (NaN or infinity)"
 
 
 def as_matrix(vectors: Any, count: int, origin: str = "the embedder") -> NDArray[np.float32]:
-    """Vectors as a new float32 matrix, of which `fault_in` tells whether it can be used."""
+    """Convert vectors to a new float32 matrix, checked for its shape (`fault_in` checks the values)."""
     expected = f"expected {count} {'vector' if count == 1 else 'vectors'} from {origin}"
     try:
         array = np.asarray(vectors)
-        # What is too large for float32 becomes infinite.
+        # Values that are too large for float32 become infinite.
         with np.errstate(over="ignore"):
             matrix = array.astype(np.float32, casting="unsafe" if array.dtype.kind in "fiuO" else "no")
     except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"{expected}, got what is not a matrix of numbers: {error}", vectors) from error
+        raise EmbeddingError(f"{expected}, got something that is not a matrix of numbers: {error}", vectors) from error
     if matrix.ndim != 2 or len(matrix) != count or not matrix.shape[1]:
         raise EmbeddingError(f"{expected}, got an array of shape {matrix.shape}", vectors)
     return matrix
 
 
 class Fault(NamedTuple):
-    """Why a row has no cosine similarity.
+    """An invalid row of a matrix of vectors.
 
     Attributes:
-        row: Its number.
-        text: What is wrong with it.
+        row: Index of the row.
+        text: The reason, as the predicate of a message.
     """
 
     row: int
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
 
 
 def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
-    """The first row that has no cosine similarity with anything, None where all of them have one."""
+    """The first row that is not finite or all zeros; None if all rows are valid."""
     usable = np.isfinite(matrix).all(axis=1) & matrix.any(axis=1)
     if usable.all():
         return None
@@ -56,14 +56,20 @@ def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
 
 
 def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable[[Any], str]) -> NDArray[np.float32]:
-    """Vectors from several places as a matrix, each row of which has a cosine similarity."""
+    """Convert vectors to a matrix and check that each has a cosine similarity.
+
+    Args:
+        vectors: The vectors, of the same dimension.
+        owners: The object of each vector, such as its chunk; the `value` of the error.
+        name_of: Returns the name of an owner for the message.
+    """
     try:
         matrix = as_matrix(vectors, len(vectors))
         if fault_in(matrix) is None:
             return matrix
     except EmbeddingError:
         pass
-    # One by one, to find out which of them is at fault.
+    # Check each vector separately, to name the invalid one.
     rows: list[NDArray[np.float32]] = []
     for vector, owner in zip(vectors, owners, strict=True):
         what = f"the vector of {name_of(owner)}"
@@ -75,8 +81,8 @@ def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable
             raise EmbeddingError(f"{what} {fault.text}", owner)
         if rows and row.shape != rows[0].shape:
             raise EmbeddingError(
-                f"{what} has dimension {row.shape[1]}, that of {name_of(owners[0])} has {rows[0].shape[1]}; vectors of "
-                "different embedders cannot be compared",
+                f"{what} has dimension {row.shape[1]}, that of {name_of(owners[0])} has {rows[0].shape[1]}; vectors "
+                "from different embedders cannot be compared",
                 owner,
             )
         rows.append(row)
@@ -84,14 +90,14 @@ def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable
 
 
 def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArray[np.float32]:
-    """Vectors as a new float32 matrix of unit rows; a row of zeros stays, its cosine with anything is 0."""
+    """Convert vectors to a new float32 matrix of unit rows; rows of zeros stay zero, so their similarity is 0."""
     if not count and not np.size(vectors):
         return np.zeros((0, dimension or 0), dtype=np.float32)
     matrix = as_matrix(vectors, count)
     if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingError(
             f"expected vectors of dimension {dimension}, got {matrix.shape[1]}; "
-            "was the index made with another embedder?",
+            "use the embedder that the index was built with",
             vectors,
         )
     finite = np.isfinite(matrix).all(axis=1)
@@ -101,15 +107,15 @@ def as_vectors(vectors: Any, count: int, dimension: int | None = None) -> NDArra
 
 
 def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same matrix, its rows scaled to length 1; rows of zeros and unit rows stay as they are, to the last bit."""
-    # In float64, since squares of large or small values leave float32.
+    """Scale rows to length 1, in place; rows of zeros and unit rows stay bit-identical."""
+    # In float64, since squares of large or small values exceed the range of float32.
     norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, None]
     divisors = np.where((norms > 0) & (np.abs(norms - 1) > _UNIT), norms, 1)
     return np.divide(matrix, divisors, out=matrix, casting="same_kind")
 
 
 class CosineSearch:
-    """The cosine of questions with each of the given vectors.
+    """Cosine similarities of questions to a fixed set of vectors.
 
     Args:
         vectors: Unit vectors, of shape (number of chunks, dimension).
@@ -120,15 +126,19 @@ class CosineSearch:
         self._equals = _first_equals(vectors)
 
     def scores(self, questions: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The cosines, of shape (number of questions, number of chunks)."""
+        """Cosine similarities, of shape (number of questions, number of chunks).
+
+        Args:
+            questions: Unit vectors, of shape (number of questions, dimension).
+        """
         product = questions @ self._vectors.T if len(questions) > 1 else (self._vectors @ questions[0])[None]
         return product if self._equals is None else product[:, self._equals]
 
 
 def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
-    """The indices of the k largest scores, largest first; of equal scores the lowest index.
+    """Indices of the k largest scores, largest first; ties by lowest index.
 
-    `argpartition` alone picks any of several equal scores at the border, so these are chosen by index.
+    `argpartition` alone would choose arbitrarily among scores equal to the k-th largest.
     """
     if k < len(scores):
         border = scores[np.argpartition(scores, len(scores) - k)[len(scores) - k]]
@@ -140,9 +150,9 @@ def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
 
 
 def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
-    """For each row the first one that is equal to it, None where all differ.
+    """For each row the index of the first equal row; None if all rows differ.
 
-    A product gives equal rows cosines that differ in the last bit, by the place of the row in the matrix; they tie.
+    In a matrix product, the results of equal rows can differ in the last bit, which would break ties arbitrarily.
     """
     first: dict[bytes, int] = {}
     equals = [first.setdefault(row.tobytes(), index) for index, row in enumerate(vectors)]
@@ -150,13 +160,13 @@ def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
 
 
 def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
-    """The cosine of two vectors of one dimension; 0 where one has no length."""
+    """Cosine similarity of two vectors of the same dimension; 0 if one is all zeros."""
     try:
         a, b = _numbers(first), _numbers(second)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"vectors must be numbers: {error}", first) from error
     if len(a) != len(b) or not a:
-        raise EmbeddingError(f"expected two vectors of one dimension, got {len(a)} and {len(b)}", (len(a), len(b)))
+        raise EmbeddingError(f"expected two vectors of the same dimension, got {len(a)} and {len(b)}", (len(a), len(b)))
     lengths = math.hypot(*a) * math.hypot(*b)
     if not math.isfinite(lengths):
         raise EmbeddingError(f"one of two vectors {_NOT_FINITE}", (first, second))
@@ -165,5 +175,5 @@ def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
 
 
 def _numbers(vector: Iterable[Any]) -> Sequence[float]:
-    # Numbers of NumPy are slow one by one.
+    # Iterating over a NumPy array is slow.
     return list(map(float, vector.tolist() if hasattr(vector, "tolist") else vector))

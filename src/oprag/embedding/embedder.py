@@ -20,19 +20,19 @@ Encoder = Callable[[Sequence[str]], Any]
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Anything with a question encoder and a document encoder.
+    """A model with a question encoder and a document encoder.
 
-    There are two, since Contriever, Dragon and BGE encode a question in another way than a document; a symmetric model
-    does the same in both.
+    They are separate because models such as Contriever, Dragon and BGE encode questions differently from documents; for
+    a symmetric model, both do the same.
     """
 
     @property
     def name(self) -> str:
-        """The identity of the model and its settings, saved with an index."""
+        """Identity of the model and its settings, saved with an index."""
         ...
 
     def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension).
+        """Return vectors of shape (number of texts, dimension).
 
         Args:
             texts: The questions.
@@ -40,7 +40,7 @@ class Embedder(Protocol):
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension).
+        """Return vectors of shape (number of texts, dimension).
 
         Args:
             texts: The texts of the documents.
@@ -53,12 +53,12 @@ class DualEncoder:
     """An `Embedder` made of two functions.
 
     Attributes:
-        name: The identity of the model and its settings.
-        question: Encodes questions: texts to vectors of shape (number of texts, dimension).
-        document: Encodes documents; the same function by default.
+        name: Identity of the model and its settings.
+        question: Function that encodes questions: texts to vectors of shape (number of texts, dimension).
+        document: Function that encodes documents; same as `question` by default.
 
     Example:
-        BGE wants an instruction before a question::
+        BGE expects an instruction before each question::
 
             model = SentenceTransformer("BAAI/bge-large-en-v1.5")
             instruction = "Represent this sentence for searching relevant passages: "
@@ -74,7 +74,7 @@ class DualEncoder:
     document: Encoder | None = None
 
     def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension).
+        """Return vectors of shape (number of texts, dimension).
 
         Args:
             texts: The questions.
@@ -82,7 +82,7 @@ class DualEncoder:
         return _as_array(self.question(texts))
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Vectors of shape (number of texts, dimension).
+        """Return vectors of shape (number of texts, dimension).
 
         Args:
             texts: The texts of the documents.
@@ -102,7 +102,7 @@ class NamedEmbedder:
 
     Attributes:
         embeddings: The embedding model.
-        given_name: A name in place of its identity.
+        given_name: Name given by the user; the identity of the model by default.
     """
 
     embeddings: Any
@@ -110,22 +110,29 @@ class NamedEmbedder:
 
     @property
     def name(self) -> str:
-        """Its identity, read each time, since settings may be changed."""
+        """The given name, else the identity of the model, computed each time, since settings may change."""
         return identity_of(self.embeddings).name if self.given_name is None else self.given_name
 
     @property
     def lasting(self) -> bool:
-        """Whether the name means the same in another process."""
+        """Whether the name is stable across processes."""
         return self.given_name is not None or identity_of(self.embeddings).lasting
 
 
 def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:
-    """Embeddings of a framework as an `Embedder` with a name; an `Embedder` as it is."""
+    """Wrap a framework's embedding model as an `Embedder`; return an `Embedder` unchanged.
+
+    Args:
+        embeddings: The embedding model, or an `Embedder`.
+        name: Name of the wrapped model; its identity by default.
+        wrap: Creates the `Embedder`; None if the object cannot be wrapped.
+        rule: Error message about the expected type.
+    """
     if name is not None:
         check_text("name", name)
     if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
         if name not in (None, embeddings.name):
-            raise OptionError(f"this embedder has the name {embeddings.name!r} already, got {describe(name)}", name)
+            raise OptionError(f"this embedder already has the name {embeddings.name!r}, got {describe(name)}", name)
         return embeddings
     if wrap is None:
         raise OptionError(f"{rule}, got {type(embeddings).__name__}", embeddings)

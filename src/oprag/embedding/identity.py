@@ -1,4 +1,4 @@
-"""The identity of embedding models: a name that tells the vectors of one from those of another, without secrets."""
+"""Identity of embedding models: a name that distinguishes the vectors of different models, without secrets."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "as_json", "digest_of", "ident
 
 T = TypeVar("T")
 
-# Attributes under which models name the model that they use, and what they say when they name none.
+# Attributes that contain the name of the model, and values that mean that it is not set.
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 NO_NAMES = ("", "unknown")
-# All settings count but those that are known to be secrets, or to change no result. A word of more than one meaning is
-# not enough: `pooling_token` and `text_key` are settings. What is left out by mistake mixes up the results of two
-# models; what counts by mistake costs a call.
+# Names of settings that are secrets or do not affect results; all others are part of the identity. Ambiguous words are
+# not excluded: `pooling_token` and `text_key` are settings. A setting excluded by mistake would mix up the results of
+# two models; one included by mistake only costs an extra call.
 _IRRELEVANT = re.compile(
     r"(.*_)?(api_?key|api_token|(secret_)?access_key(_id)?|(access|auth|bearer|session|refresh|ad|security)_token"
     r"|token_provider|subscription_key|private_key|(client_)?secret|password|credentials?|authorization|cookies?)"
@@ -37,25 +37,25 @@ _IRRELEVANT = re.compile(
     r"|devices?|target_devices|cache|embeddings_cache|cache_(folder|dir)|rate_limiter|keep_alive|reuse_client|class_name"
     r"|metadata|tags|logger|(.*_)?(calls|usage|stats|statistics|history)"
 )
-# Addresses are shown, so of their queries nothing stays that may be a secret.
+# Query parameters removed from URLs, since these are part of messages.
 _SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-# Texts that say what a model did last.
+# Names of attributes that record a model's recent activity.
 _RECORDS = re.compile(r"(.*_)?(last|latest|previous|recent|current|status|state|error|response|request)(_.*)?")
 _SCALARS = (str, bool, int, float, Enum)
 _WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
-_LONGEST = 100  # characters of the name of a model
-_REMEMBERED = 1024  # objects; from here on those that are gone are forgotten at each power of two
+_LONGEST = 100  # characters of a model name
+_REMEMBERED = 1024  # entries; from here on, entries of deleted objects are removed at each power of two
 
 
 class Identity(NamedTuple):
-    """What a model is called.
+    """The identity of a model.
 
     Attributes:
-        name: The class, the name of the model and a hash of its settings; equal names mean equal vectors.
-        lasting: Whether it means the same in another process.
+        name: The class, the model name and a hash of the settings; models with the same name produce the same vectors.
+        lasting: Whether the name is stable across processes.
     """
 
     name: str
@@ -63,45 +63,56 @@ class Identity(NamedTuple):
 
 
 def identity_of(model: Any) -> Identity:
-    """The class of a model, what it calls itself, and a hash of its settings.
+    """Determine the identity of a model: its class, its model name and a hash of its settings.
 
-    Fields, attributes, private ones and those of its classes count, but for secrets and what is known to change no
-    vector. What the model is made with (the fields of pydantic, the parameters of its class), texts, flags and
-    dimensions are read each time; anything else when the model is first seen, since it may be a record of its work or
-    loaded when it is needed. They are hashed since nobody can tell for every model which of them are secrets; so the
-    name can stand in files and messages. A model that does not name the model it uses, has a part that does not say
-    what it is, or is of a class that another script can have too, is told by a random token of this process as well.
+    All attributes are included, also private ones and those of its classes, except secrets and settings that do not
+    affect vectors. Constructor parameters (pydantic fields, parameters of the class), strings, flags and dimensions are
+    read on every call; other attributes only once, when the model is first seen, since they may be records of its work
+    or be loaded lazily. The settings are hashed because any of them could be a secret, so that the name can be used in
+    files and messages.
+
+    The identity includes a random token, and so is valid only in this process, if the model has no model name or no
+    `__dict__`, a setting is an object that cannot be described, or the class may be defined differently elsewhere
+    (`__main__`, local classes).
     """
-    names = [getattr(model, name, None) for name in MODEL_NAMES]
-    called = [name for name in names if isinstance(name, str) and name not in NO_NAMES]
+    attributes = [getattr(model, name, None) for name in MODEL_NAMES]
+    names = [name for name in attributes if isinstance(name, str) and name not in NO_NAMES]
     path = _path(type(model))
-    seen = _first_seen.get(model, _see)
+    snapshot = _snapshots.get(model, _take_snapshot)
     settings = _settings_of(model)
-    told, lasting = _told({name: own for name, own in settings.items() if _is_setting(name, own, seen.parameters)})
-    lasting = lasting and seen.lasting and bool(called) and not path.startswith("__main__") and "<" not in path
+    values, lasting = _plain(
+        {name: own for name, own in settings.items() if _is_setting(name, own, snapshot.parameters)}
+    )
+    lasting = lasting and snapshot.lasting and bool(names) and not path.startswith("__main__") and "<" not in path
     token = None if lasting else _tokens.get(model, _new_token)
-    digest = digest_of([called, told, seen.others, _addresses(settings), token])
-    shown = f"({without_secrets(called[0]).partition('?')[0][:_LONGEST]})" if called else ""
+    digest = digest_of([names, values, snapshot.others, _addresses(settings), token])
+    shown = f"({without_secrets(names[0]).partition('?')[0][:_LONGEST]})" if names else ""
     return Identity(f"{path}{shown} {'' if lasting else '#'}{digest}", lasting)
 
 
-class _Seen(NamedTuple):
-    """What a model is made with, and its other attributes when it was first seen."""
+class _Snapshot(NamedTuple):
+    """What is read from a model only once, when it is first seen.
+
+    Attributes:
+        parameters: The names of its constructor parameters.
+        others: The values of attributes that are not settings.
+        lasting: Whether these values are stable across processes.
+    """
 
     parameters: Collection[str]
     others: Any
     lasting: bool
 
 
-def _see(model: Any) -> _Seen:
+def _take_snapshot(model: Any) -> _Snapshot:
     parameters = _parameters(type(model))
     settings = _settings_of(model)
-    others, lasting = _told({name: own for name, own in settings.items() if not _is_setting(name, own, parameters)})
-    return _Seen(parameters, others, lasting and hasattr(model, "__dict__"))
+    others, lasting = _plain({name: own for name, own in settings.items() if not _is_setting(name, own, parameters)})
+    return _Snapshot(parameters, others, lasting and hasattr(model, "__dict__"))
 
 
 def _parameters(kind: type) -> Collection[str]:
-    """The names of what an object of a class is made with."""
+    """The names of a class's pydantic fields or constructor parameters."""
     fields = getattr(kind, "model_fields", None)
     if isinstance(fields, Mapping):
         return fields
@@ -112,7 +123,7 @@ def _parameters(kind: type) -> Collection[str]:
 
 
 def _is_setting(name: str, value: Any, parameters: Collection[str] = ()) -> bool:
-    """Whether an attribute is a setting, and not a record of the model's work: most numbers count something."""
+    """Whether an attribute is a setting, not a record of the model's work; most numbers are counters."""
     if name.lstrip("_") in parameters or isinstance(value, bool | Enum):
         return True
     if isinstance(value, str):
@@ -120,8 +131,8 @@ def _is_setting(name: str, value: Any, parameters: Collection[str] = ()) -> bool
     return isinstance(value, int | float) and "dim" in name.lower()
 
 
-def _told(settings: Mapping[str, Any]) -> tuple[Any, bool]:
-    """Settings as plain values, and whether they mean the same in another process."""
+def _plain(settings: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Settings as JSON values, and whether these are stable across processes."""
     lasting = True
 
     def described(value: Any) -> Any:
@@ -134,7 +145,7 @@ def _told(settings: Mapping[str, Any]) -> tuple[Any, bool]:
         if is_dataclass(value) or hasattr(type(value), "model_fields"):
             return [_path(type(value)), as_json(own, described), _addresses(own)]
         lasting = False
-        # Its own settings may be changed. Those of its parts are not followed: these may be the layers of a network.
+        # Its own settings may change. Nested objects are not followed, since they may be the layers of a network.
         return [
             _tokens.get(value, _new_token),
             as_json({name: one for name, one in own.items() if _is_setting(name, one)}),
@@ -143,7 +154,7 @@ def _told(settings: Mapping[str, Any]) -> tuple[Any, bool]:
     try:
         return as_json(settings, described), lasting
     except RecursionError:
-        # It contains itself, so nobody can tell whether it is still the same.
+        # It contains itself, so changes cannot be detected.
         return uuid4().hex, False
 
 
@@ -152,16 +163,16 @@ def _path(kind: type) -> str:
 
 
 def _settings_of(value: Any) -> dict[str, Any]:
-    """All that an object holds, by name: what its classes hold, its slots, fields and attributes.
+    """The attributes of an object by name: class attributes, slots, fields and instance attributes.
 
-    What is None is left out, so that a new version of a package, which knows more settings, makes no other model of it.
+    Values of None are omitted, so that the identity does not change when a new version of a package adds settings.
     """
     settings: dict[str, Any] = {}
     for kind in reversed(type(value).__mro__):
         if kind.__module__.partition(".")[0] in _WITHOUT_SETTINGS:
             continue
         for name, own in vars(kind).items():
-            # Most are functions, and this is done at each question.
+            # Most are functions; checked first, since this runs for every question.
             if type(own) is FunctionType or name.startswith("__") or name in _OF_PYDANTIC:
                 continue
             if isinstance(own, MemberDescriptorType):
@@ -174,29 +185,29 @@ def _settings_of(value: Any) -> dict[str, Any]:
 
 
 def _addresses(settings: Mapping[str, Any]) -> list[str]:
-    """Where clients send to, unless a setting says it: the environment may say it in place of one."""
+    """The base URLs of clients that are not among the settings, since they may come from environment variables."""
     clients = [value for name, value in settings.items() if name.endswith("client")]
-    # The client of a client, as the one of HTTP in that of a provider.
+    # Clients of clients, such as the HTTP client in a provider's client.
     for _ in range(2):
         clients += [inner for client in clients if (inner := getattr(client, "_client", None)) is not None]
     addresses = [getattr(client, "base_url", None) for client in clients]
-    told = {"", *(value.rstrip("/") for value in settings.values() if isinstance(value, str))}
+    known = {"", *(value.rstrip("/") for value in settings.values() if isinstance(value, str))}
     return sorted(
-        {str(one).rstrip("/") for one in addresses if isinstance(one, str) or type(one).__name__ == "URL"} - told
+        {str(one).rstrip("/") for one in addresses if isinstance(one, str) or type(one).__name__ == "URL"} - known
     )
 
 
 class _ByIdentity(Generic[T]):
-    """What is known about objects, each told from all others, also from those that get its place in memory later."""
+    """Cache of values by object identity; safe if a new object reuses the id of a deleted one."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Callable[[], Any], T]] = {}
         self._lock = ForkSafeLock()
 
     def get(self, value: Any, make: Callable[[Any], T]) -> T:
-        """What is known about an object; made when it is first seen."""
+        """Return the cached value of an object, created on first access."""
         with self._lock:
-            known = self._of(value)
+            known = self._find(value)
         if known is not None:
             return known[1]
         made = make(value)
@@ -204,36 +215,41 @@ class _ByIdentity(Generic[T]):
         try:
             reference = weakref.ref(value)
         except TypeError:
-            # Kept alive, so that its place in memory stays its own.
+            # Keep the object alive, so that its id is not reused.
             reference = lambda: value  # noqa: E731
         with self._lock:
-            # Now and then, so that a lookup stays cheap.
+            # Only at powers of two, so that lookups stay cheap.
             if len(self._known) >= _REMEMBERED and not len(self._known) & (len(self._known) - 1):
                 self._known = {key: one for key, one in self._known.items() if one[0]() is not None}
-            # Another thread may have been faster.
-            if (known := self._of(value)) is None:
+            # Another thread may have added it.
+            if (known := self._find(value)) is None:
                 known = self._known[id(value)] = reference, made
         return known[1]
 
-    def _of(self, value: Any) -> tuple[Callable[[], Any], T] | None:
+    def _find(self, value: Any) -> tuple[Callable[[], Any], T] | None:
         known = self._known.get(id(value))
         return known if known is not None and known[0]() is value else None
 
 
 _tokens: _ByIdentity[str] = _ByIdentity()
-_first_seen: _ByIdentity[_Seen] = _ByIdentity()
+_snapshots: _ByIdentity[_Snapshot] = _ByIdentity()
 
 
 def _new_token(_: Any) -> str:
     return uuid4().hex
 
 
-def _refused(value: Any) -> Any:
+def _reject(value: Any) -> Any:
     raise TypeError(type(value).__name__)
 
 
-def as_json(value: Any, other: Callable[[Any], Any] = _refused) -> Any:
-    """A setting as JSON has it; secrets and what changes no result are left out of mappings."""
+def as_json(value: Any, other: Callable[[Any], Any] = _reject) -> Any:
+    """Convert a setting to a JSON value; omit secrets and settings that do not affect results from mappings.
+
+    Args:
+        value: The setting.
+        other: Converts values of types that JSON does not have; rejects them by default.
+    """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Enum | Path):
@@ -252,7 +268,7 @@ def _plain_name(name: str) -> str:
 
 
 def digest_of(settings: Any) -> str:
-    """A hash of plain settings; of addresses in them without who logs in there."""
+    """Hash of plain settings; logins and secret query parameters of URLs are excluded."""
     return hashlib.sha256(json.dumps(_cleaned(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
@@ -265,7 +281,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def without_secrets(text: str) -> str:
-    """A text; of an address neither who logs in there nor keys in its query."""
+    """The text unchanged; if it is a URL, without login and secret query parameters."""
     if not _ADDRESS.fullmatch(text):
         return text
     try:

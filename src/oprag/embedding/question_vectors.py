@@ -1,4 +1,4 @@
-"""An embedder that remembers the last questions."""
+"""An embedder that caches the last questions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from oprag.embedding.embedder import Embedder
 
 __all__ = ["QuestionVectors"]
 
-_REMEMBERED = 64
+_MAX_CACHED = 64
 
 
 class QuestionVectors:
-    """Embeds questions; one that was asked lately is not embedded again.
+    """An `Embedder` that caches the vectors of the most recent questions.
 
-    A question is searched for, held against thresholds and ranked against answers, and a hosted model takes a request
-    for each time that it is embedded.
+    The same question is used for search, thresholds and ranking of answers, and each embedding by a hosted model is a
+    request.
 
     Args:
-        embedder: Embeds the questions.
-        dimension: The dimension that their vectors must have; None where it is not known.
+        embedder: The underlying embedder.
+        dimension: Required dimension of the vectors; None if unknown.
     """
 
     def __init__(self, embedder: Embedder, dimension: int | None) -> None:
@@ -35,48 +35,48 @@ class QuestionVectors:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[QuestionVectors], tuple[Embedder, int | None]]:
-        """A copy, here or in another process, begins without what is remembered: a lock cannot be copied."""
+        """Copies start with an empty cache, since a lock cannot be copied."""
         return QuestionVectors, (self._embedder, self._dimension)
 
     @property
     def name(self) -> str:
-        """The identity of the embedder."""
+        """Identity of the embedder."""
         return self._embedder.name
 
     @property
     def lasting(self) -> bool:
-        """Whether the name means the same in another process."""
+        """Whether the name is stable across processes."""
         return getattr(self._embedder, "lasting", True)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `of`: this is an `oprag.Embedder` itself."""
+        """Same as `of`; implements `oprag.Embedder`."""
         return self.of(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """What the embedder makes of documents, of which none is remembered."""
+        """Embed documents with the underlying embedder, without caching."""
         return self._embedder.embed_documents(texts)
 
     def forget(self) -> None:
-        """Forget what is remembered, so that the next question is embedded as if it were the first."""
+        """Clear the cache."""
         with self._lock:
             self._known.clear()
 
     def of(self, questions: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, of shape (number of questions, dimension)."""
-        # Its settings, and with them its name, may have been changed.
+        """Unit vectors of questions, of shape (number of questions, dimension)."""
+        # Read once: its settings may change, and with them its name.
         name = self._embedder.name
         with self._lock:
             vectors = {one: self._known[name, one] for one in questions if (name, one) in self._known}
         new = [question for question in dict.fromkeys(questions) if question not in vectors]
         if new:
-            # Outside of the lock: it may take a second, and other threads ask other questions.
+            # Outside the lock: embedding may be slow, and other threads have other questions.
             embedded = as_vectors(self._embedder.embed_questions(new), len(new), self._dimension)
             vectors |= zip(new, embedded, strict=True)
         with self._lock:
-            for question in questions[-_REMEMBERED:]:
+            for question in questions[-_MAX_CACHED:]:
                 self._known.pop((name, question), None)
-                # A copy of its row: a view would keep all rows of the batch.
+                # A copy, since a view would keep the whole batch in memory.
                 self._known[name, question] = vectors[question].copy()
-            while len(self._known) > _REMEMBERED:
+            while len(self._known) > _MAX_CACHED:
                 self._known.popitem(last=False)
         return np.stack([vectors[question] for question in questions])

@@ -1,4 +1,4 @@
-"""Doing a thing once, however many threads and tasks want it at the same time."""
+"""Deduplicate concurrent work: threads and tasks that need the same result at the same time compute it once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from oprag.steps import Step
 
 __all__ = ["SingleFlight", "wait_for"]
 
-# Seconds after which a call counts as lost: a server may hang, and an event loop that was left never goes on.
+# Seconds after which a computation is considered lost: a server may hang, or the event loop of a task may be abandoned.
 _PATIENCE = 60.0
 
 
 class Flight(Future[Any]):
-    """A result that somebody is making."""
+    """The pending result of a computation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class Flight(Future[Any]):
 
     @property
     def seconds_left(self) -> float:
-        """How long it is worth waiting for."""
+        """Remaining time to wait for the result, in seconds."""
         return max(0.0, self._started + _PATIENCE - time.perf_counter())
 
 
 class SingleFlight:
-    """What is being made at the moment: the first caller makes it, the others wait for its result."""
+    """Running computations by key: the first caller computes the result, the others wait for it."""
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
@@ -39,12 +39,12 @@ class SingleFlight:
         self._process = os.getpid()
 
     def claim(self, keys: Iterable[Hashable]) -> tuple[dict[Any, Flight], dict[Any, Flight]]:
-        """Divide keys among callers."""
+        """Divide keys into those that the caller must compute and resolve, and those computed by other callers."""
         mine: dict[Any, Flight] = {}
         others: dict[Any, Flight] = {}
         with self._lock:
             if self._process != os.getpid():
-                # After a fork nobody is there to resolve them.
+                # After a fork, the threads that would resolve them do not exist.
                 self._flights.clear()
                 self._process = os.getpid()
             for key in keys:
@@ -56,10 +56,10 @@ class SingleFlight:
         return mine, others
 
     def resolve(self, mine: Mapping[Any, Flight], results: Mapping[Any, Any]) -> None:
-        """Hand out results."""
+        """Pass results to waiting callers; a key without a result is resolved with None."""
         with self._lock:
             for key, flight in mine.items():
-                # Another caller may have taken over what took too long.
+                # Another caller may have claimed the key again after the timeout.
                 if self._flights.get(key) is flight:
                     del self._flights[key]
         for key, flight in mine.items():
@@ -67,17 +67,17 @@ class SingleFlight:
 
 
 def wait_for(flights: Sequence[Flight]) -> Step:
-    """Wait for the results of others, for all of them together until one deadline; None for one that is lost."""
+    """Wait for results of other callers, until the latest of their deadlines; None for a result that is lost."""
 
     def run() -> list[Any]:
-        # A caller that blocks an event loop must not wait for a task that needs it.
+        # Do not block an event loop that another task needs to produce the result.
         done, _ = wait(flights, 0 if _in_event_loop() else seconds_left())
         return [flight.result() if flight in done else None for flight in flights]
 
     async def arun() -> list[Any]:
         import asyncio
 
-        # `asyncio.wait` does not cancel them if this task is cancelled: others wait for them, too.
+        # `asyncio.wait` does not cancel the futures if this task is cancelled; other callers wait for them, too.
         awaited = [asyncio.wrap_future(flight) for flight in flights]
         await asyncio.wait(awaited, timeout=seconds_left())
         return [one.result() if one.done() else None for one in awaited]

@@ -1,4 +1,4 @@
-"""An embedder that needs no download, no key and no torch: static embeddings that come with the `wordllama` package."""
+"""An embedder without downloads, API keys or torch: static embeddings from the `wordllama` package."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["LocalEmbedder", "local_embedder"]
 
 
 class LocalEmbedder:
-    """The 256-dimensional WordLlama embeddings, from the files inside the installed package.
+    """256-dimensional WordLlama embeddings, loaded from the files of the installed package.
 
-    Fast and offline, for demos, tests and first tries. A sentence encoder finds more; see `DualEncoder`.
+    Fast and offline, for demos, tests and first experiments. A sentence encoder has better recall; see `DualEncoder`.
 
     Raises:
         MissingExtraError: The extra `local` is not installed.
@@ -36,7 +36,7 @@ class LocalEmbedder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """A copy of the model's tokenizer, for `split_tokens`; the model depends on the settings of its own."""
+        """A copy of the model's tokenizer without padding, for `split_tokens`; the model needs its own unchanged."""
         from tokenizers import Tokenizer
 
         copy = Tokenizer.from_str(self._model.tokenizer.to_str())
@@ -44,7 +44,7 @@ class LocalEmbedder:
         return copy
 
     def count_tokens(self, text: str) -> int:
-        """The tokens of a text, to be used as `count_tokens`.
+        """Number of tokens of a text, for the option `count_tokens`.
 
         Args:
             text: The text.
@@ -52,7 +52,7 @@ class LocalEmbedder:
         return len(self.tokenizer.encode(_whole_characters(text), add_special_tokens=False).ids)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (number of texts, 256).
+        """Return vectors of shape (number of texts, 256).
 
         Args:
             texts: The questions.
@@ -60,7 +60,7 @@ class LocalEmbedder:
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (number of texts, 256).
+        """Return vectors of shape (number of texts, 256).
 
         Args:
             texts: The texts of the documents.
@@ -70,7 +70,7 @@ class LocalEmbedder:
 
 
 def _whole_characters(text: str) -> str:
-    """The text with "?" for half of a surrogate pair, which the tokenizer refuses."""
+    """The text with "?" in place of lone surrogates, which the tokenizer rejects."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -80,14 +80,14 @@ def _load() -> Any:
             import wordllama
     except ImportError as error:
         raise MissingExtraError("The local embedder", "local") from error
-    # The loader looks for the files in another folder of its own wheel, and would then download them.
+    # By default, the loader searches the wrong folder of its wheel, and would then download the files.
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
 @contextmanager
 def _logging_untouched() -> Iterator[None]:
-    """Undo that `import wordllama` configures the root logger of the application."""
+    """Restore the root logger, which `import wordllama` configures."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
@@ -99,5 +99,5 @@ def _logging_untouched() -> Iterator[None]:
 
 @cache
 def local_embedder() -> LocalEmbedder:
-    """The embedded default, loaded once."""
+    """The shared `LocalEmbedder`, loaded once."""
     return LocalEmbedder()

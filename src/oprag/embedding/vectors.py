@@ -1,4 +1,4 @@
-"""Where the vectors of chunks and questions come from: the chunk, its store, the cache, and only then the embedder."""
+"""Obtain vectors of chunks and questions: from the chunk, the store, the cache, or else the embedder."""
 
 from __future__ import annotations
 
@@ -38,15 +38,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class VectorSources:
-    """Where vectors come from.
+    """The sources of vectors.
 
     Attributes:
-        embedder: Embeds questions and documents: an `Embedder`, with `aembed_questions` and `aembed_documents` where it
-            is async as well.
-        cache: Vectors that were made before.
-        store: The store that the chunks came from, if it gives vectors of the same embedder.
-        text_of: The text of a chunk that is embedded; a framework may put more into it than the chunk's own.
-        embedder_option: The option of the framework that takes the embedder, for messages.
+        embedder: An `Embedder`; if it is also async, with `aembed_questions` and `aembed_documents`.
+        cache: The vector cache.
+        store: The store that the chunks came from, if it returns vectors of the same embedder.
+        text_of: Returns the text to embed for a chunk; a framework may add metadata to the chunk's text.
+        embedder_option: Name of the framework's option for the embedder, for messages.
     """
 
     embedder: Any = None
@@ -57,27 +56,27 @@ class VectorSources:
 
     @property
     def name(self) -> str:
-        """The identity of the embedder."""
+        """Identity of the embedder."""
         return "no embedder" if self.embedder is None else self.embedder.name
 
     def check(self, options: ContextOptions) -> None:
-        """Reject thresholds that nothing makes vectors for."""
-        # A store may have vectors, and nothing that embeds a question.
+        """Reject thresholds if there is no source of vectors for them."""
+        # A store can provide the vectors of chunks, but not that of the question.
         stored = self.store is not None and options.similarity_threshold is None
         if options.needs_vectors and not (self.embedder or stored):
             raise OptionError(
-                f"thresholds need vectors, and nothing makes them here; give {self.embedder_option}=", None
+                f"thresholds need vectors, and there is no embedding model; pass {self.embedder_option}=", None
             )
 
 
 def given_with_vectors(
     given: ContextInputs, question: str, context_options: ContextOptions, sources: VectorSources
 ) -> Steps[ContextInputs]:
-    """What a context with thresholds is made of."""
+    """The inputs of a context, with the vectors that its thresholds need."""
     chunks, vector = given.chunks, given.question_vector
     if vector is None and chunks and context_options.similarity_threshold is not None:
         vector = yield from question_vector(question, sources)
-    # Only candidates get vectors.
+    # Only candidates need vectors.
     candidates = yield from chunks_with_vectors(chunks[: context_options.max_candidates], sources)
     return replace(given, chunks=[*candidates, *chunks[len(candidates) :]], question_vector=vector)
 
@@ -86,37 +85,38 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
     """The vector of a question, of shape (dimension,): from the cache, else from the embedder."""
     if sources.embedder is None:
         raise EmbeddingError(
-            f"similarity_threshold needs the vector of the question; give {sources.embedder_option}=", None
+            f"similarity_threshold needs the vector of the question; pass {sources.embedder_option}=", None
         )
     vectors = yield from embedded_once(sources.embedder, sources.cache, "question", {question: question})
     return vectors[question].vector
 
 
 def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[list[Chunk]]:
-    """The chunks with their vectors, each from the first source that has it."""
+    """Add vectors to chunks, each from the first source that contains it."""
     known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
         known |= yield from _in_store([chunk for chunk in chunks if chunk.rank not in known], store, sources.text_of)
-    # A picture has no text, and its metadata does not say what it shows.
+    # Images have no text to embed, and metadata does not describe them.
     missing = [chunk for chunk in chunks if chunk.rank not in known and chunk.text.strip()]
     if missing:
         known |= yield from _embedded_chunks(missing, sources)
     if len({len(one.vector) for one in known.values()}) > 1:
-        having = [chunk for chunk in chunks if chunk.rank in known]
-        _rows([known[chunk.rank].vector for chunk in having], having, lambda chunk: known[chunk.rank].origin)
+        # Raises an error that names the vectors with different dimensions.
+        owners = [chunk for chunk in chunks if chunk.rank in known]
+        _rows([known[chunk.rank].vector for chunk in owners], owners, lambda chunk: known[chunk.rank].origin)
     return [changed(chunk, vector=known[chunk.rank].vector) if chunk.rank in known else chunk for chunk in chunks]
 
 
 class _Known(NamedTuple):
-    """A vector, and the embedder, the store or the cache that it came from, for messages."""
+    """A vector and its origin (the embedder, store or cache), for messages."""
 
     vector: NDArray[np.float32]
     origin: str
 
 
 def _rows(vectors: Any, owners: Sequence[Chunk | str], origin_of: Callable[[Any], str]) -> NDArray[np.float32]:
-    """Vectors of chunks, or of the question, as rows that have a cosine similarity."""
+    """Convert vectors of chunks or of the question to validated rows."""
     from oprag.embedding.cosine import usable_rows
 
     return usable_rows(vectors, owners, lambda owner: f"{_name_of(owner)} from {origin_of(owner)}")
@@ -129,7 +129,7 @@ def _name_of(owner: Chunk | str) -> str:
 def _in_store(
     chunks: Sequence[Chunk], store: StoreAdapter, text_of: Callable[[Chunk], str]
 ) -> Steps[dict[int, _Known]]:
-    """The vectors that the store holds of these chunks."""
+    """The vectors of these chunks that the store contains."""
     keyed = [(chunk, key) for chunk in chunks if (key := store.key(chunk)) is not None]
     if not keyed:
         return {}
@@ -140,20 +140,20 @@ def _in_store(
     except OpragError:
         raise
     except Exception as error:
-        # Clients of stores write all ids that were asked for into their messages.
+        # Shortened, since store clients repeat all requested ids in their messages.
         reason = f"{type(error).__name__}: {shorten(error_text(error), 300)}"
         first = keyed[0][0]
-        what = f"the vectors of {len(keys)} chunks, the first of them {first.label()},"
-        raise EmbeddingError(f"{origin} failed to give {what} with {reason}", first) from error
+        what = f"the vectors of {len(keys)} chunks (the first: {first.label()})"
+        raise EmbeddingError(f"{origin} failed to return {what}: {reason}", first) from error
     if not isinstance(records, Mapping) or not all(isinstance(record, StoredVector) for record in records.values()):
-        raise EmbeddingError(f"the adapter of {origin} must give a mapping of keys to StoredVectors", records)
-    if strange := set(records).difference(keys):
+        raise EmbeddingError(f"the adapter of {origin} must return a mapping of keys to StoredVectors", records)
+    if unknown := set(records).difference(keys):
         raise EmbeddingError(
-            f"{origin} was asked for the vectors of {len(keys)} chunks and gave one of {describe(min(strange))}, which "
-            "is not among them; is it another collection?",
-            min(strange),
+            f"{origin} returned a vector for {describe(min(unknown))}, which is not among the {len(keys)} requested "
+            "chunks; check that it is the same collection",
+            min(unknown),
         )
-    # A chunk whose text was changed after the search needs a vector of its own.
+    # Stored vectors are not used for chunks whose text was changed after the search.
     used = [
         (chunk, record.vector)
         for chunk, key in keyed
@@ -168,53 +168,60 @@ def _in_store(
 
 
 def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _Known]]:
-    """The vectors of chunks from the cache, else from the embedder, which is asked once for each text."""
+    """The vectors of chunks from the cache, else from the embedder; identical texts are embedded once."""
     if sources.embedder is None:
         chunk = chunks[0]
         where = "" if sources.store is None else f" in the store {sources.store.name}"
         raise EmbeddingError(
-            f"{len(chunks)} of the retrieved chunks have no vector{where}, the first one is {chunk.label()}; give "
-            f"{sources.embedder_option}=, which makes them",
+            f"{len(chunks)} of the retrieved chunks have no vector{where} (the first: {chunk.label()}); pass "
+            f"{sources.embedder_option}= to compute them",
             chunk,
         )
-    of_text: dict[str, list[Chunk]] = {}
+    by_text: dict[str, list[Chunk]] = {}
     for chunk in chunks:
-        of_text.setdefault(sources.text_of(chunk), []).append(chunk)
-    wanted = {text: same[0] for text, same in of_text.items()}
-    vectors = yield from embedded_once(sources.embedder, sources.cache, "document", wanted)
-    return {chunk.rank: vectors[text] for text, same in of_text.items() for chunk in same}
+        by_text.setdefault(sources.text_of(chunk), []).append(chunk)
+    owners = {text: same[0] for text, same in by_text.items()}
+    vectors = yield from embedded_once(sources.embedder, sources.cache, "document", owners)
+    return {chunk.rank: vectors[text] for text, same in by_text.items() for chunk in same}
 
 
 def embedded_once(
-    embedder: Any, cache: VectorCache | None, kind: Kind, wanted: Mapping[str, Chunk | str]
+    embedder: Any, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _Known]]:
-    """The vector of each text: from the cache, from another call that is embedding it, else from the embedder."""
-    # Read once, since settings of a model may be changed meanwhile, and with them its name.
+    """The vector of each text: from the cache, from a concurrent call for the same text, else from the embedder.
+
+    Args:
+        embedder: The embedder.
+        cache: The vector cache, if any.
+        kind: Whether the texts are documents or questions.
+        owners: The chunk or question of each text, for messages.
+    """
+    # Read once, since settings of a model may change in the meantime, and with them its name.
     name = embedder.name
     if cache is None:
-        return (yield from _embedded(embedder, name, None, kind, wanted))
-    known = yield from _cached(cache, name, kind, list(wanted))
-    keys = {(name, kind, text): text for text in wanted if text not in known}
-    mine, others = cache.in_flight.claim(keys)
-    made: dict[Any, _Known] = {}
+        return (yield from _embedded(embedder, name, None, kind, owners))
+    known = yield from _cached(cache, name, kind, list(owners))
+    keys = {(name, kind, text): text for text in owners if text not in known}
+    claimed, others = cache.in_flight.claim(keys)
+    results: dict[Any, _Known] = {}
     try:
-        # Another caller may have made them between the first look and now.
-        known |= yield from _cached(cache, name, kind, [keys[key] for key in mine])
-        left = {text: wanted[text] for key in mine if (text := keys[key]) not in known}
-        known |= yield from _embedded(embedder, name, cache, kind, left)
-        made = {key: known[keys[key]] for key in mine}
+        # Check the cache again: another caller may have embedded them before the claim.
+        known |= yield from _cached(cache, name, kind, [keys[key] for key in claimed])
+        missing = {text: owners[text] for key in claimed if (text := keys[key]) not in known}
+        known |= yield from _embedded(embedder, name, cache, kind, missing)
+        results = {key: known[keys[key]] for key in claimed}
     finally:
-        cache.in_flight.resolve(mine, made)
+        cache.in_flight.resolve(claimed, results)
     if others:
-        results = yield wait_for(list(others.values()))
-        known |= {keys[key]: one for key, one in zip(others, results, strict=True) if one is not None}
-        lost = {text: wanted[text] for key in others if (text := keys[key]) not in known}
+        awaited = yield wait_for(list(others.values()))
+        known |= {keys[key]: one for key, one in zip(others, awaited, strict=True) if one is not None}
+        lost = {text: owners[text] for key in others if (text := keys[key]) not in known}
         known |= yield from _embedded(embedder, name, cache, kind, lost)
     return known
 
 
 def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, _Known]]:
-    """The vectors of these texts that are in the cache."""
+    """The cached vectors of these texts."""
     if not texts:
         return {}
     none: list[NDArray[np.float32] | None] = [None] * len(texts)
@@ -227,25 +234,25 @@ def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> 
 
 
 def _embedded(
-    embedder: Any, name: str, cache: VectorCache | None, kind: Kind, wanted: Mapping[str, Chunk | str]
+    embedder: Any, name: str, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _Known]]:
-    """Ask the embedder, in one call, and keep its vectors."""
-    if not wanted:
+    """Embed texts in one call, and cache the vectors."""
+    if not owners:
         return {}
     from oprag.embedding.cosine import as_matrix
 
-    texts, owners = list(wanted), list(wanted.values())
+    texts, named = list(owners), list(owners.values())
     origin = f"the embedder {name}"
     try:
         given = yield _call(embedder, kind, texts)
     except OpragError:
         raise
     except Exception as error:
-        first = _name_of(owners[0])
-        what = first if len(owners) == 1 else f"{len(owners)} texts, the first of them that of {first},"
-        raise EmbeddingError(f"{origin} failed on {what} with {masked_error(error)}", owners[0]) from error
-    rows = _rows(as_matrix(given, len(texts), origin), owners, lambda _: origin)
-    if cache is not None and _is_still(embedder, name):
+        first = _name_of(named[0])
+        what = first if len(named) == 1 else f"{len(named)} texts (the first: {first})"
+        raise EmbeddingError(f"{origin} failed on {what}: {masked_error(error)}", named[0]) from error
+    rows = _rows(as_matrix(given, len(texts), origin), named, lambda _: origin)
+    if cache is not None and _is_unchanged(embedder, name):
         yield from _in_cache(lambda: cache.put(name, texts, rows, kind), cache, None)
     return {text: _Known(row, origin) for text, row in zip(texts, rows, strict=True)}
 
@@ -256,14 +263,14 @@ def _call(embedder: Any, kind: Kind, texts: list[str]) -> Step:
     return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
 
 
-def _is_still(embedder: Any, name: str) -> bool:
-    """Whether the embedder is the model that it was before it embedded; its vectors are not kept otherwise."""
+def _is_unchanged(embedder: Any, name: str) -> bool:
+    """Whether the embedder still has the identity that it had before the call; if not, warn."""
     if embedder.name == name:
         return True
     model = name.partition(" ")[0]
     warn(
-        f"settings of the embedder {model} changed while it was embedding, so its vectors are not kept; if they change "
-        'no vector, such as a counter, give it a name: as_embedder(..., name="...")',
+        f"settings of the embedder {model} changed while it was embedding, so its vectors are not cached; if the "
+        'settings do not affect vectors, such as a counter, give it a name: as_embedder(..., name="...")',
         CacheWarning,
         f"changing embedder {model}",
     )
@@ -271,36 +278,39 @@ def _is_still(embedder: Any, name: str) -> bool:
 
 
 def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T]:
-    """The result of a cache, or something else where it fails: a vector is worth more than the cache."""
-    # One in memory is not worth a thread.
+    """The result of a cache operation; if it fails, warn and return `otherwise`, since caching is optional."""
+    # A memory cache is fast enough to call directly.
     if cache.path is None:
         return run()
     try:
         return (yield Step(run))  # type: ignore[no-any-return]
     except CacheError as error:
-        warn(f"{error}; vectors come from the embedder, and are not kept", CacheWarning, f"vector cache {cache.path}")
+        warn(f"{error}; vectors are computed and not cached", CacheWarning, f"vector cache {cache.path}")
         return otherwise
 
 
 def embedded_together(
     embedder: Any, cache: VectorCache | None, questions: Sequence[str], texts: Sequence[str]
 ) -> Steps[tuple[Sequence[Any], Sequence[Any]]]:
-    """A vector for each question, which may be known from its search, and one for each text, unscaled."""
+    """A vector for each question and one for each text, as returned by the embedder.
+
+    Vectors of questions are cached, since the question may already have been embedded for its search.
+    """
     name = embedder.name
     known = {} if cache is None else (yield from _cached(cache, name, "question", list(questions)))
     new = [one for one in dict.fromkeys(questions) if one not in known]
-    asked = (yield _call(embedder, "question", new)) if new else []
+    question_vectors = (yield _call(embedder, "question", new)) if new else []
     if new and cache is not None:
-        # What vectors without a cosine mean here is for the caller to say.
+        # Invalid vectors are not cached; the caller handles them.
         with suppress(EmbeddingError):
-            rows = _rows(asked, new, lambda _: f"the embedder {name}")
-            if _is_still(embedder, name):
+            rows = _rows(question_vectors, new, lambda _: f"the embedder {name}")
+            if _is_unchanged(embedder, name):
                 yield from _in_cache(lambda: cache.put(name, new, rows, "question"), cache, None)
     distinct = list(dict.fromkeys(texts))
-    made = yield _call(embedder, "document", distinct)
-    if len(asked) != len(new) or len(made) != len(distinct):
-        # The caller says what is wrong with that.
-        return asked, made
-    vectors = {one: known[one].vector for one in known} | dict(zip(new, asked, strict=True))
-    of_text = dict(zip(distinct, made, strict=True))
-    return [vectors[one] for one in questions], [of_text[text] for text in texts]
+    text_vectors = yield _call(embedder, "document", distinct)
+    if len(question_vectors) != len(new) or len(text_vectors) != len(distinct):
+        # The caller raises the error for a wrong number of vectors.
+        return question_vectors, text_vectors
+    by_question = {one: known[one].vector for one in known} | dict(zip(new, question_vectors, strict=True))
+    by_text = dict(zip(distinct, text_vectors, strict=True))
+    return [by_question[one] for one in questions], [by_text[text] for text in texts]

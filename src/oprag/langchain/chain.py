@@ -161,7 +161,7 @@ class OrderPreservingChain(
         self._check_method(self._options)
         if (searching := self._searching_retriever()) is not retriever:
             searching._check_sources()  # noqa: SLF001
-        if self.embeddings is not None and self._is_given_a_cache:
+        if self.embeddings is not None and self._has_user_cache:
             self.cache_for(as_embedder(self.embeddings))
         return self
 

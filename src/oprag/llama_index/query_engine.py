@@ -159,7 +159,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                 )
             self._sources(self._ours.context_options)
         super()._check()
-        if self.embed_model is not None and self._is_given_a_cache:
+        if self.embed_model is not None and self._has_user_cache:
             self.cache_for(as_embedder(self.embed_model))
         self._options = self._checked_options()
         for postprocessor in self.node_postprocessors:
