@@ -1,7 +1,7 @@
-"""The methods that make an answer from retrieved chunks, without I/O and independent of any framework.
+"""The methods that answer questions from retrieved chunks, without I/O and independent of any framework.
 
-A method is a generator that yields effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`) and is sent
-their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and async; `register` adds a method of your own.
+A method is a generator that yields effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`) and receives
+their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and async; `register` adds a custom method.
 """
 
 from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found

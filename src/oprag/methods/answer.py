@@ -1,4 +1,4 @@
-"""The answer to a question: what it says, the passages that it cites, the calls that it took, and its report."""
+"""The answer to a question, with its citations, model calls and report."""
 
 from __future__ import annotations
 
@@ -32,29 +32,28 @@ __all__ = [
     "without_markers",
 ]
 
-# [1], and [1, 3], [1; 3], [1-3] or [1, 2 and 4], which models write unasked.
+# [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4], which some models write.
 _MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-_LONGEST_RANGE = 100  # numbers
+_LONGEST_RANGE = 100  # maximum number of numbers in a range
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
-# Limits of what notebooks show.
+# Limits of the HTML in notebooks.
 _CHARACTERS_IN_HTML = 4_000
 _NOTES_IN_HTML = 5
 
 
 class Citation(NamedTuple):
-    """One number of a marker in an answer.
+    """A citation in an answer: one number of a marker such as [1] or [1, 3].
 
     Attributes:
         number: The number in the marker.
         start: Start offset of the marker in the answer.
         end: End offset of the marker (exclusive).
-        passage: The passage that had this number in the prompt.
-        source: The source of the passage.
-        page: The page of the passage, by its printed label if it has one; None if unknown, or if the passage covers
-            several pages.
-        span: The offsets of the passage in its source, from its first to its last character; None if unknown, or if
-            they count from several pages.
+        passage: The passage with this number in the prompt.
+        source: Source of the passage.
+        page: Page of the passage, as its printed label if available; None if unknown, or if the passage covers several
+            pages.
+        span: Character offsets of the passage in its source; None if unknown, or if they are relative to several pages.
     """
 
     number: int
@@ -66,7 +65,7 @@ class Citation(NamedTuple):
     span: Span | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The citation as JSON-serializable values, with the text of the passage and the ids of its chunks."""
+        """The citation as JSON-serializable values, including the text of the passage and the ids of its chunks."""
         return {
             "number": self.number,
             "start": self.start,
@@ -80,7 +79,7 @@ class Citation(NamedTuple):
 
 
 def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """The citations of these passages in a text; [1] cites the first. Numbers without a passage are ignored."""
+    """The citations in a text; [1] cites the first passage. Numbers without a passage are ignored."""
     return tuple(
         citation_of(number, marker, passages[number - 1])
         for marker, numbers in markers_in(text)
@@ -90,39 +89,45 @@ def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]
 
 
 def renumbered(text: str, offset: int, passages: int) -> str:
-    """The text with the numbers of its markers raised, so that it can follow a text with passages of its own.
+    """Add an offset to the numbers in markers, to combine texts that cite different passages.
 
-    A marker with a number that cites no passage gets other brackets: raised or not, it would cite one of another text.
+    In a marker with a number that cites no passage, the brackets become parentheses, since it could otherwise cite a
+    passage of another text.
+
+    Args:
+        text: The text.
+        offset: Number of passages before those of this text.
+        passages: Number of passages that the text can cite.
     """
 
-    def raised(marker: re.Match[str]) -> str:
+    def renumber(marker: re.Match[str]) -> str:
         numbers = _numbers(marker)
         if not all(1 <= number <= passages for number in numbers):
             return f"({marker[1]})"
         return f"[{', '.join(str(number + offset) for number in numbers)}]"
 
-    return _MARKER.sub(raised, text)
+    return _MARKER.sub(renumber, text)
 
 
 def _numbers(marker: re.Match[str]) -> list[int]:
-    """The numbers of a marker, with those inside its ranges."""
+    """The numbers of a marker, with ranges expanded."""
     numbers: list[int] = []
     for first, last in _RANGE.findall(marker[1]):
         start, end = int(first), int(last or first)
-        # Such as the years [1914-1918] backward, or far apart.
-        whole = start <= end < start + _LONGEST_RANGE
-        numbers += range(start, end + 1) if whole else [start, end]
+        # A reversed or very long range is not expanded.
+        is_range = start <= end < start + _LONGEST_RANGE
+        numbers += range(start, end + 1) if is_range else [start, end]
     return numbers
 
 
 def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:
-    """Each marker in a text, with its numbers."""
+    """The markers in a text, each with its numbers."""
     for marker in _MARKER.finditer(text):
         yield marker, _numbers(marker)
 
 
 def without_markers(text: str) -> str:
-    """The text with a space inside the brackets of what would be read as a marker."""
+    """The text with spaces inside the brackets of markers, so that they are not read as markers."""
     return _MARKER.sub(r"[ \1 ]", text) if "[" in text else text
 
 
@@ -140,7 +145,7 @@ def _cited_span(passage: Passage) -> Span | None:
     if not spans or any(span.page != spans[0].page for span in spans):
         return None
     if len(passage.chunks) == 1 and len(passage.text) > spans[0].end - spans[0].start:
-        # The text was replaced by a longer one, such as the window around a sentence.
+        # The text was replaced with a longer one, such as a sentence window.
         return None
     return Span(spans[0].start, spans[-1].end, spans[0].page)
 
@@ -156,9 +161,9 @@ class PassageAnswer:
         text: The answer.
         passage: The passage, in `map_rerank`.
         question: The question, in `step_down` and `reciprocal`.
-        confidence: The model's own confidence, from 0 to 100; None if it could not be read.
-        cosine: Cosine similarity of question and answer, if it was needed.
-        chosen: Whether it is the answer, or a part of it.
+        confidence: The confidence stated by the model, from 0 to 100; None if it could not be parsed.
+        cosine: Cosine similarity of question and answer, if computed.
+        chosen: Whether the final answer is this answer, or was made from it.
     """
 
     text: str
@@ -175,13 +180,13 @@ class Result:
 
     Attributes:
         text: The answer.
-        contexts: The contexts that it was made from, including empty ones.
+        contexts: The retrieved contexts, including empty ones.
         parsed: The model's object, for models that return objects (structured output).
         passages: The numbered passages that the model read: a marker [1] in the text cites the first.
-        answers: The answers that it was chosen or made from.
+        answers: The partial or candidate answers that the answer was made or chosen from.
         route: The route of `self_route`.
-        notes: Remarks for readers of the answer, such as that no confidence could be read.
-        empty: Whether there was nothing to read, so that the text does not come from the model.
+        notes: Notes for the user, such as that no confidence could be parsed.
+        empty: Whether nothing was retrieved, so that the text does not come from the model.
     """
 
     text: str
@@ -195,22 +200,22 @@ class Result:
 
     @property
     def found(self) -> bool:
-        """Whether anything was retrieved."""
+        """Whether the answer was made from retrieved chunks."""
         return not self.empty and any(context.kept for context in self.contexts)
 
 
 def nothing_found(empty_answer: str, *contexts: Context) -> Result:
-    """The result of every method if nothing was retrieved, without a model call.
+    """Create the result for a question without retrieved text; no model call is needed.
 
     Args:
         empty_answer: The text of the answer.
-        contexts: The contexts; a note says why they are empty.
+        contexts: The contexts; a note gives the reason why they are empty.
     """
     if any(context.kept for context in contexts):
-        note = "what was retrieved has no text"
+        note = "the retrieved chunks have no text"
     elif reasons := Counter(drop.reason for context in contexts for drop in context.dropped):
         by = ", ".join(f"{count} by {reason}" for reason, count in reasons.most_common())
-        note = f"all chunks that were retrieved were left out: {by}"
+        note = f"all retrieved chunks were dropped: {by}"
     else:
         note = "nothing was retrieved"
     return Result(empty_answer, contexts, notes=(note,), empty=True)
@@ -220,22 +225,22 @@ def nothing_found(empty_answer: str, *contexts: Context) -> Result:
 class Answer:
     """The answer to a question.
 
-    Its repr is one line; notebooks show question, answer, notes and context. `print(answer)` prints the text alone, and
-    `explain()` says how the answer was made.
+    The repr is one line; notebooks show question, answer, notes and context. `print(answer)` prints only the text, and
+    `explain()` returns a full report.
 
     Attributes:
         question: The question, as it was asked.
         text: The answer; JSON for models that return objects.
-        method: The method that made it.
+        method: Name of the method.
         contexts: The retrieved contexts, the context of the question first.
-        calls: All model calls, in the sequence of the method.
+        calls: All model calls, in the order in which the method requested them.
         parsed: The model's object, for models that return objects (structured output).
-        standalone_question: The standalone question that a follow-up was rewritten to; None without a conversation.
+        standalone_question: The standalone question that a follow-up was rewritten to; None if nothing was rewritten.
         route: The route of `self_route`: "rag" or "long_context".
-        answers: The answers that it was chosen or made from: those of the passages with their confidences in
-            `map_rerank`, those to the other questions in `step_down` and `reciprocal`.
-        passages: The passages that the model read, as they are numbered with `cite=True`.
-        notes: Remarks for readers, such as that a source was cut or a call was skipped.
+        answers: The answers that the final answer was chosen or made from: the answer from each passage, with its
+            confidence, in `map_rerank`; the answer to each generated question in `step_down` and `reciprocal`.
+        passages: The passages that the model read, in the order of their numbers with `cite=True`.
+        notes: Notes for the user, such as that a source was truncated or a call was skipped.
         seconds: Duration in seconds, including retrieval.
         cited: Whether the passages were numbered, so that markers in the text cite them.
     """
@@ -256,12 +261,12 @@ class Answer:
 
     @property
     def context(self) -> Context | None:
-        """The context of the question itself; None if nothing was searched for."""
+        """The context of the question itself; None without retrieval."""
         return self.contexts[0] if self.contexts else None
 
     @cached_property
     def usage(self) -> Usage:
-        """The tokens of all calls; marked as estimated if any of them is."""
+        """Token usage of all calls; estimated if that of any call is."""
         total = Usage()
         for call in self.calls:
             total = total.plus(call.usage)
@@ -274,18 +279,18 @@ class Answer:
 
     @cached_property
     def citations(self) -> tuple[Citation, ...]:
-        """The markers in the text, each with the passage that it cites; only with `cite=True`.
+        """The citations in the text, with their passages; empty without `cite=True`.
 
-        Without it no passage has a number, and a [1] in an answer comes from the text that was read.
+        Without `cite=True`, passages are not numbered, and a [1] in the answer comes from the retrieved text.
         """
         return citations_in(self.text, self.passages) if self.cited else ()
 
     def explain(self) -> str:
-        """A report in plain text: calls, tokens, answers, citations, and how each context was made."""
+        """Plain-text report: calls, tokens, answers, citations, and the report of each context."""
         return "\n".join(_report(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but framework objects, as JSON-serializable values."""
+        """The answer as JSON-serializable values, without framework objects."""
         return {
             "question": self.question,
             "standalone_question": self.standalone_question,
@@ -348,7 +353,7 @@ def _report(answer: Answer) -> Iterator[str]:
     """The lines of `Answer.explain`."""
     yield f"question: {printable(one_line(answer.question))}"
     if answer.standalone_question is not None:
-        yield f"asked as: {printable(one_line(answer.standalone_question))}"
+        yield f"rewritten as: {printable(one_line(answer.standalone_question))}"
     yield f"answer: {printable(one_line(answer.text))}"
     route = f", route {answer.route}" if answer.route else ""
     usage = answer.usage
@@ -360,7 +365,7 @@ def _report(answer: Answer) -> Iterator[str]:
     if answer.calls:
         yield from ["", "calls", *table(["step", "tokens in", "tokens out", "seconds", "reply"], _call_rows(answer))]
     if answer.answers:
-        yield from ["", "answers, chosen ones marked"]
+        yield from ["", "answers (* = chosen)"]
         yield from table(["", "confidence", "cosine", "from", "answer"], _answer_rows(answer))
     if answer.citations:
         yield from ["", "citations", *table(["marker", "source", "page", "characters"], _citation_rows(answer))]

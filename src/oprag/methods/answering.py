@@ -1,4 +1,4 @@
-"""The way from a question to an answer around the body of a method: conversation, records, failures."""
+"""Answer a question with a method: follow-up questions, records of model calls, failures and notes."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ from oprag.warn import warn
 __all__ = ["CUT_SHORT", "EMPTY", "Answering", "answering", "standalone_in"]
 
 Answering = Generator[Request, Any, Answer]
-"""Yields what a driver has to do, and returns the answer."""
+"""Yields requests for the driver, and returns the answer."""
 
 CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 EMPTY = "the model's reply was empty"
-"""Notes of answers, which the harness counts."""
+"""Notes of answers; `oprag.compare` counts stored answers by their text."""
 
 _CUT_SHORT = {"length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
-"""The words of providers, the second one Mistral's and the last one Anthropic's for a full context window."""
+"""Finish reasons of truncated replies: "model_length" is Mistral's, the last is Anthropic's for a full context."""
 
 
 def answering(task: Task, method: MethodFunction | None = None) -> Answering:
-    """Answer a question; a driver performs the requests.
+    """Answer a question; yields requests for a driver.
 
     Args:
         task: The question.
-        method: The method; by default the one that the options name.
+        method: The method; the method of the options by default.
 
     Raises:
         OptionError: The method is unknown.
-        ModelError: A call failed, and `on_error="raise"`, the user has seen a part of its reply, or there is no answer
+        ModelError: A call failed, and `on_error="raise"`, part of its reply was already streamed, or no answer is left
             without it.
     """
     started = time.perf_counter()
     calls: list[Call] = []
     notes: list[str] = []
-    asked, standalone = task, None
+    method_task, standalone = task, None
     run = method or find_method(task.options.method).run
     if task.follows_up:
         condense = Generate((task.prompt("condense"),))
         calls += _recorded(condense, (yield condense), task)
         standalone = standalone_in(calls[0].completion)
         if standalone is None:
-            notes.append("the follow-up could not be made to stand by itself, so it was searched for as it is")
+            notes.append("the follow-up could not be rewritten as a standalone question and was used unchanged")
         else:
-            asked = replace(task, question=standalone)
-    body: Any = run(asked)
+            method_task = replace(task, question=standalone)
+    body: Any = run(method_task)
     if not isinstance(body, Generator):
-        raise TypeError(f"method {task.options.method!r} must be a generator function, which yields effects")
+        raise TypeError(f"method {task.options.method!r} must be a generator function that yields effects")
     reply: Any = None
     with closing(flattened(body)) as requests:
         while isinstance(request := advanced(requests, reply), Request):
@@ -82,20 +82,20 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         route=result.route,
         answers=result.answers,
         passages=result.passages,
-        notes=(*result.notes, *notes, *_remarks(result, calls)),
+        notes=(*result.notes, *notes, *_notes_on_calls(result, calls)),
         seconds=time.perf_counter() - started,
         cited=task.options.cite,
     )
 
 
 def standalone_in(reply: Completion) -> str | None:
-    """The question that a follow-up was made, if it was."""
+    """The standalone question in the reply to the "condense" prompt; None if the reply is empty."""
     return reply_text(reply, "condense").strip() or None
 
 
 def _recorded(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
-    """The calls of a request; raises for one that failed, unless it can be skipped."""
-    # None stands for a prompt that was not sent any more, since another one had failed.
+    """Record the calls of a request; raise if one failed and cannot be skipped."""
+    # A reply is None if its prompt was not sent because another call had failed.
     calls = [
         Call(prompt, completion, _usage(prompt, completion, task))
         for prompt, completion in zip(request.prompts, replies, strict=True)
@@ -107,8 +107,8 @@ def _recorded(request: Generate, replies: Sequence[Completion | None], task: Tas
     return calls
 
 
-def _remarks(result: Result, calls: Sequence[Call]) -> list[str]:
-    """Notes of failed, cut and empty replies; raises where failed calls left no answer."""
+def _notes_on_calls(result: Result, calls: Sequence[Call]) -> list[str]:
+    """Notes on failed calls and truncated or empty replies; raise if failed calls left no answer."""
     notes: list[str] = []
     failed = [call for call in calls if call.error is not None]
     if failed:
@@ -126,7 +126,7 @@ def _remarks(result: Result, calls: Sequence[Call]) -> list[str]:
 
 
 def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
-    """The model's own figures, or an estimate; nothing for a call that failed."""
+    """Token usage as the model reports it, else an estimate; zero for a failed call."""
     if completion.usage is not None:
         return completion.usage
     if completion.error is not None:
@@ -135,9 +135,9 @@ def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
 
 
 def _described(call: Call, prompts: Sequence[Prompt]) -> str:
-    alike = [prompt for prompt in prompts if prompt.step == call.step]
-    number = next(number for number, prompt in enumerate(alike, 1) if prompt is call.prompt)
-    which = f" ({number} of {len(alike)})" if len(alike) > 1 else ""
-    # Some clients' messages have several lines.
+    same_step = [prompt for prompt in prompts if prompt.step == call.step]
+    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
+    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
+    # Join the lines of multi-line messages.
     reason = " ".join(masked_error(call.error).split())
     return f"the model call {call.step!r}{which} failed: {reason}"

@@ -26,21 +26,21 @@ def check_methods(methods: Any) -> None:
 
 @dataclass(frozen=True)
 class Comparison(Sequence[Answer]):
-    """The answers of several methods to one question; a table when it is printed or shown in a notebook.
+    """The answers of several methods to one question; prints as a table, also in notebooks.
 
     Attributes:
         question: The question.
-        answers: One answer for each method, in the given sequence.
+        answers: One answer per method, in the given order.
     """
 
     question: str
     answers: tuple[Answer, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a method: method, calls, tokens_in, tokens_out, estimated, seconds, passages, answer, notes.
+        """One row per method: method, calls, tokens_in, tokens_out, estimated, seconds, passages, answer, notes.
 
-        Tokens are reported by the model, or estimated (`estimated`). Seconds include all but the retrieval, which the
-        methods share. Passages are those that the model read.
+        Tokens are reported by the model, or estimated (`estimated`). Seconds exclude the retrieval for the question
+        itself, which the methods share. `passages` is the number of passages that the model read.
         """
         return [
             {

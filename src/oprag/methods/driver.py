@@ -1,4 +1,4 @@
-"""Performing what methods ask for with what a framework brings, in steps for sync and async."""
+"""Drive methods: perform their requests with a framework's backend, for sync and async code."""
 
 from __future__ import annotations
 
@@ -22,52 +22,60 @@ from oprag.steps import Emit, Limit, Parallel, Step, Steps
 __all__ = ["Backend", "Pieces", "Shown", "Vectors", "drive", "prepare"]
 
 Shown = Context | str | Answer
-"""What a driver emits: contexts as they are found, pieces of the answer, and the answer itself last.
+"""Values that a driver emits: contexts when they are retrieved, pieces of the answer, and finally the answer.
 
-An empty piece says that the model has been asked for it."""
+An empty piece means that the stream of the model has been opened."""
 
 Vectors = tuple[Sequence[Any], Sequence[Any]]
-"""A vector for each question, and one for each text."""
+"""One vector per question, and one per text."""
 
 _END = object()
 
 
 class Backend(Protocol):
-    """What a framework brings: a retriever, a model, embeddings, and the sources.
+    """The components of a framework: a retriever, a model, embeddings and source texts.
 
-    Errors of the model are not raised: the `Completion` has them. Those of all others are.
+    Errors of the model are not raised but returned in the `Completion`; all other errors are raised.
 
     Attributes:
-        known: Replies by their prompt, which are not asked for again.
+        known: Replies by prompt, which are reused instead of calling the model.
     """
 
     known: dict[Prompt, Completion]
 
     def retrieve(self, question: str) -> Steps[Context]:
-        """The context of a question."""
+        """Retrieve the context of a question."""
         ...
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
-        """The model's reply."""
+        """Call the model."""
         ...
 
     def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        """The model's reply; emits its pieces by `Pieces.read`, if it comes in pieces."""
+        """Call the model; if it streams, emit the pieces of the reply with `Pieces.read`."""
         ...
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """A vector for each question, and one for each text."""
+        """Return one vector per question, and one per text."""
         ...
 
     def read(self, source: str) -> Steps[str]:
-        """The whole text of a source."""
+        """Read the full text of a source."""
         ...
 
 
 def drive(
     task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
 ) -> Steps[Answer]:
-    """Answer a question, by default with the method that its options name; emits what is `Shown`, the answer too."""
+    """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`).
+
+    Args:
+        task: The question.
+        backend: The components of the framework.
+        limit: Limit of concurrent calls.
+        method: The method; the method of the options by default.
+        streaming: Whether to stream the final reply.
+    """
     failed = _failed if task.options.on_error == "raise" else None
     reply: Any = None
     idle_seconds = 0.0
@@ -90,23 +98,23 @@ def drive(
                 found = yield Parallel([partial(backend.retrieve, one) for one in request.questions], limit)
                 reply = tuple(request.fitted(found))
                 for context in reply:
-                    since = time.perf_counter()
+                    started = time.perf_counter()
                     yield Emit(context)
-                    idle_seconds += time.perf_counter() - since
+                    idle_seconds += time.perf_counter() - started
             elif isinstance(request, Embed):
-                reply = _counted(request, (yield from backend.embed(request.questions, request.texts)))
+                reply = _check_counts(request, (yield from backend.embed(request.questions, request.texts)))
             else:
                 reply = tuple((yield Parallel([partial(backend.read, one) for one in request.sources], limit)))
-    # The time that the caller takes between two of them is not the answer's.
+    # Exclude the time that the caller spent on emitted values.
     answer = replace(request, seconds=max(0.0, request.seconds - idle_seconds))
     yield Emit(answer)
     return answer
 
 
 def prepare(task: Task, backend: Backend) -> Steps[None]:
-    """Do what methods that are compared share, before the clock of one of them runs.
+    """Do the work that compared methods share, before any of them is timed.
 
-    A follow-up is made to stand by itself, and what it means is searched for; the backend remembers both.
+    Rewrites a follow-up as a standalone question and retrieves its context; the backend caches both.
     """
     question = task.question
     if task.follows_up:
@@ -117,13 +125,13 @@ def prepare(task: Task, backend: Backend) -> Steps[None]:
 
 
 class Pieces:
-    """The pieces of a reply that are emitted while it is written, held back while it may not be the answer.
+    """Emits the pieces of a streamed reply, and holds them back while it is unclear whether the reply is the answer.
 
     Args:
-        hold: Whether the beginning of a reply may still turn out not to be the answer.
+        hold: Whether a reply that starts with a given text may turn out not to be the answer.
 
     Attributes:
-        idle_seconds: The time that the caller took between two pieces, which is not the reply's.
+        idle_seconds: Time that the caller spent between pieces, in seconds, not counted as time of the reply.
     """
 
     def __init__(self, hold: Callable[[str], bool] | None) -> None:
@@ -133,9 +141,13 @@ class Pieces:
         self._shown = False
 
     def read(self, opened: Step, text_of: Callable[[Any], str]) -> Steps[None]:
-        """Read a model's stream to its end, and close it whatever happens.
+        """Read a model's stream to its end, and always close it.
 
-        Emits an empty piece when the stream is open, and then the texts of its chunks.
+        Emits an empty piece when the stream is open, then the texts of its chunks.
+
+        Args:
+            opened: Opens the stream.
+            text_of: Returns the text of a chunk of the stream.
         """
         stream = yield opened
         chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)
@@ -149,28 +161,28 @@ class Pieces:
             yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
 
     def timed(self, completion: Completion) -> Completion:
-        """The reply, with its own seconds alone, and whether any of it was emitted."""
+        """The reply, with `seconds` reduced by the idle time, and `shown` set if any of it was emitted."""
         return replace(completion, shown=self._shown, seconds=max(0.0, completion.seconds - self.idle_seconds))
 
     def _released(self, text: str) -> str:
-        """What can be emitted now."""
+        """Add a piece, and return the text that can be emitted now."""
         if self._shown:
             return text
         self._held += text
-        # Nothing but white space is not an answer; a method may then fall back on an earlier one.
+        # Whitespace alone is not an answer: the method may fall back to an earlier one.
         if not self._held.strip() or (self._hold is not None and self._hold(self._held)):
             return ""
         self._shown = True
         return self._held
 
     def _emitted(self, text: str) -> Steps[None]:
-        since = time.perf_counter()
+        started = time.perf_counter()
         yield Emit(text)
-        self.idle_seconds += time.perf_counter() - since
+        self.idle_seconds += time.perf_counter() - started
 
 
 def _close(chunks: Any) -> None:
-    """Close an iterator that can be closed."""
+    """Close an iterator if it has a `close` method."""
     if (close := getattr(chunks, "close", None)) is not None:
         close()
 
@@ -184,11 +196,11 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def _counted(request: Embed, vectors: Vectors) -> Vectors:
-    """The vectors, one for each text."""
+def _check_counts(request: Embed, vectors: Vectors) -> Vectors:
+    """Return the vectors; raise unless there is one per text."""
     given: Any
     for texts, given in zip((request.questions, request.texts), vectors, strict=True):
         number = 0 if given is None else len(given)
         if number != len(texts):
-            raise EmbeddingError(f"the embeddings gave {number} vectors for {len(texts)} texts", given)
+            raise EmbeddingError(f"the embedder returned {number} vectors for {len(texts)} texts", given)
     return vectors

@@ -1,7 +1,7 @@
-"""What a method may ask for: a method is a generator of effects, and is sent their results.
+"""Effects: the operations that a method requests. A method is a generator that yields effects and receives results.
 
-So one body serves sync and async code, every framework, one question or many, live or cached. A driver performs four
-kinds of requests; `flattened` turns the fifth effect, `Together`, into them.
+The same generator therefore works for sync and async code, every framework, single questions and batches, and live and
+cached replies. Drivers perform four kinds of requests; `flattened` reduces the fifth effect, `Together`, to these.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Retrieve:
-    """Ask for the context of each question; the result is a tuple of `Context`.
+    """Retrieve the context of each question; the result is a tuple of `Context`.
 
     Attributes:
         questions: The questions.
-        rooms: What the model's window leaves for the context of each question, as `Task.retrieve` has it; empty where
-            that is not known, or where the context is not read in one prompt.
+        rooms: The tokens left for each context in the model's window (see `Task.retrieve`); empty if unknown, or if the
+            context is not read in one prompt.
 
     Raises:
-        TypeError: They are not a tuple of strings.
+        TypeError: The questions are not a tuple of strings.
     """
 
     questions: tuple[str, ...]
@@ -53,13 +53,13 @@ class Retrieve:
         _check("questions", self.questions, str)
 
     def fitted(self, contexts: Iterable[Context]) -> list[Context]:
-        """The contexts of the questions, none longer than its room.
+        """Shorten contexts to their rooms.
 
         Args:
-            contexts: One context for each question.
+            contexts: One context per question.
 
         Raises:
-            BudgetError: Not one chunk of a context fits.
+            BudgetError: No chunk of a context fits.
         """
         rooms = self.rooms or (None,) * len(self.questions)
         return [
@@ -69,19 +69,19 @@ class Retrieve:
 
 @dataclass(frozen=True)
 class Generate:
-    """Ask the model, all prompts at the same time; the result is a tuple of `Completion`.
+    """Call the model with all prompts concurrently; the result is a tuple of `Completion`.
 
-    A reply that failed has an `error` and an empty text; with `on_error="raise"` the question ends there, before the
-    body gets it.
+    A failed call has an `error` and an empty text; with `on_error="raise"`, the error is raised to the user and never
+    reaches the method.
 
     Attributes:
         prompts: The prompts.
         final: Whether the reply is the answer, so that its tokens may be streamed to the user.
-        hold: With `final`: whether the beginning of a reply may still turn out not to be the answer; nothing is shown
-            to the user as long as it says so.
+        hold: With `final`: whether a reply that starts with a given text may turn out not to be the answer; streaming
+            starts when this returns False.
 
     Raises:
-        TypeError: The prompts are not a tuple of what `Task.prompt` gives.
+        TypeError: The prompts are not a tuple of `Prompt` objects, as returned by `Task.prompt`.
     """
 
     prompts: tuple[Prompt, ...]
@@ -94,14 +94,14 @@ class Generate:
 
 @dataclass(frozen=True)
 class Embed:
-    """Ask for vectors; the result is the vectors of the questions and those of the texts.
+    """Embed questions and texts; the result is the vectors of the questions and the vectors of the texts.
 
     Attributes:
         questions: Texts to embed as questions.
         texts: Texts to embed as documents.
 
     Raises:
-        TypeError: They are not tuples of strings.
+        TypeError: The questions or texts are not a tuple of strings.
     """
 
     questions: tuple[str, ...]
@@ -114,13 +114,13 @@ class Embed:
 
 @dataclass(frozen=True)
 class ReadSources:
-    """Ask for the whole text of sources; the result is a tuple of strings.
+    """Read the full text of sources; the result is a tuple of strings.
 
     Attributes:
         sources: The names of retrieved sources.
 
     Raises:
-        TypeError: They are not a tuple of strings.
+        TypeError: The names are not a tuple of strings.
     """
 
     sources: tuple[str, ...]
@@ -131,7 +131,7 @@ class ReadSources:
 
 @dataclass(frozen=True)
 class Together:
-    """Run other bodies side by side; the result is a tuple of theirs.
+    """Run other bodies concurrently; the result is a tuple of their results.
 
     Attributes:
         bodies: The bodies, not yet started.
@@ -141,16 +141,16 @@ class Together:
 
 
 Request = Retrieve | Generate | Embed | ReadSources
-"""What a driver is asked for."""
+"""An effect that a driver performs."""
 
 Effect = Request | Together
-"""What a body may yield."""
+"""An effect that a body may yield."""
 
 Body = Generator[Effect, Any, Result]
-"""A method at work on one question."""
+"""A running method: the generator for one question."""
 
 Flat = Generator[Request, Any, Result]
-"""A body that yields requests alone."""
+"""A body that yields only requests."""
 
 
 def _check(name: str, values: Any, kind: type) -> None:
@@ -159,7 +159,7 @@ def _check(name: str, values: Any, kind: type) -> None:
 
 
 def advanced(requests: Generator[Request, Any, T], reply: Any) -> Request | T:
-    """The next request, or the result."""
+    """Send a reply and return the next request, or the result at the end."""
     try:
         return requests.send(reply)
     except StopIteration as stop:
@@ -168,7 +168,7 @@ def advanced(requests: Generator[Request, Any, T], reply: Any) -> Request | T:
 
 
 def flattened(body: Body) -> Flat:
-    """The same body, with every `Together` run here."""
+    """Wrap a body so that it yields only requests; `Together` effects are run here."""
     reply: Any = None
     try:
         while True:
@@ -185,16 +185,16 @@ def flattened(body: Body) -> Flat:
 
 
 def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
-    """Go step by step: in each round every body asks for one thing, and equal kinds are merged into one request.
+    """Run bodies in rounds: in each round, every body yields one request, and requests of the same kind are merged.
 
-    So the sequence of the requests does not depend on how long they take, and the prompts of all bodies are sent at
-    the same time, under one limit.
+    So the order of requests does not depend on their duration, and the prompts of all bodies are sent concurrently,
+    under one limit.
     """
     running = [flattened(body) for body in bodies]
     results: dict[int, Result] = {}
     waiting: dict[int, Request] = {}
 
-    def go_on(number: int, reply: Any) -> None:
+    def advance(number: int, reply: Any) -> None:
         try:
             waiting[number] = running[number].send(reply)
         except StopIteration as stop:
@@ -202,16 +202,16 @@ def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result,
 
     try:
         for number in range(len(running)):
-            go_on(number, None)
+            advance(number, None)
         while waiting:
-            asked, waiting = waiting, {}
+            pending, waiting = waiting, {}
             for kind in (Retrieve, ReadSources, Embed, Generate):
-                group = {number: request for number, request in asked.items() if isinstance(request, kind)}
+                group = {number: request for number, request in pending.items() if isinstance(request, kind)}
                 if not group:
                     continue
                 replies = yield from _merged(list(group.values()))
                 for number, reply in zip(group, replies, strict=True):
-                    go_on(number, reply)
+                    advance(number, reply)
     finally:
         for body in running:
             body.close()
@@ -219,33 +219,33 @@ def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result,
 
 
 def _merged(requests: list[Any]) -> Generator[Request, Any, list[Any]]:
-    """One request for several of one kind, and its reply cut into theirs."""
+    """Merge requests of the same kind into one, and split its reply among them."""
     first = requests[0]
     if isinstance(first, ReadSources):
-        # A source that several want is read once.
+        # A source that several bodies need is read once.
         names = tuple(dict.fromkeys(_joined(requests, "sources")))
         read = dict(zip(names, (yield ReadSources(names)), strict=True))
         return [tuple(read[name] for name in request.sources) for request in requests]
     if isinstance(first, Embed):
         questions, texts = yield Embed(_joined(requests, "questions"), _joined(requests, "texts"))
-        pairs = zip(_cut(questions, requests, "questions"), _cut(texts, requests, "texts"), strict=True)
+        pairs = zip(_split(questions, requests, "questions"), _split(texts, requests, "texts"), strict=True)
         return list(pairs)
     if isinstance(first, Retrieve):
         rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
         reply = yield Retrieve(_joined(requests, "questions"), rooms if any(rooms) else ())
-        return _cut(reply, requests, "questions")
-    # The last call of an inner body is not the answer to the user's question, so nothing of it is streamed.
+        return _split(reply, requests, "questions")
+    # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
     reply = yield Generate(_joined(requests, "prompts"))
-    return _cut(reply, requests, "prompts")
+    return _split(reply, requests, "prompts")
 
 
 def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:
-    """What all requests ask for."""
+    """The concatenated values of a field of all requests."""
     return tuple(one for request in requests for one in getattr(request, name))
 
 
-def _cut(values: Any, requests: list[Any], name: str) -> list[Any]:
-    """The values of each request."""
+def _split(values: Any, requests: list[Any], name: str) -> list[Any]:
+    """Split values into those of each request, by the lengths of a field."""
     pieces, start = [], 0
     for request in requests:
         end = start + len(getattr(request, name))

@@ -1,4 +1,4 @@
-"""The whole sources that were found."""
+"""The method `long_context`: answer from the full text of the retrieved sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["long_context"]
 
 
 def long_context(task: Task) -> Body:
-    """Answer from the whole text of the retrieved sources; retrieval only finds the sources.
+    """Answer from the full text of the retrieved sources; retrieval only selects the sources.
 
     Calls: 1.
     """

@@ -1,4 +1,4 @@
-"""Each part of the context by itself, then one answer from the partial answers."""
+"""The method `map_reduce`: answer from each part of the context, then combine the partial answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SEPARATOR = "\n\n"
 
 
 def map_reduce(task: Task) -> Body:
-    """Answer from each part of the context independently, then make one answer from the partial answers.
+    """Answer from each part of the context independently, then combine the partial answers.
 
-    Partial answers with more than `collapse_tokens` together are first merged in groups of neighbours, in rounds, so
+    If the partial answers together have more than `collapse_tokens`, adjacent ones are first merged, in rounds, so that
     they stay in the order of the context.
 
-    Calls: n + 1 for n parts of at most `passage_tokens`, and one for each group that is merged.
+    Calls: n + 1 for n parts of at most `passage_tokens`, and one for each merged group.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("map", context=""))
@@ -38,7 +38,7 @@ def map_reduce(task: Task) -> Body:
 
 
 def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[str]]:
-    """The partial answers, neighbours merged until all of them fit into one prompt."""
+    """Merge adjacent partial answers until all of them fit into one prompt."""
     while len(partial) > 1 and task.count(_SEPARATOR.join(partial)) > task.collapse_tokens:
         groups = _groups(task, partial)
         merging = [group for group in groups if len(group) > 1]
@@ -48,7 +48,7 @@ def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[
         merged: list[str] = []
         for group in groups:
             reply = next(replies) if len(group) > 1 else None
-            # Answers that could not be merged stay as they are.
+            # If merging failed, the answers stay unchanged.
             merged += [reply.text] if reply is not None and reply.error is None and reply.text.strip() else group
         if len(merged) == len(partial):
             break
@@ -57,11 +57,11 @@ def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[
 
 
 def _groups(task: Task, partial: Sequence[str]) -> list[list[str]]:
-    """Neighbours that fit into one prompt together; pairs where no two do, so that every round ends with fewer."""
+    """Group adjacent answers that fit into one prompt; if no two fit, pair them, so that each round makes progress."""
     groups: list[list[str]] = []
     total = 0
     for text in partial:
-        # Each text is counted once, with the separator before it; a whole group is never counted.
+        # Each text is counted once, with its separator; counting whole groups would be slow.
         tokens = task.count(f"{_SEPARATOR}{text}")
         if groups and total + tokens <= task.collapse_tokens:
             groups[-1].append(text)

@@ -1,4 +1,4 @@
-"""Each passage by itself, and the best answer."""
+"""The method `map_rerank`: answer from each passage, and choose the best answer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from oprag.methods.task import Task
 __all__ = ["map_rerank"]
 
 _NO_ANSWER = "no passage gave an answer"
-_NO_CONFIDENCE = "no confidence could be read, so this is the first answer in the order of the context"
+_NO_CONFIDENCE = "no confidence could be parsed, so this is the first answer in the order of the context"
 
 
 def map_rerank(task: Task) -> Body:
-    """Answer from each passage with a confidence; the result is the best answer, ties by the order of the context.
+    """Answer from each passage with a confidence, and choose the best answer; ties by the order of the context.
 
     `rank_by="cosine"` ranks by the cosine similarity of question and answer instead; Şakar and Emekci (2024, doi
-    10.1017/nlp.2024.53) name both. An answer without a readable confidence is left out; if no confidence can be read,
+    10.1017/nlp.2024.53) describe both. Answers whose confidence cannot be parsed are not chosen; if there is no other,
     the result is the first answer, with a note.
 
     Calls: n, the number of passages of at most `passage_tokens`.
@@ -38,19 +38,19 @@ def map_rerank(task: Task) -> Body:
     for passage, reply in zip(passages, replies, strict=True):
         text, confidence = rated_answer(reply_text(reply, "map_rerank"))
         answers.append(PassageAnswer(text, passage, confidence=confidence))
-    running = [number for number, answer in enumerate(answers) if answer.text]
+    candidates = [number for number, answer in enumerate(answers) if answer.text]
     notes: tuple[str, ...] = ()
-    if not running:
+    if not candidates:
         return Result("", (context,), passages=passages, answers=tuple(answers), notes=(_NO_ANSWER,))
     if task.options.rank_by == "cosine":
-        texts = tuple(answers[number].text for number in running)
+        texts = tuple(answers[number].text for number in candidates)
         (question,), vectors = yield Embed((task.question,), texts)
-        for number, vector in zip(running, vectors, strict=True):
+        for number, vector in zip(candidates, vectors, strict=True):
             answers[number] = replace(answers[number], cosine=cosine(question, vector))
-        best = max(running, key=lambda number: answers[number].cosine or 0.0)
-    elif readable := [number for number in running if answers[number].confidence is not None]:
-        best = max(readable, key=lambda number: answers[number].confidence or 0.0)
+        best = max(candidates, key=lambda number: answers[number].cosine or 0.0)
+    elif rated := [number for number in candidates if answers[number].confidence is not None]:
+        best = max(rated, key=lambda number: answers[number].confidence or 0.0)
     else:
-        best, notes = running[0], (_NO_CONFIDENCE,)
+        best, notes = candidates[0], (_NO_CONFIDENCE,)
     answers[best] = replace(answers[best], chosen=True)
     return Result(answers[best].text, (context,), passages=passages, answers=tuple(answers), notes=notes)

@@ -1,4 +1,4 @@
-"""Model calls in neutral terms: prompts of messages, completions, and their token usage."""
+"""Framework-independent model calls: messages, prompts, completions and token usage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLE_NAMES = {"system": "System", "user": "Human", "assistant": "Assistant"}
 
 
 class Message(NamedTuple):
-    """One message of a prompt or of a conversation.
+    """A message of a prompt or a conversation.
 
     Attributes:
         role: "system", "user" or "assistant".
@@ -33,7 +33,7 @@ class Prompt:
 
     Attributes:
         messages: The messages, for a chat model.
-        step: The step of the method, such as "map" or "reduce"; the name of the call's run in traces.
+        step: The step of the method, such as "map" or "reduce"; also the name of the call in traces.
     """
 
     messages: tuple[Message, ...]
@@ -44,10 +44,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The messages as one text, for a completion model.
-
-        Only conversations name the roles: instructions and question alone are one text.
-        """
+        """The messages as one text, for a completion model; with roles only if there are assistant messages."""
         if any(message.role == "assistant" for message in self.messages):
             return as_text(self.messages)
         return "\n\n".join([message.content for message in self.messages])
@@ -59,18 +56,18 @@ class Prompt:
 
 
 def as_text(messages: tuple[Message, ...]) -> str:
-    """A conversation as one text: a line for each message, with its role."""
+    """A conversation as text: each message on its own line, with its role."""
     return "\n".join(f"{_ROLE_NAMES[message.role]}: {message.content}" for message in messages)
 
 
 class Usage(NamedTuple):
-    """The tokens of one call or of several.
+    """Token usage of one or more calls.
 
     Attributes:
-        input_tokens: Tokens that the model read.
-        output_tokens: Tokens that it wrote.
-        cached_tokens: The part of `input_tokens` that came from the provider's cache.
-        estimated: Whether any of them was counted here, since the model did not report it.
+        input_tokens: Tokens of the prompts.
+        output_tokens: Tokens of the replies.
+        cached_tokens: The part of `input_tokens` that was read from the provider's prompt cache.
+        estimated: Whether any tokens were counted by oprag, because the model did not report them.
     """
 
     input_tokens: int = 0
@@ -79,7 +76,7 @@ class Usage(NamedTuple):
     estimated: bool = False
 
     def plus(self, other: Usage) -> Usage:
-        """The sum of both.
+        """Add another usage.
 
         Args:
             other: The other usage.
@@ -99,11 +96,11 @@ class Completion:
     Attributes:
         text: The reply; JSON for models that return objects; empty if the call failed.
         parsed: The object, for models that return objects (structured output).
-        error: Why the call failed, or None.
-        usage: Token usage as the model reports it, or None.
+        error: The exception of a failed call, or None.
+        usage: Token usage as reported by the model, or None.
         seconds: Duration of the call in seconds.
-        finish_reason: Why the model stopped, in its own words, such as "stop" or "length".
-        shown: Whether a part of it was already streamed to the user.
+        finish_reason: The provider's finish reason, such as "stop" or "length".
+        shown: Whether part of it was already streamed to the user.
     """
 
     text: str = ""
@@ -117,12 +114,12 @@ class Completion:
 
 @dataclass(frozen=True)
 class Call:
-    """One model call, as it is recorded in an answer.
+    """The record of a model call in an answer.
 
     Attributes:
         prompt: The prompt.
         completion: The reply.
-        usage: Token usage as the model reports it, or an estimate that is marked as one.
+        usage: Token usage as reported by the model, else an estimate (`estimated`).
     """
 
     prompt: Prompt
@@ -146,10 +143,10 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """Duration in seconds."""
+        """Duration of the call in seconds."""
         return self.completion.seconds
 
     @property
     def error(self) -> Exception | None:
-        """Why it failed, or None."""
+        """The exception of a failed call, or None."""
         return self.completion.error

@@ -35,39 +35,38 @@ COLLAPSE_TOKENS = 8_192
 
 @dataclass(frozen=True, kw_only=True)
 class MethodOptions:
-    """How an answer is made from a context.
+    """How a question is answered from a context.
 
-    As in `ContextOptions`, the metadata of each field holds its description.
+    As in `ContextOptions`, the metadata of each field contains its description.
 
     Raises:
         OptionError: An option is invalid.
         PromptError: A prompt cannot be used.
     """
 
-    method: str = option("stuff", "Name of the method that makes the answer.")
-    inner_method: str = option("stuff", "Method with which step_down and reciprocal answer each of their questions.")
+    method: str = option("stuff", "Name of the method that answers the question.")
+    inner_method: str = option("stuff", "Method that step_down and reciprocal use to answer each generated question.")
     prompts: Prompts = option(Prompts(), "Prompts by step name; other steps use the default prompts.")
-    passage_tokens: int = option(
-        1_024, "Maximum number of tokens that are read in one call; shorter passages share a call."
-    )
+    passage_tokens: int = option(1_024, "Maximum number of tokens of context per call; shorter passages share a call.")
     collapse_tokens: int | None = option(
         None,
         "Maximum number of tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
     )
     rank_by: RankBy = option(
         "confidence",
-        "What map_rerank ranks answers by: the model's confidence, or the cosine similarity to the question.",
+        "Ranking of answers in map_rerank: by the model's confidence, or by cosine similarity to the question.",
     )
     variants: int = option(4, "Number of questions that step_down and reciprocal generate.")
     answer_threshold: float = option(
-        0.5, "Minimum cosine similarity to the question of an answer that reciprocal uses."
+        0.5, "Minimum cosine similarity to the question of the answers that reciprocal combines."
     )
     source_token_budget: int | None = option(None, "Maximum number of tokens of whole sources in a prompt.")
     overflow: Overflow = option(
-        "error", "What to do with whole sources that are longer: error, truncate_middle or truncate_end."
+        "error", "What to do with whole sources that exceed the maximum: error, truncate_middle or truncate_end."
     )
     cite: bool = option(
-        default=False, description="Number the passages, and ask the model to cite them as [1] after each statement."
+        default=False,
+        description="Number the passages, and instruct the model to cite them as [1] after each statement.",
     )
     condense: bool = option(default=True, description="Rewrite a follow-up as a standalone question before retrieval.")
     empty_answer: str = option(
@@ -75,7 +74,8 @@ class MethodOptions:
     )
     on_error: OnError = option(
         "raise",
-        "What to do if a model call fails: raise, or skip it (recorded in the answer; raises if no answer is left).",
+        "What to do if a model call fails: raise an error, or skip the call (recorded in the answer; raises if no "
+        "answer is left).",
     )
     max_concurrency: int = option(8, "Maximum number of concurrent model calls, over all questions of a batch.")
 
@@ -99,22 +99,22 @@ class MethodOptions:
         check_text("empty_answer", self.empty_answer)
 
     def numbered(self, context_options: ContextOptions) -> ContextOptions:
-        """The options of the context, with numbered passages for `cite=True`.
+        """Adapt context options for numbered passages if `cite=True`; otherwise return them unchanged.
 
-        The number is a part of the header, so that a token budget includes it. Each chunk is a passage of its own, so
-        that a marker cites a chunk and not a chapter.
+        The number is added to the header, so that the token budget includes it. Chunks are not stitched, so that a
+        marker cites a chunk instead of a long passage.
 
         Args:
             context_options: The options of the context.
 
         Raises:
-            OptionError: The header is a function, which cannot be numbered.
+            OptionError: The header is a function, to which the number cannot be added.
         """
         if not self.cite:
             return context_options
         header = context_options.header
         if callable(header):
-            raise OptionError("cite=True numbers the passages in their header, so that cannot be a function", header)
+            raise OptionError("header cannot be a function with cite=True, which adds a number to it", header)
         if header is None or all(name != "number" for _, name, _, _ in Formatter().parse(header)):
             header = f"[{{number}}] {header or ''}".rstrip()
         return dataclasses.replace(context_options, header=header, stitch=False)

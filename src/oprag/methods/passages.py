@@ -1,4 +1,4 @@
-"""The passages of a context, and how they are packed into model calls."""
+"""Split a context into passages, and pack them into model calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["packed", "split_passages"]
 
 
 def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
-    """The passages of a context, in order, none much longer than a maximum.
+    """Split a context into passages of about `passage_tokens` or fewer tokens, in order.
 
-    Stitched chunks are separated at chunk borders; a chunk that is too long by itself is cut after white space.
+    Stitched passages are split between chunks; a single chunk that is too long is split after whitespace.
 
     Args:
         context: The context.
@@ -29,7 +29,7 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
     """
     separator, counter = context.options.separator, context.options.count_tokens
     found: list[Passage] = []
-    # With numbered passages each chunk of the context is a passage; to read them one by one would be many calls.
+    # If the chunks are separate passages (`cite=True`), stitch them first: one call per chunk would be many calls.
     for passage in context.passages if context.options.stitch else stitch(context.kept, separator):
         if count(passage.text, counter) <= passage_tokens:
             found.append(passage)
@@ -41,14 +41,14 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
 
 
 def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """The text that the model reads in each call, in order.
+    """Pack passages into the texts of model calls, in order.
 
-    Neighbours share a call while they have at most `passage_tokens` together, and are rendered as in a context, with
-    headers, separators and gaps. With `cite=True` each passage has a call of its own.
+    Adjacent passages with at most `passage_tokens` together share a call, and are rendered as in a context, with
+    headers, separators and gaps. With `cite=True`, each passage has a separate call.
 
     Args:
         task: The question with its options.
-        passages: The passages, as `split_passages` returns them.
+        passages: The passages, as returned by `split_passages`.
 
     Raises:
         TokenizerError: The counter returned no usable count.
@@ -77,7 +77,7 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
 
 
 def _rendered(group: list[Passage], first: int, context_options: ContextOptions, limit: int) -> list[str]:
-    """The text of a group; several texts if the counter finds more tokens in it than in its parts."""
+    """Render a group as one text, or as several if the text has more tokens than the sum of its parts allows."""
     text = render(group, context_options, first=first)
     if len(group) == 1 or count(text, context_options.count_tokens) <= limit:
         return [text]
@@ -89,14 +89,14 @@ def _rendered(group: list[Passage], first: int, context_options: ContextOptions,
 
 
 def _chunk_groups(chunks: Iterable[Chunk], limit: int, separator: str, counter: TokenCounter) -> Iterator[list[Chunk]]:
-    """Neighbours that fit into one passage together."""
+    """Group adjacent chunks that fit into one passage."""
     group: list[Chunk] = []
     total = 0
     for chunk in chunks:
-        # The separator replaces white space that the splitter stripped.
+        # The separator replaces whitespace that the splitter stripped.
         tokens = count(f"{separator}{chunk.text}" if group else chunk.text, counter)
         if group and total + tokens > limit:
-            # Overlapping chunks have fewer tokens together than one by one; counting the joined text is the slow way.
+            # Joined, overlapping chunks have fewer tokens; counting the joined text is slow, so only done here.
             joined = count(separator.join(part.text for part in stitch([*group, chunk], separator)), counter)
             if joined > limit:
                 yield group
@@ -111,9 +111,9 @@ def _chunk_groups(chunks: Iterable[Chunk], limit: int, separator: str, counter: 
 
 
 def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
-    """Parts of a passage that is too long; each starts where the one before it ends."""
+    """Split a passage that is too long into consecutive parts."""
     text, spans = passage.text, passage.spans
-    # A span that is not as long as the text says nothing about its parts.
+    # The spans of the parts are known only if the span has the length of the text.
     span = spans[0] if len(spans) == 1 and spans[0].end - spans[0].start == len(text) else None
     start = 0
     while start < len(text):
@@ -124,14 +124,14 @@ def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passag
 
 
 def _cut_end(text: str, start: int, limit: int, counter: TokenCounter) -> int:
-    """The end of the part that starts here: after the last white space within the limit."""
+    """End offset of the part that starts at `start`: after the last whitespace within the limit."""
     low, high = start + 1, min(start + limit, len(text))
-    # In leaps, so that no more of the rest is counted than the part is long.
+    # Double the length at each step, so that only a small part of a long text is counted.
     while count(text[start:high], counter) <= limit:
         if high == len(text):
             return high
         low, high = high, min(start + 2 * (high - start), len(text))
-    # About the longest part that fits: a counter may find fewer tokens in a longer text, so nothing is exact here.
+    # Binary search; approximate, since the number of tokens need not grow with the length.
     while high - low > 1:
         middle = (low + high) // 2
         if count(text[start:middle], counter) <= limit:

@@ -1,4 +1,4 @@
-"""One part of the context after the other, each to improve the answer."""
+"""The method `refine`: improve the answer with one part of the context after another."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["refine"]
 
 
 def refine(task: Task) -> Body:
-    """Answer from the first part of the context, then improve the answer with each further one, in order.
+    """Answer from the first part of the context, then improve the answer with each following part, in order.
 
-    An empty reply, or a failed call that is skipped, leaves the answer as it was.
+    An empty reply or a skipped call leaves the answer unchanged.
 
     Calls: n, the number of parts of at most `passage_tokens`.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("answer", context=""))
     if (room := task.room("refine", existing_answer="", context="")) is not None:
-        # The other half is for the answer so far.
+        # The other half is reserved for the existing answer.
         task = task.reading(context, room._replace(tokens=room.tokens // 2))
     passages = split_passages(context, task.options.passage_tokens)
     if not passages:

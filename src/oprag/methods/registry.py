@@ -1,4 +1,4 @@
-"""The registry of methods, and the checks that a chosen method has what it needs."""
+"""The registry of methods, and checks that the requirements of a method are met."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Method(NamedTuple):
 
     Attributes:
         run: The generator function.
-        needs: What it needs: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`), "text" (it
-            reads replies, so the model must not return objects).
+        needs: Its requirements: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`), "text" (it
+            parses replies, so the model must return text, not objects).
         nests: Whether it runs `inner_method`.
     """
 
@@ -42,8 +42,8 @@ class Method(NamedTuple):
     nests: bool = False
 
 
-# The needs of each and whether it nests; each is a file of its own, loaded when it is first used.
-_OURS: dict[str, tuple[frozenset[Need], bool]] = {
+# Requirements of each built-in method and whether it nests; each is a separate module, imported on first use.
+_BUILT_IN: dict[str, tuple[frozenset[Need], bool]] = {
     "stuff": (frozenset(), False),
     "map_reduce": (frozenset(), False),
     "refine": (frozenset(), False),
@@ -53,23 +53,24 @@ _OURS: dict[str, tuple[frozenset[Need], bool]] = {
     "long_context": (frozenset({"read_source"}), False),
     "self_route": (frozenset({"read_source", "text"}), False),
 }
-OUR_METHODS = tuple(_OURS)
-"""The names of the methods that come with this package."""
+OUR_METHODS = tuple(_BUILT_IN)
+"""The names of the built-in methods."""
 
 _registered: dict[str, Method] = {}
 
 
 def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
-    """Register a method, so that chains, engines and comparisons find it by its name.
+    """Register a custom method for chains, engines and comparisons.
 
     Args:
-        name: Its name.
-        method: A generator function of a `Task` that yields effects and returns a `Result`.
-        needs: What it needs; checked when a chain or an engine is created.
-        nests: Whether it runs the body of `inner_method`.
+        name: Name of the method.
+        method: A generator function that takes a `Task`, yields effects and returns a `Result`.
+        needs: Its requirements: "embeddings" if it yields `Embed`, "read_source" if it yields `ReadSources`, "text" if
+            it parses replies. Checked when a chain or an engine is created.
+        nests: Whether it runs `inner_method`.
 
     Raises:
-        OptionError: The name is taken or empty, `method` is not a function, or a need is unknown.
+        OptionError: The name is empty or already registered, `method` is not a function, or a requirement is unknown.
 
     Example:
         >>> from oprag.methods import Generate, Result, Retrieve, nothing_found
@@ -91,18 +92,18 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         raise OptionError(f"the name of a method must be a string, got {describe(name)}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {describe(method)}", method)
-    if name in _OURS or (name in _registered and not _is_again(_registered[name].run, method)):
-        raise OptionError(f"there already is a method {name!r}", name)
+    if name in _BUILT_IN or (name in _registered and not _is_redefinition(_registered[name].run, method)):
+        raise OptionError(f"a method named {name!r} already exists; choose another name", name)
     unknown = set(needs) - set(get_args(Need))
     if unknown:
         raise OptionError(
-            f"a method can need {' and '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
+            f"needs can contain {', '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
         )
     _registered[name] = Method(method, frozenset(needs), nests)
 
 
-def _is_again(known: MethodFunction, method: MethodFunction) -> bool:
-    """Whether it is the same function, or a new version of it, such as that of a notebook cell that is run again."""
+def _is_redefinition(known: MethodFunction, method: MethodFunction) -> bool:
+    """Whether it is the same function, or a redefinition, such as by running a notebook cell again."""
     if known is method:
         return True
     old, new = [
@@ -113,20 +114,20 @@ def _is_again(known: MethodFunction, method: MethodFunction) -> bool:
 
 
 def method_names() -> list[str]:
-    """The names of all methods, those of this package first."""
-    return [*_OURS, *_registered]
+    """The names of all registered methods, built-in ones first."""
+    return [*_BUILT_IN, *_registered]
 
 
 def find_method(name: str) -> Method:
-    """The method of this name."""
+    """Return the method with this name."""
     value: Any = name
-    if isinstance(value, str) and name in _OURS:
-        needs, nests = _OURS[name]
+    if isinstance(value, str) and name in _BUILT_IN:
+        needs, nests = _BUILT_IN[name]
         return Method(getattr(import_module(f"oprag.methods.{name}"), name), needs, nests)
     try:
         return _registered[name]
     except (KeyError, TypeError):
-        raise OptionError(f"unknown method {name!r}; there are {', '.join(method_names())}", name) from None
+        raise OptionError(f"unknown method {name!r}; expected one of {', '.join(method_names())}", name) from None
 
 
 def check_needs(
@@ -137,14 +138,23 @@ def check_needs(
     text: bool = True,
     embedder_option: str = "embeddings",
 ) -> None:
-    """Reject a method that lacks what it needs, before any model call."""
+    """Reject a method whose requirements are not met, before any model call.
+
+    Args:
+        options: The method options.
+        embeddings: Whether there is an embedding model.
+        read_source: Whether full source texts can be read.
+        text: Whether the model returns text instead of objects.
+        embedder_option: Name of the framework's option for the embedding model, for messages.
+    """
     method = find_method(options.method)
     needs_by_name = {options.method: method.needs}
     if method.nests:
         inner = find_method(options.inner_method)
         if inner.nests:
             raise OptionError(
-                f"inner_method={options.inner_method!r} would ask further questions without end; use another one",
+                f"inner_method={options.inner_method!r} has an inner method itself, which would recurse endlessly; use "
+                "another one, such as stuff",
                 options.inner_method,
             )
         needs_by_name[options.inner_method] = inner.needs
@@ -153,13 +163,13 @@ def check_needs(
     for name, needs in needs_by_name.items():
         if "text" in needs and not text:
             raise OptionError(
-                f"method {name!r} reads what the model writes, and this model gives objects (structured output)", name
+                f"method {name!r} parses the model's text, but this model returns objects (structured output)", name
             )
         if "embeddings" in needs and not embeddings:
             raise OptionError(f"method {name!r} needs {embedder_option}=, to compare answers with the question", name)
         if "read_source" in needs and not read_source:
             raise OptionError(
-                f"method {name!r} reads whole sources, and needs read_source=: a folder, a mapping of source names to "
-                "texts, or a function of the name",
+                f"method {name!r} reads whole sources and needs read_source=: a folder, a mapping of source names to "
+                "texts, or a function that takes the name",
                 name,
             )

@@ -1,4 +1,4 @@
-"""The retrieved context first, the whole source only if that is not enough."""
+"""The method `self_route`: answer from the retrieved context, and from the whole source only if necessary."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["self_route"]
 
 
 def self_route(task: Task) -> Body:
-    """Answer from the context, or from the whole source if the model says that the context does not tell.
+    """Answer from the context, or from the whole sources if the model replies that the context is insufficient.
 
-    After Self-Route (Li et al. 2024, arXiv 2407.16833). An empty reply counts as a refusal, too. Tokens are streamed as
+    After Self-Route (Li et al. 2024, arXiv 2407.16833). An empty reply also counts as a refusal. Tokens are streamed as
     soon as the reply can no longer become a refusal.
 
-    Calls: 1, or 2 if the first one was refused; `route` says which.
+    Calls: 1, or 2 if the first reply is a refusal; the answer's `route` is "rag" or "long_context".
     """
     (context,) = yield task.retrieve("route")
     if not context.text.strip():

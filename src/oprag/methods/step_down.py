@@ -1,4 +1,4 @@
-"""More concrete questions first, then one answer from their answers."""
+"""The method `step_down`: answer more concrete questions, and combine their answers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["step_down"]
 
 
 def step_down(task: Task) -> Body:
-    """Ask `variants` less abstract questions, retrieve and answer each with `inner_method`, and combine the answers.
+    """Generate `variants` more concrete questions, answer each with `inner_method`, and combine the answers.
 
     After Şakar and Emekci (2024, doi 10.1017/nlp.2024.53).
 
-    Calls: v + 2 with `stuff` inside, else 2 and those of the inner method for each of v variants.
+    Calls: v + 2 for v variants with `stuff` as the inner method; otherwise 2, plus the inner calls for each variant.
     """
-    asked = yield from answered_variants(task)
-    if not asked.answers:
-        return no_answer(task, asked)
-    answers = tuple(replace(answer, chosen=True) for answer in asked.answers)
+    variants = yield from answered_variants(task)
+    if not variants.answers:
+        return no_answer(task, variants)
+    answers = tuple(replace(answer, chosen=True) for answer in variants.answers)
     (reply,) = yield Generate((task.prompt("aggregate", answers=questions_and_answers(answers)),), final=True)
-    return Result(reply.text, asked.contexts, reply.parsed, asked.passages, answers, notes=asked.notes)
+    return Result(reply.text, variants.contexts, reply.parsed, variants.passages, answers, notes=variants.notes)

@@ -1,4 +1,4 @@
-"""The whole context in one prompt."""
+"""The method `stuff`: answer from the whole context in one prompt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["stuff"]
 
 
 def stuff(task: Task) -> Body:
-    """Answer from the whole context at once (OP-RAG, Yu, Xu and Akkiraju 2024, where the context is in source order).
+    """Answer from the whole context in one call (with a context in source order: OP-RAG, Yu, Xu and Akkiraju 2024).
 
     Calls: 1.
     """

@@ -1,4 +1,4 @@
-"""The task of a method: one question with its options, and everything that prompts are made from."""
+"""The task of a method: a question with its options, and the prompts for it."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ from oprag.tokens import count
 __all__ = ["Task"]
 
 _MESSAGE_TOKENS = 4
-"""Tokens that chat models add to each message, and once to begin their reply: a role and its marks."""
+"""Overhead of each message of a chat model, and of the start of the reply: the role and its delimiters."""
 _SPARE_TOKENS = 5
-"""Left free of a window, as LlamaIndex leaves it: texts may have more tokens together than one by one."""
+"""Safety margin, as in LlamaIndex: a joined text can have more tokens than its parts counted separately."""
 _LONG_NUMBER = 1_000
-"""Stands for the number of a passage in a header while the passages are not known yet."""
+"""Number of a passage for estimating the length of headers, before the passages are numbered."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One question to answer.
+    """A question to answer, with its options.
 
     Attributes:
         question: The question.
-        options: How to answer it.
-        context_options: How its contexts are made; counts tokens and writes headers.
+        options: The method options.
+        context_options: The context options, also used to count tokens and format headers.
         choices: The choices of a multiple-choice question.
         chat_history: The conversation before the question.
-        inputs: Other values that prompts may use. They never replace the question, the conversation or the text that
-            is read.
-        question_key: One more name of the question in prompts.
-        window: The model's context window, if known: a limit for each prompt.
+        inputs: Other values for fields of prompts; they never override the question, the conversation or the context.
+        question_key: Additional field name for the question in prompts.
+        window: The model's context window, if known; prompts that exceed it are rejected.
 
     Raises:
         QueryError: The question is empty or not a string, or the choices are not a list of at most 26 strings.
@@ -72,7 +71,7 @@ class Task:
         object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
     def asking(self, question: str) -> Task:
-        """A task for another question of the same user, without the choices and the conversation of this one.
+        """A copy of the task for another question, without choices and conversation.
 
         Args:
             question: The other question.
@@ -81,26 +80,26 @@ class Task:
 
     @property
     def follows_up(self) -> bool:
-        """Whether the question is first rewritten as a standalone question."""
+        """Whether the question is a follow-up, which is first rewritten as a standalone question."""
         return bool(self.chat_history) and self.options.condense
 
     @property
     def asked(self) -> str:
-        """The question as prompts have it, with its choices."""
+        """The question for prompts, including its choices."""
         return f"{self.question}\n{self._lettered_choices}" if self.choices else self.question
 
     @property
     def instruction(self) -> str:
-        """How to answer, with or without choices."""
+        """The instruction for open or multiple-choice questions."""
         prompts = self.options.prompts
         return prompts.choice_instruction if self.choices else prompts.instruction
 
     def prompt(self, step: str, **values: Any) -> Prompt:
-        """The prompt of a step.
+        """Build the prompt of a step.
 
         Args:
             step: The step.
-            **values: Values of its fields, beside those that every prompt may have.
+            **values: Values of its fields other than those that every prompt may have.
 
         Raises:
             PromptError: The step is unknown, or the template needs a missing value.
@@ -108,11 +107,11 @@ class Task:
         """
         prompts = self.options.prompts
         if step not in STEPS:
-            raise PromptError(f"there is no prompt {step!r}; there are {', '.join(STEPS)}", step)
+            raise PromptError(f"unknown prompt {step!r}; expected one of {', '.join(STEPS)}", step)
         template: Template = getattr(prompts, step)
         messages = template.messages(self._values(template, values))
         if self._cites and "context" in values and template.fields.isdisjoint(("instruction", "cite_instruction")):
-            # A prompt of the user without our fields is asked for markers all the same.
+            # The user's template has no field for the citation instruction, so append it.
             last = messages[-1]
             messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
         if (
@@ -121,21 +120,21 @@ class Task:
             and step != "condense"
             and template == getattr(OUR_PROMPTS, step)
         ):
-            # Nothing makes the question a standalone one, so the model has to see what it follows.
+            # The question is not rewritten as a standalone question, so the model needs the conversation.
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         prompt = Prompt(messages, step)
         if self.window is not None and (needed := self._prompt_tokens(prompt)) > self.window.input_tokens:
-            remedy = "use fewer or smaller chunks, a shorter prompt, or a model with a larger window"
+            fix = "use fewer or smaller chunks, a shorter prompt, or a model with a larger window"
             if self.window.output_tokens >= self.window.tokens:
-                remedy = "lower the model's maximum number of output tokens, or set its real context window"
+                fix = "lower the model's maximum number of output tokens, or set its real context window"
             raise BudgetError(
-                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; {remedy}",
+                f"the prompt of the model call {step!r} has {needed:,} tokens, too many for {self.window}; {fix}",
                 prompt,
             )
         return prompt
 
     def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of the fields; an input may have the name of a field, but never changes what is asked or read."""
+        """The values of all fields; inputs never override the question, the conversation or the context."""
         question = self.asked
         fixed = {
             "question": question,
@@ -156,13 +155,13 @@ class Task:
                 continue
             aliases |= dict.fromkeys(others, fixed[name])
             if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
-                # A template that has the alias alone means by it what is asked or read.
+                # The template has only the alias, so inputs must not override it.
                 fixed_aliases |= dict.fromkeys(others, fixed[name])
         return {**aliases, **instructions, **self.inputs, **fixed_aliases, **fixed}
 
     @property
     def _cites(self) -> bool:
-        """Whether markers are asked for; the answer to a multiple-choice question is a letter and nothing else."""
+        """Whether to request citations; not for multiple-choice questions, whose answer is only a letter."""
         return self.options.cite and not self.choices
 
     @cached_property
@@ -178,23 +177,23 @@ class Task:
         return count(text, self.context_options.count_tokens)
 
     def shown(self, passage: Passage, number: int) -> str:
-        """A passage as it is read by itself, with its header.
+        """The text of a passage with its header.
 
         Args:
             passage: The passage.
-            number: Its number among the passages.
+            number: Number of the passage.
         """
         return with_header(passage, self.context_options.header, number)
 
     def room(self, step: str, **values: Any) -> Room | None:
-        """What the model's context window leaves beside a prompt with these values; None if the window is unknown.
+        """The free part of the model's context window after a prompt with these values; None if unknown.
 
         Args:
             step: The step of the prompt.
             **values: The values of its fields.
 
         Raises:
-            PromptError: As for `prompt`.
+            PromptError: The step is unknown, or the template needs a missing value.
             BudgetError: The prompt alone does not fit.
         """
         if self.window is None:
@@ -206,21 +205,21 @@ class Task:
         return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
 
     def retrieve(self, step: str, **values: Any) -> Retrieve:
-        """Ask for the context of the question, to be read in one prompt of this step.
+        """A request for the context of the question, limited to what fits into the prompt of a step.
 
         Args:
             step: The step.
-            **values: Values of its fields beside the context.
+            **values: Values of its fields other than the context.
         """
         room = self.room(step, context="", **values)
         return Retrieve((self.question,), () if room is None else (room,))
 
     def reading(self, context: Context, room: Room | None) -> Task:
-        """The task with `passage_tokens` lowered so that a passage with its header fits.
+        """A copy of the task with `passage_tokens` reduced so that a passage with its header fits.
 
         Args:
             context: The context whose passages are read.
-            room: The space that the prompt leaves, from `room`; None where it is unknown.
+            room: The free part of the window, from `room`; None if unknown.
 
         Raises:
             BudgetError: Not even a passage of one token fits.

@@ -1,4 +1,4 @@
-"""Other questions about the same text, and their answers: the common part of step_down and reciprocal."""
+"""Generate and answer variants of a question: the common part of `step_down` and `reciprocal`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["AnsweredVariants", "answered_variants", "no_answer", "questions_and_
 
 
 class AnsweredVariants(NamedTuple):
-    """The variants of a question, answered.
+    """The variants of a question with their answers.
 
     Attributes:
         contexts: The context of the question, then those of the variants.
-        answers: The answers, in the sequence of the variants; markers in them cite `passages`. Variants without an
-            answer are left out.
+        answers: The answers, in the order of the variants, without those that have no answer; markers in them cite
+            `passages`.
         passages: The numbered passages of all answers.
-        notes: Remarks for readers of the answer.
+        notes: Notes for the user.
     """
 
     contexts: tuple[Context, ...]
@@ -35,12 +35,12 @@ class AnsweredVariants(NamedTuple):
 
 
 def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
-    """Make variants of the question from its context, then retrieve and answer each with `inner_method`.
+    """Generate variants of the question from its context, then retrieve and answer each with `inner_method`.
 
-    If the model writes fewer variants than asked for, these are answered; if none, the question itself. If nothing is
-    retrieved, no call is made.
+    If the model writes fewer variants than requested, those are answered; if it writes none, the question itself is. If
+    nothing is retrieved, no call is made.
 
-    Calls: 1, and those of `inner_method` for each variant.
+    Calls: 1, plus those of `inner_method` for each variant.
     """
     count = task.options.variants
     (context,) = yield task.retrieve("variants", count=count)
@@ -50,9 +50,9 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
     questions = questions_in(reply_text(reply, task.options.method), count)
     notes: tuple[str, ...] = ()
     if not questions:
-        questions, notes = (task.question,), ("the model gave no other questions, so the question itself was asked",)
+        questions, notes = (task.question,), ("the model generated no variants, so the question itself was used",)
     elif len(questions) < count:
-        notes = (f"the model gave {len(questions)} of {count} other questions",)
+        notes = (f"the model generated only {len(questions)} of {count} variants",)
     inner = find_method(task.options.inner_method).run
     results: tuple[Result, ...] = yield Together(tuple(inner(task.asking(question)) for question in questions))
     answers: list[PassageAnswer] = []
@@ -62,7 +62,7 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
         if result.found and result.text.strip():
-            # Without cite=True no passage has a number, and [1] is a part of the text.
+            # Without cite=True, passages have no numbers, and [1] is ordinary text.
             text = renumbered(result.text, len(passages), len(result.passages)) if task.options.cite else result.text
             answers.append(PassageAnswer(text, question=question))
             passages += result.passages
@@ -74,9 +74,9 @@ def questions_and_answers(answers: Sequence[PassageAnswer]) -> str:
     return "\n\n".join(f"Question: {answer.question}\nAnswer: {answer.text}" for answer in answers)
 
 
-def no_answer(task: Task, asked: AnsweredVariants) -> Result:
-    """The result if there is nothing to combine: nothing was retrieved, or no variant got an answer."""
-    nothing = nothing_found(task.options.empty_answer, *asked.contexts)
-    if not any(context.kept for context in asked.contexts[1:]):
-        return replace(nothing, notes=asked.notes + nothing.notes)
-    return Result("", asked.contexts, notes=(*asked.notes, "no question got an answer"))
+def no_answer(task: Task, variants: AnsweredVariants) -> Result:
+    """The result if there are no answers to combine: nothing was retrieved, or no variant was answered."""
+    nothing = nothing_found(task.options.empty_answer, *variants.contexts)
+    if not any(context.kept for context in variants.contexts[1:]):
+        return replace(nothing, notes=variants.notes + nothing.notes)
+    return Result("", variants.contexts, notes=(*variants.notes, "no variant was answered"))

@@ -1,4 +1,4 @@
-"""Whole sources in a prompt: how they are read, and made to fit."""
+"""Read whole sources for a prompt, and truncate them to fit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class WholeSources(NamedTuple):
     """The text of whole sources, for a prompt.
 
     Attributes:
-        text: The text of all sources, one after the other.
-        passages: One passage for each source, for citations.
-        notes: Remarks about text that was left out.
+        text: The concatenated text of all sources.
+        passages: One passage per source, for citations.
+        notes: Notes about truncated text.
     """
 
     text: str
@@ -33,12 +33,14 @@ class WholeSources(NamedTuple):
 
 
 def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, WholeSources]:
-    """Read the sources of a context, in its order, and cut them to `source_token_budget` and the window."""
+    """Read the sources of a context, in its order, and truncate them to `source_token_budget` and the window."""
     names: list[str] = []
     for chunk in context.kept:
         if chunk.source is None:
             raise SourceReadError(
-                "a retrieved chunk does not say which source it came from, so its whole source cannot be read", chunk
+                "cannot read whole sources: the source of a retrieved chunk is unknown; set source_key, or store the "
+                "source in the metadata",
+                chunk,
             )
         if chunk.source not in names:
             names.append(chunk.source)
@@ -59,22 +61,22 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
         return WholeSources(text, passages, ())
     if task.options.overflow == "error":
         raise SourceTooLongError(
-            f"the whole of {_listed(names)} has {tokens:,} tokens, {limit}; use "
+            f"the full text of {_listed(names)} has {tokens:,} tokens, {limit}; use "
             'overflow="truncate_middle" or "truncate_end", or a method that reads passages',
             names,
         )
     cut = _cut(text, budget, task)
-    note = f"whole sources had {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
+    note = f"whole sources have {tokens:,} tokens, of which {task.count(cut):,} were read ({task.options.overflow})"
     if cut == text[: len(cut)]:
-        # Passages that begin after the cut were not read, so no marker cites them.
-        passages = tuple(_begun(task, passages, len(cut)))
+        # Passages after the cut were not read, so markers must not cite them.
+        passages = tuple(_started(task, passages, len(cut)))
         if unread := names[len(passages) :]:
-            note += f"; nothing of {_listed(unread)}"
+            note += f"; not read at all: {_listed(unread)}"
     return WholeSources(cut, passages, (note,))
 
 
-def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
-    """The passages that begin within a number of characters of the text of all."""
+def _started(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
+    """The passages whose text starts within the first `length` characters of the concatenated text."""
     start = 0
     for number, passage in enumerate(passages, 1):
         shown = task.shown(passage, number)
@@ -84,7 +86,7 @@ def _begun(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Pas
 
 
 def _cut(text: str, budget: int, task: Task) -> str:
-    """The longest beginning, or beginning and end of equal length, that fits."""
+    """Truncate text to the longest beginning, or beginning and end of equal length, that fits the budget."""
     overflow = task.options.overflow
     if task.count(_CUT_MARK) > budget:
         overflow = "truncate_end"  # no room for the mark
@@ -99,10 +101,10 @@ def _cut(text: str, budget: int, task: Task) -> str:
 
 
 def _cut_to(text: str, length: int, overflow: str) -> str:
-    """The text cut to a number of characters, and a mark where its middle is missing."""
+    """Truncate text to a number of characters; `truncate_middle` puts a mark in place of the middle."""
     if overflow == "truncate_end":
         return text[:length]
-    # As LongBench cuts.
+    # Same as LongBench.
     first = length - length // 2
     return text[:first] + _CUT_MARK + text[len(text) - length // 2 :]
 

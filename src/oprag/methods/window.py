@@ -1,4 +1,4 @@
-"""A model's context window, and contexts cut to the room that prompts leave in it."""
+"""A model's context window, and contexts shortened to the part of it that prompts leave free."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Window(NamedTuple):
 
     Attributes:
         tokens: Size of the window.
-        output_tokens: The part that is reserved for the reply.
-        added_tokens: The part that the model adds to each prompt, such as a system prompt of its own.
+        output_tokens: Tokens reserved for the reply.
+        added_tokens: Tokens that the model adds to each prompt, such as a built-in system prompt.
     """
 
     tokens: int
@@ -34,8 +34,8 @@ class Window(NamedTuple):
         taken = [
             f"{tokens:,} {use}"
             for tokens, use in (
-                (self.output_tokens, "kept for the reply"),
-                (self.added_tokens, "taken by what the model adds to a prompt"),
+                (self.output_tokens, "reserved for the reply"),
+                (self.added_tokens, "added to each prompt by the model"),
             )
             if tokens
         ]
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The part of a window that a prompt leaves free.
+    """The free part of a window after a prompt.
 
     Attributes:
         tokens: Number of free tokens.
@@ -55,24 +55,24 @@ class Room(NamedTuple):
     window: Window
 
     def __str__(self) -> str:
-        return f"{self.window} leaves {max(0, self.tokens):,} beside the rest of the prompt"
+        return f"{self.window} leaves {max(0, self.tokens):,} after the rest of the prompt"
 
 
 def within(context: Context, room: Room) -> Context:
-    """The context, assembled again with the room as its token budget if it is longer.
+    """Rebuild a context with the room as its token budget if it is longer.
 
-    A context without inputs, whose chunks the caller chose, stays as it is.
+    A context without inputs, which was constructed manually, stays unchanged.
     """
     inputs, context_options = context.inputs, context.options
     budget = context_options.token_budget
     if inputs is None or context.tokens <= room.tokens or (budget is not None and budget <= room.tokens):
         return context
     try:
-        # Our own text is sent, whatever a framework would have shown.
+        # Count our own text (no `show`), since that is what the prompt contains.
         cut = assemble(replace(inputs, show=None), replace(context_options, token_budget=max(1, room.tokens)))
     except BudgetError as error:
         raise BudgetError(
-            f"none of the {len(context.kept)} retrieved chunks fits: {room}, and the smallest chunk needs "
+            f"none of the {len(context.kept)} retrieved chunks fits: {room}, but the smallest chunk needs "
             f"{min(count(chunk.text, context_options.count_tokens) for chunk in context.kept):,}; "
             "use smaller chunks, a shorter prompt, or a model with a larger window",
             room,
@@ -87,8 +87,8 @@ def within(context: Context, room: Room) -> Context:
 
 
 def cut_note(context: Context, room: Room | None) -> str | None:
-    """The note of an answer whose context was cut to its room; None if it was not."""
+    """The note for an answer whose context was shortened to its room; None if it was not."""
     if room is None or context.options.token_budget != room.tokens:
         return None
     number = sum(drop.reason == "token_budget" for drop in context.dropped)
-    return f"{number} retrieved chunks were left out, since they do not fit {room.window}"
+    return f"{number} retrieved chunks were dropped, since they do not fit {room.window}"
