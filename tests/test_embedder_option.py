@@ -41,7 +41,7 @@ BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, 
     [
         ({"method": "reciprocal"}, "method 'reciprocal' needs {}=, to compare answers with the question"),
         ({"method": "map_rerank", "rank_by": "cosine"}, 'rank_by="cosine" needs {}='),
-        ({"similarity_threshold": 0.5}, "thresholds need vectors, and nothing makes them here; give {}="),
+        ({"similarity_threshold": 0.5}, "thresholds need vectors, and there is no embedding model; pass {}="),
     ],
     ids=["reciprocal", "cosine", "threshold"],
 )

@@ -420,7 +420,7 @@ def _check_format(tables: Mapping[str, Any], name: str) -> None:
     given = tables["format"]
     if type(given) is not int or given != FORMAT:
         newer = type(given) is int and given > FORMAT
-        fix = "it was written by a newer oprag, so upgrade: pip install -U oprag" if newer else "write the file again"
+        fix = "upgrade oprag: pip install -U oprag" if newer else "write the file again"
         raise OptionError(
             f"{name}: oprag {__version__} reads profiles with format = {FORMAT}, got "
             f"{describe(given)}{_writer(tables)}; {fix}",

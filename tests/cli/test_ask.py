@@ -133,7 +133,7 @@ def test_explain_tells_how_the_answer_came_to_be(book):
     output = answered(book, QUESTION, *SMALL, "--k", 1, "--max-candidates", 3, "--explain").stdout
     assert output.startswith(CRANES)
     assert "method stuff: 1 call" in output
-    assert "behind the first 1" in output
+    assert "not among the first 1" in output
 
 
 def test_several_files_and_standard_input(tmp_path, model):

@@ -65,7 +65,7 @@ def test_what_came_close_is_shown_as_dropped(book):
     assert "kept: 4 chunks" in output
     assert "▒ dropped by max_candidates: 4 chunks" in output
     assert "▒" in strips(output)[0]
-    assert "behind the first 4" in output_of(*arguments, "--explain")
+    assert "not among the first 4" in output_of(*arguments, "--explain")
 
 
 @pytest.mark.parametrize(

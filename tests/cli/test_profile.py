@@ -133,6 +133,6 @@ def test_text_that_was_not_stitched_is_not_stitched_in_silence(book, saved):
     path = saved(context={"stitch": False})
     result = run("ask", book, QUESTION, "--profile", path)
     assert result.exit_code == 2
-    assert "stitch = false, and oprag ask always stitches what the model reads" in result.stderr
+    assert "stitch = false, but oprag ask always stitches the model's context" in result.stderr
     assert run("ask", book, QUESTION, "--profile", path, "--cite").exit_code == 0
     assert run("context", book, QUESTION, "--profile", path).exit_code == 0

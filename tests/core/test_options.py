@@ -13,7 +13,7 @@ from tests.option_values import BAD, GOOD, each_bad_value, each_good_value
 
 @each_bad_value
 def test_a_value_that_an_option_cannot_have_is_refused_and_carried(name, value):
-    with pytest.raises(OptionError, match=f"^{name} (must be|may hold) ") as caught:
+    with pytest.raises(OptionError, match=f"^{name} (must be|may contain) ") as caught:
         ContextOptions(**{name: value})
     assert caught.value.value is value
     assert isinstance(caught.value, ValueError)
@@ -63,7 +63,9 @@ def test_every_option_is_tested():
     ],
 )
 def test_a_header_template_holds_plain_fields_alone(header):
-    with pytest.raises(OptionError, match=r"header may hold \{number\}, \{source\}, \{page\}, \{start\}, ") as caught:
+    with pytest.raises(
+        OptionError, match=r"header may contain \{number\}, \{source\}, \{page\}, \{start\}, "
+    ) as caught:
         ContextOptions(header=header)
     assert caught.value.value == header
 

@@ -84,7 +84,7 @@ def test_every_store_with_an_adapter_is_in_the_table_of_its_framework():
 def test_the_methods_are_those_of_the_package():
     table = (ROOT / "docs" / "reference" / "methods.md").read_text(encoding="utf-8").split("## Everything")[0]
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == sorted(
-        registry._OURS, key=["stuff", "refine", *registry._OURS].index
+        registry._BUILT_IN, key=["stuff", "refine", *registry._BUILT_IN].index
     )
 
 

@@ -309,7 +309,7 @@ def test_a_search_goes_on_without_its_cache_on_a_full_disk(tmp_path):
     with a_full_disk():
         (message,) = answered(tmp_path / "vectors.db")
     assert "cannot write the vector cache" in message
-    assert "vectors come from the embedder, and are not kept" in message
+    assert "vectors are computed and not cached" in message
 
 
 def text_file(path):
@@ -411,7 +411,7 @@ def test_a_search_waits_seconds_for_a_cache_that_another_process_never_ends_to_w
 def test_so_do_methods_that_embed_answers(tmp_path):
     text_file(tmp_path / "vectors.db")
     forget_warnings()
-    with pytest.warns(CacheWarning, match="are not kept"):
+    with pytest.warns(CacheWarning, match="are computed and not cached"):
         found = run_sync(embedded_together(WordEmbedder(), VectorCache(tmp_path / "vectors.db"), ["a"], ["b", "c"]))
     assert [len(vectors) for vectors in found] == [1, 2]
 

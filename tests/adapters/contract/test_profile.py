@@ -93,7 +93,8 @@ def test_keywords_win_over_its_method(surface: Surface):
 def test_a_method_is_not_lost_where_no_answers_are_made(surface: Surface, method: dict[str, Any]):
     profile = Profile(context={"k": 3}, method=method)
     with pytest.raises(
-        OptionError, match=rf"the profile says .*{surface.cls.__name__} makes no answers, so that would be lost"
+        OptionError,
+        match=rf"the profile sets .*{surface.cls.__name__} would ignore, since it does not answer questions",
     ):
         surface.cls.from_profile(profile, **surface.parts())
     assert surface.cls.from_profile(profile.without_method(), **surface.parts()).k == 3
@@ -109,7 +110,7 @@ def test_a_method_that_answers_as_without_it_is_no_obstacle(surface: Surface):
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(surface: Surface):
     profile = Profile(context={"stitch": False, "k": 3})
     with pytest.raises(
-        OptionError, match=f"stitch = false, and {surface.cls.__name__} always stitches what the model reads"
+        OptionError, match=f"stitch = false, but {surface.cls.__name__} always stitches the model's context"
     ):
         surface.cls.from_profile(profile, **surface.parts())
     assert surface.cls.from_profile(profile, **surface.parts(), stitch=False).stitch is False

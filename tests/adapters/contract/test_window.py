@@ -96,7 +96,7 @@ def test_the_answer_says_what_was_left_out(framework: Framework):
     answer = windowed(framework)[1].answer(QUESTION)
     (note,) = answer.notes
     assert note.startswith(
-        f"{len(answer.context.dropped)} retrieved chunks were left out, since they do not fit the model's context "
+        f"{len(answer.context.dropped)} retrieved chunks were dropped, since they do not fit the model's context "
         "window of 2"
     )
 
@@ -154,8 +154,8 @@ async def test_chunks_that_are_all_too_long_are_refused(framework: Framework, wa
     model, answerer = windowed(framework, window=60, size=100)
     with pytest.raises(
         BudgetError,
-        match=r"none of the 40 retrieved chunks fits: the model's context window of \d\d .*leaves \d\d beside the "
-        r"rest of the prompt, and the smallest chunk needs 100",
+        match=r"none of the 40 retrieved chunks fits: the model's context window of \d\d .*leaves \d\d after the "
+        r"rest of the prompt, but the smallest chunk needs 100",
     ):
         await framework.run(answerer, way)
     assert model.read == []
@@ -200,7 +200,7 @@ async def test_whole_sources_have_the_window_as_their_budget(framework: Framewor
     answer = await framework.answer(answerer, way)
     assert 150 < model.read[-1].count("whole") < 200
     assert longest(model) <= 200
-    assert any("whole sources had 500 tokens" in note for note in answer.notes)
+    assert any("whole sources have 500 tokens" in note for note in answer.notes)
 
 
 @each_way

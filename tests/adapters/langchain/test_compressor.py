@@ -52,7 +52,7 @@ def test_k_and_the_budget_are_off_by_default_and_nothing_warns():
 
 
 def test_k_above_the_number_of_documents_keeps_all_and_warns():
-    with pytest.warns(RetrievalWarning, match="k=500 has no effect: only 300 chunks were retrieved"):
+    with pytest.warns(RetrievalWarning, match="k=500 has no effect: the retriever returned only 300"):
         assert len(OrderPreservingCompressor(k=500).compress_documents(parts(300), QUESTION)) == 300
 
 

@@ -253,7 +253,7 @@ async def test_all_chunks_stitched_are_the_texts(retriever):
 
 def test_a_wrapper_that_wants_more_than_it_brings_says_so(index):
     ordered = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=3), k=5)
-    with pytest.warns(RetrievalWarning, match="k=5 has no effect: only 3 chunks were retrieved"):
+    with pytest.warns(RetrievalWarning, match="k=5 has no effect: the retriever returned only 3"):
         assert len(ordered.invoke(QUESTION)) == 3
 
 

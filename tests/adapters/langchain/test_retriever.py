@@ -126,13 +126,13 @@ def test_more_than_fetch_k_cannot_be_kept(store):
 
 def test_k_without_effect_warns():
     retriever = OrderPreservingRetriever(retriever=giving(parts(4)), k=5)
-    with pytest.warns(RetrievalWarning, match="k=5 has no effect: only 4 chunks were retrieved"):
+    with pytest.warns(RetrievalWarning, match="k=5 has no effect: the retriever returned only 4"):
         assert numbers_of(retriever.invoke(QUESTION)) == [0, 1, 2, 3]
 
 
 def test_k_of_a_call_without_effect_warns():
     retriever = OrderPreservingRetriever(retriever=giving(parts(4)))
-    with pytest.warns(RetrievalWarning, match="k=6 has no effect: only 4 chunks were retrieved"):
+    with pytest.warns(RetrievalWarning, match="k=6 has no effect: the retriever returned only 4"):
         retriever.invoke(QUESTION, None, k=6)
 
 

@@ -290,7 +290,9 @@ def test_two_caches_for_one_chain_are_refused(store, tmp_path):
     llm = FakeListChatModel(responses=["North."])
     ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "a.db"))
     for other in (VectorCache(tmp_path / "b.db"), VectorCache()):
-        with pytest.raises(ValidationError, match="its retriever has another vector_cache; give one of them alone"):
+        with pytest.raises(
+            ValidationError, match="the retriever has a different vector_cache; pass vector_cache to only one"
+        ):
             OrderPreservingChain(llm=llm, retriever=ours, vector_cache=other)
 
 
@@ -300,11 +302,11 @@ def test_a_file_given_to_a_chain_needs_a_model_with_a_name(store, tmp_path, ours
     retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store)) if ours else UnknownStore(store)
     options: dict[str, Any] = {"llm": FakeListChatModel(responses=RECIPROCAL), "vector_cache": cache}
     # Also where the model serves the method alone.
-    with pytest.raises(ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does"):
+    with pytest.raises(ValidationError, match=r"a cache file requires an identifiable model, and .*Nameless has no"):
         OrderPreservingChain(retriever=retriever, embeddings=Nameless(), method="reciprocal", **options)
     if ours:
         over = OrderPreservingRetriever(vectorstore=UnknownStore(store), embeddings=Nameless(), **BOTH)
-        with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+        with pytest.raises(ValidationError, match="a cache file requires an identifiable model"):
             OrderPreservingChain(retriever=over, **options)
     named = as_embedder(Nameless(), name="mine")
     chain = OrderPreservingChain(retriever=retriever, embeddings=named, method="reciprocal", **options)
@@ -363,7 +365,7 @@ def test_a_file_needs_a_model_with_a_name(store, tmp_path):
     cache = VectorCache(tmp_path / "vectors.db")
     options: dict[str, Any] = {"vectorstore": UnknownStore(store), "vector_cache": cache, "similarity_threshold": -1}
     with pytest.raises(
-        ValidationError, match=r"a cache in a file needs to know the model, and .*Nameless does not say"
+        ValidationError, match=r"a cache file requires an identifiable model, and .*Nameless has no model name"
     ):
         OrderPreservingRetriever(embeddings=Nameless(), **options)
     named = OrderPreservingRetriever(embeddings=as_embedder(Nameless(), name="my model"), **options)
@@ -486,7 +488,7 @@ GOOD = StoredVector([1.0, 0.5])
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        pytest.param({"a": GOOD, "z": GOOD}, "gave one of 'z', which is not among them; is", id="ids"),
+        pytest.param({"a": GOOD, "z": GOOD}, "returned a vector for 'z', which is not among", id="ids"),
         pytest.param({"a": GOOD, "b": StoredVector([0.0, 0.0])}, "rank 1, .*is all zeros, so it has", id="zeros"),
         pytest.param({"b": StoredVector([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
         pytest.param(
@@ -582,7 +584,7 @@ def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddin
     )
     embeddings.fails_on = documents[39].page_content
     with pytest.raises(
-        EmbeddingError, match=r"failed on .*, the first of them that of a chunk .rank 0.* RuntimeError: out of"
+        EmbeddingError, match=r"failed on .*the first: a chunk .rank 0.*: RuntimeError: out of"
     ) as caught:
         ask(retriever)
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -594,9 +596,13 @@ def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddin
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_anything_that_embeds_thresholds_are_refused_at_construction(options):
-    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+    with pytest.raises(
+        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embeddings="
+    ):
         OrderPreservingRetriever(retriever=giving([]), **options)
-    with pytest.raises(ValidationError, match="thresholds need vectors, and nothing makes them here; give embeddings="):
+    with pytest.raises(
+        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embeddings="
+    ):
         OrderPreservingCompressor(**options)
 
 
@@ -849,7 +855,7 @@ def test_a_chunk_whose_text_was_changed_keeps_its_place(with_ids):
         found = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
         assert found == [1, 2, 3, 6, 7, 8]
         return
-    with pytest.warns(PositionWarning, match="the neighbours of retrieved chunks contradict their positions"):
+    with pytest.warns(PositionWarning, match="the neighbors of retrieved chunks contradict their positions"):
         assert retriever.invoke(QUESTION) == shortened[::-1]
 
 
@@ -861,7 +867,7 @@ def test_as_many_neighbours_as_there_are(store):
 @pytest.mark.parametrize("given", [None, 5, "text"])
 def test_a_reader_that_gives_something_else_is_named(store, given):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
-    with pytest.raises(ChunkError, match=r"read_neighbors must give a list of documents, got .* for a chunk .rank 0"):
+    with pytest.raises(ChunkError, match=r"read_neighbors must return a list of documents, got .* for a chunk .rank 0"):
         retriever.invoke(QUESTION)
 
 
@@ -876,7 +882,7 @@ def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read)
     with pytest.raises(ConnectionError, match="refused") as caught:
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)
-    assert "while the neighbours of a chunk (rank 0, source 'log.txt'" in caught.value.__notes__[0]
+    assert "while reading the neighbors of a chunk (rank 0, source 'log.txt'" in caught.value.__notes__[0]
 
 
 def test_deciding_again_reads_neighbours_once(store):
@@ -908,5 +914,5 @@ def test_redundancy_over_a_store_without_embeddings(store, embeddings):
 
 
 def test_an_adapter_that_gives_no_records_is_named(ask):
-    with pytest.raises(EmbeddingError, match="the adapter of the store Giving must give a mapping"):
+    with pytest.raises(EmbeddingError, match="the adapter of the store Giving must return a mapping"):
         ask(answering({"a": [1.0, 0.5]}))  # type: ignore[dict-item]

@@ -158,7 +158,7 @@ def test_the_vectors_of_the_store_are_enough_to_find_repetitions(vectors_alone):
 
 
 def test_the_vectors_of_the_store_are_no_vector_of_a_question(vectors_alone):
-    with pytest.raises(ValidationError, match="nothing makes them here; give embed_model="):
+    with pytest.raises(ValidationError, match="there is no embedding model; pass embed_model="):
         OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9, similarity_threshold=0.1)
 
 

@@ -126,7 +126,7 @@ def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
 
 
 def test_k_above_the_number_of_nodes_keeps_all_and_warns():
-    with pytest.warns(RetrievalWarning, match="k=50 has no effect: only 2 chunks were retrieved"):
+    with pytest.warns(RetrievalWarning, match="k=50 has no effect: the retriever returned only 2"):
         assert numbers(OrderPreservingPostprocessor(k=50).postprocess_nodes(numbered([3, 1]))) == [1, 3]
 
 

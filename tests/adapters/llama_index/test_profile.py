@@ -44,12 +44,12 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(path
     assert texts(engine.retrieve(QUESTION)) == texts(same.retrieve(QUESTION))
     other = OrderPreservingRetriever.from_profile(profile, retriever=inner, gap=None)
     with pytest.raises(
-        OptionError, match=r"options of its own, and .* says gap='\[\.\.\.\]'; make the retriever of the"
+        OptionError, match=r"its own options, but .* sets gap='\[\.\.\.\]'; create the retriever from the"
     ):
         OrderPreservingQueryEngine.from_profile(path, llm=RecordingLLM(), retriever=other)
 
 
-FEW = r"k=5 has no effect: only 2 chunks were retrieved; .*similarity_top_k"
+FEW = r"k=5 has no effect: the retriever returned only 2; .*similarity_top_k"
 
 
 def ways_to_ask(given: Any, nodes: Any) -> dict[str, Any]:

@@ -275,7 +275,7 @@ def test_a_file_needs_a_model_with_a_name(index, tmp_path):
     cache = VectorCache(tmp_path / "vectors.db")
     # An embedder of ours has a name by its nature.
     OrderPreservingPostprocessor(embed_model=Nameless(), vector_cache=cache, redundancy_threshold=0.5)
-    with pytest.raises(ValidationError, match=r"a cache in a file needs to know the model"):
+    with pytest.raises(ValidationError, match=r"a cache file requires an identifiable model"):
         OrderPreservingPostprocessor(embed_model=Opaque(model_name="a"), vector_cache=cache, redundancy_threshold=0.5)
     named = as_embedder(Opaque(model_name="a"), name="long")
     OrderPreservingPostprocessor(embed_model=named, vector_cache=cache, redundancy_threshold=0.5)
@@ -356,7 +356,9 @@ def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, mod
 def test_two_caches_for_one_engine_are_refused(index, tmp_path):
     ours = OrderPreservingRetriever(retriever=index.as_retriever(), vector_cache=VectorCache(tmp_path / "a.db"))
     for other in (VectorCache(tmp_path / "b.db"), VectorCache()):
-        with pytest.raises(ValidationError, match="its retriever has another vector_cache; give one of them alone"):
+        with pytest.raises(
+            ValidationError, match="the retriever has a different vector_cache; pass vector_cache to only one"
+        ):
             OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours, vector_cache=other)
 
 
@@ -365,11 +367,11 @@ def test_a_file_given_to_an_engine_needs_a_model_with_a_name(index, tmp_path, ou
     options: dict[str, Any] = {"llm": MockLLM(), "vector_cache": VectorCache(tmp_path / "vectors.db")}
     opaque = Opaque(model_name="a")
     retriever = OrderPreservingRetriever(retriever=index.as_retriever()) if ours else index.as_retriever()
-    with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+    with pytest.raises(ValidationError, match="a cache file requires an identifiable model"):
         OrderPreservingQueryEngine(retriever=retriever, embed_model=opaque, method="reciprocal", **options)
     if ours:
         over = OrderPreservingRetriever(retriever=index.as_retriever(), embed_model=opaque, **BOTH)
-        with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+        with pytest.raises(ValidationError, match="a cache file requires an identifiable model"):
             OrderPreservingQueryEngine(retriever=over, **options)
 
 
@@ -384,7 +386,7 @@ def test_errors_name_the_node_and_the_model(index, model, ask):
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_a_model_thresholds_are_refused_at_construction(options):
     with pytest.raises(
-        ValidationError, match="thresholds need vectors, and nothing makes them here; give embed_model="
+        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embed_model="
     ):
         OrderPreservingPostprocessor(**options)
 
@@ -519,7 +521,7 @@ def test_models_that_call_themselves_unknown_do_not_share_vectors(tmp_path):
             embed_model=model, vector_cache=cache, redundancy_threshold=0.99
         ).postprocess_nodes(nodes)
         assert model.embedded == (0, 5)
-    with pytest.raises(ValidationError, match="a cache in a file needs to know the model"):
+    with pytest.raises(ValidationError, match="a cache file requires an identifiable model"):
         OrderPreservingPostprocessor(
             embed_model=first, vector_cache=VectorCache(tmp_path / "vectors.db"), redundancy_threshold=0.5
         )
@@ -578,7 +580,7 @@ def test_a_query_that_is_a_picture_has_no_words_to_compare(index):
 @pytest.mark.parametrize("given", [None, 5, "text"])
 def test_a_reader_that_gives_something_else_is_named(given):
     postprocessor = OrderPreservingPostprocessor(neighbors=1, read_neighbors=lambda node, number: given)
-    with pytest.raises(ChunkError, match=r"read_neighbors must give a list of nodes, got .* for a chunk .rank 0"):
+    with pytest.raises(ChunkError, match=r"read_neighbors must return a list of nodes, got .* for a chunk .rank 0"):
         postprocessor.postprocess_nodes([NodeWithScore(node=nodes_of()[0])])
 
 

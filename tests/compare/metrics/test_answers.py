@@ -182,9 +182,9 @@ def test_what_is_not_finite_is_refused(bad, turned):
 
 
 def test_vectors_of_other_dimensions_are_refused():
-    with pytest.raises(EmbeddingError, match="expected two vectors of one dimension, got 2 and 3"):
+    with pytest.raises(EmbeddingError, match="expected two vectors of the same dimension, got 2 and 3"):
         answer_cosine([1, 0], [[1, 0, 0]])
-    with pytest.raises(EmbeddingError, match="one dimension, got 0 and 0"):
+    with pytest.raises(EmbeddingError, match="same dimension, got 0 and 0"):
         answer_cosine([], [[]])
 
 

@@ -24,7 +24,7 @@ from tests.helpers import run_python
         ({"metrics": []}, ExperimentError, "metrics must be a list of names"),
         ({"metrics": [["token_f1"]]}, ExperimentError, "metrics must be a list of names"),
         ({"count_tokens": "abacus"}, ExperimentError, "a token counter must be one of"),
-        ({"prompts": {"answr": "x"}}, ExperimentError, "there is no prompt .answr."),
+        ({"prompts": {"answr": "x"}}, ExperimentError, "unknown prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "there is a store 'index' already"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
         ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be use"),

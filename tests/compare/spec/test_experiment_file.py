@@ -234,7 +234,7 @@ TABLES = {
     '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be use = \"MODULE:FUNCTION\", got 'chroma'",
     '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
     '[stores]\nindex = "a:b"': "there is a store 'index' already",
-    '[prompts]\nanswerr = "x"': "there is no prompt 'answerr'",
+    '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "there is a price for 'small', and no such model",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
     "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",

@@ -114,7 +114,7 @@ def test_neighbours_stay_in_their_source():
         *(("book", place) for place in (1, 2, 3)),
         *(("other", place) for place in (1, 2, 3)),
     ]
-    with pytest.raises(ChunkError, match=r"neighbours of a chunk \(rank 0, source 'book'\) must be of its source"):
+    with pytest.raises(ChunkError, match=r"neighbors of a chunk \(rank 0, source 'book'\) must have the same source"):
         build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: books[1])
 
 
@@ -155,7 +155,7 @@ def test_without_a_reader_neighbours_are_refused():
 
 @pytest.mark.parametrize("given", [["text"], [None], [object()]])
 def test_something_else_than_chunks_is_refused(given):
-    with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects as neighbours"):
+    with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects as neighbors"):
         build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: given)
 
 

@@ -108,7 +108,7 @@ def test_keys_that_cannot_be_compared_are_refused():
     def mixed(chunks):
         return chunks[0].source if len(chunks) > 1 else 1
 
-    with pytest.raises(OptionError, match="source_ranking gave keys that cannot be compared") as caught:
+    with pytest.raises(OptionError, match="source_ranking returned keys that cannot be compared") as caught:
         arrange(three_sources(), source_ranking=mixed)
     assert caught.value.value is mixed
 

@@ -85,7 +85,7 @@ def test_a_header_function_must_give_a_string(above):
     def header(passage):
         return above
 
-    with pytest.raises(OptionError, match="a header function must give a string") as caught:
+    with pytest.raises(OptionError, match="a header function must return a string") as caught:
         rendered([hit("text", 0)], header=header)
     assert caught.value.value is header
     assert describe(above) in str(caught.value)

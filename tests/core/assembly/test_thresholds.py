@@ -35,7 +35,7 @@ def test_chunks_unlike_the_question_go_with_the_reason_and_the_value():
     (drop,) = context.dropped
     assert drop.reason == "similarity_threshold"
     assert drop.figure == pytest.approx(cosine(70), abs=1e-6)
-    assert drop.detail == "cosine 0.342 with the question, below 0.5"
+    assert drop.detail == "similarity to the question 0.342, minimum 0.5"
     assert [chunk.similarity for chunk in context.kept] == pytest.approx([cosine(10), cosine(40)], abs=1e-6)
     assert drop.chunk.similarity == drop.figure
 
@@ -65,7 +65,7 @@ def test_the_better_ranked_of_two_redundant_chunks_stays():
     (drop,) = context.dropped
     assert (drop.chunk.rank, drop.reason, drop.twin) == (2, "redundancy_threshold", 0)
     assert drop.figure == pytest.approx(1)
-    assert drop.detail == "cosine 1.000 with rank 0, a better one; the limit is 0.95"
+    assert drop.detail == "similarity to rank 0 1.000, threshold 0.95"
 
 
 def test_redundancy_alone_needs_no_question():
@@ -135,12 +135,12 @@ def test_no_threshold_looks_at_no_vector():
     [
         pytest.param(
             None,
-            r"has no vector, and thresholds need one; give Chunk\(vector=...\), or an embedding model to",
+            r"has no vector, which thresholds need; pass Chunk\(vector=...\), or an embedding model to",
             id="none",
         ),
         pytest.param(
             [1.0, 2.0, 3.0],
-            "has dimension 3, that of a chunk .* has 2; vectors of different embedders",
+            "has dimension 3, that of a chunk .* has 2; vectors from different embedders",
             id="another dimension",
         ),
         pytest.param([0.0, 0.0], "is all zeros, so it has no cosine similarity", id="zeros"),
@@ -150,7 +150,7 @@ def test_no_threshold_looks_at_no_vector():
             [[1.0, 2.0]], r"expected 1 vector from a chunk .*, got an array of shape \(1, 1, 2\)", id="matrix"
         ),
         pytest.param([], r"got an array of shape \(1, 0\)", id="empty"),
-        pytest.param(["a", "b"], "got what is not a matrix of numbers", id="words"),
+        pytest.param(["a", "b"], "got something that is not a matrix of numbers", id="words"),
     ],
 )
 @pytest.mark.parametrize("option", ["similarity_threshold", "redundancy_threshold"])
@@ -169,7 +169,7 @@ def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, m
         pytest.param([1.0, 0.0, 0.0], "has dimension 3, those of the chunks have 2", id="another dimension"),
         pytest.param([0.0, 0.0], "is all zeros, so it has no cosine similarity", id="zeros"),
         pytest.param([np.nan, 0.0], "not finite", id="nan"),
-        pytest.param(["a", "b"], "got what is not a matrix of numbers", id="words"),
+        pytest.param(["a", "b"], "got something that is not a matrix of numbers", id="words"),
     ],
 )
 def test_a_question_without_a_usable_vector_is_an_error(question, message):
@@ -246,7 +246,7 @@ def test_the_report_has_the_cosines():
     report = context.explain()
     assert "cosine" in report
     assert "0.985" in report
-    assert "cosine 0.342 with the question, below 0.5" in report
+    assert "similarity to the question 0.342, minimum 0.5" in report
     assert "cosine" not in build_context([at(10, 0)]).explain()
     as_json = context.to_dict()
     assert as_json["kept"][0]["similarity"] == pytest.approx(0.985, abs=1e-3)

@@ -112,7 +112,7 @@ def test_vectors_of_zeros_are_refused(cache, bad):
 
 @pytest.mark.parametrize("given", [[["a", "b"]], [[1, 2], [3]], [[object()]]], ids=["texts", "ragged", "objects"])
 def test_vectors_that_are_not_numbers_are_refused(cache, given):
-    with pytest.raises(CacheError, match=r"got what is not a matrix of numbers: .*; no vector was stored"):
+    with pytest.raises(CacheError, match=r"got something that is not a matrix of numbers: .*; no vector was stored"):
         cache.put("model", ["a"] * len(given), given)
     assert len(cache) == 0
 
@@ -162,7 +162,7 @@ def test_everything_is_forgotten(cache):
 
 def test_one_text_in_place_of_several_is_refused(cache):
     cache.put("one", ["a", "b"], [[1, 2], [3, 4]])
-    with pytest.raises(OptionError, match=r"texts must be several texts, got one; give \[text\]"):
+    with pytest.raises(OptionError, match=r"texts must be a list of strings, got a string; pass \[text\]"):
         cache.delete("ab")
     with pytest.raises(OptionError, match="texts must be strings, got 1"):
         cache.delete(["ab", 1])
@@ -259,7 +259,7 @@ def test_a_damaged_file_can_be_deleted_while_it_is_in_use(tmp_path):
     path = tmp_path / "vectors.db"
     path.write_bytes(b"no database at all, but long enough to look like a file" * 50)
     cache = VectorCache(path)
-    with pytest.raises(CacheError, match="delete it, it fills again"):
+    with pytest.raises(CacheError, match="delete it; it is rebuilt"):
         cache.get("model", ["a"])
     path.unlink()
     cache.put("model", ["a"], [[1, 2]])
@@ -349,7 +349,7 @@ def test_a_damaged_page_is_an_error(tmp_path):
     data = bytearray(path.read_bytes())
     data[8_192:] = b"\xee" * (len(data) - 8_192)
     path.write_bytes(data)
-    with pytest.raises(CacheError, match=r"is damaged .*; delete it, it fills again"):
+    with pytest.raises(CacheError, match=r"is damaged .*; delete it; it is rebuilt"):
         VectorCache(path).get("model", [str(number) for number in range(500)])
 
 

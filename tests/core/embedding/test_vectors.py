@@ -77,7 +77,7 @@ def test_a_store_that_fails_is_named_and_its_message_kept_short(run):
     with pytest.raises(EmbeddingError) as caught:
         run(chunks_with_vectors([chunk(0), chunk(1)], sources))
     message = str(caught.value)
-    assert message.startswith("the store Shelf failed to give the vectors of 2 chunks, the first of them rank 0")
+    assert message.startswith("the store Shelf failed to return the vectors of 2 chunks (the first: rank 0")
     assert "ConnectionError: no answer for id 0, id 1 of a very long address" in message
     assert len(message) < 500
     assert isinstance(caught.value.__cause__, ConnectionError)
@@ -99,9 +99,9 @@ def test_what_is_embedded_may_be_more_than_the_text(run):
 
 
 def test_without_an_embedder_the_chunk_and_the_store_are_named(run):
-    with pytest.raises(EmbeddingError, match=r"2 of the retrieved chunks have no vector in the store Shelf, the first"):
+    with pytest.raises(EmbeddingError, match=r"2 of the retrieved chunks have no vector in the store Shelf .the first"):
         run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(store=ShelfAdapter(Shelf({})))))
-    with pytest.raises(EmbeddingError, match="needs the vector of the question; give embeddings="):
+    with pytest.raises(EmbeddingError, match="needs the vector of the question; pass embeddings="):
         run(question_vector("What?", VectorSources()))
 
 

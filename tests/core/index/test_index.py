@@ -291,7 +291,7 @@ def test_k_must_be_a_number_from_one(k):
 
 def test_a_question_of_another_dimension_is_refused():
     index = index_of([[1.0, 0.0]], [[1.0, 0.0, 0.0]])
-    with pytest.raises(EmbeddingError, match="another embedder"):
+    with pytest.raises(EmbeddingError, match="use the embedder that the index was built with"):
         index.search("0", k=1)
 
 

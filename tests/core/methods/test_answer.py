@@ -87,7 +87,7 @@ def test_a_failed_call_in_the_report():
 def test_the_route_and_the_follow_up_in_the_report():
     world = World(parts(1), sources={"voyage": "x"}, route="unanswerable", condense="Who sank?")
     answer = world.answer("Who?", method="self_route", chat_history=(Message("user", "Hi"),))
-    assert "asked as: Who sank?" in answer.explain()
+    assert "rewritten as: Who sank?" in answer.explain()
     assert "route long_context" in answer.explain()
     values = answer.to_dict()
     assert (values["route"], values["standalone_question"]) == ("long_context", "Who sank?")

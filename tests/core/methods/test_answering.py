@@ -139,7 +139,7 @@ def test_errors_of_the_search_come_through():
 
 
 def test_an_unknown_method():
-    with pytest.raises(OptionError, match="unknown method 'stuf'; there are stuff"):
+    with pytest.raises(OptionError, match="unknown method 'stuf'; expected one of stuff"):
         World(parts(1)).answer(method="stuf")
 
 
@@ -221,7 +221,7 @@ def test_a_follow_up_that_cannot_be_condensed_is_searched_for_as_it_is(reply):
     answer = world.answer(chat_history=HISTORY)
     assert world.of(Retrieve) == [Retrieve((QUESTION,))]
     assert answer.standalone_question is None
-    assert any("searched for as it is" in note for note in answer.notes)
+    assert any("was used unchanged" in note for note in answer.notes)
 
 
 def test_a_failed_condensation_is_skipped_or_named():

@@ -54,7 +54,7 @@ def test_where_none_can_be_read_the_first_answer_stands_and_a_note_says_so():
     _, answer = ask(" \n", "Second.", "Third.")
     assert answer.text == "Second."
     assert [one.chosen for one in answer.answers] == [False, True, False]
-    assert ["no confidence could be read" in note for note in answer.notes] == [True]
+    assert ["no confidence could be parsed" in note for note in answer.notes] == [True]
 
 
 def test_a_confidence_without_an_answer_does_not_win():
@@ -100,7 +100,7 @@ def test_answers_that_all_point_away_from_the_question():
 
 
 def test_a_model_that_gives_objects_is_refused():
-    with pytest.raises(OptionError, match="map_rerank reads the text"):
+    with pytest.raises(OptionError, match="map_rerank parses the model's text"):
         ask(Completion("{}", parsed={}))
 
 

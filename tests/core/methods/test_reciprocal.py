@@ -95,7 +95,7 @@ def test_without_answers_nothing_is_embedded():
     world, answer = ask("", "")
     assert world.of(Embed) == []
     assert answer.text == ""
-    assert "no question got an answer" in answer.notes
+    assert "no variant was answered" in answer.notes
 
 
 def test_failed_calls_are_skipped():

@@ -19,7 +19,7 @@ def rated(reply: str | Completion) -> tuple[str, float | None]:
 def questions(reply: str | Completion, limit: int = 4) -> tuple[str, ...]:
     """The questions that step_down reads in a reply."""
     answer = World(parts(1), variants=reply).answer(method="step_down", variants=limit)
-    if "the model gave no other questions, so the question itself was asked" in answer.notes:
+    if "the model generated no variants, so the question itself was used" in answer.notes:
         return ()
     return tuple(part.question or "" for part in answer.answers)
 
@@ -236,7 +236,7 @@ def test_no_questions(reply):
 
 
 def test_objects_cannot_be_read():
-    with pytest.raises(OptionError, match=r"map_rerank reads the text.*structured output"):
+    with pytest.raises(OptionError, match=r"map_rerank parses the model's text.*structured output"):
         rated(Completion("{}", parsed={}))
 
 

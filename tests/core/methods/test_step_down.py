@@ -78,7 +78,7 @@ def test_fewer_variants_than_asked_for():
     world = World(parts(1), variants=lines(2))
     answer = world.answer(method="step_down")
     assert len(answer.calls) == 4
-    assert "the model gave 2 of 4 other questions" in answer.notes
+    assert "the model generated only 2 of 4 variants" in answer.notes
 
 
 def test_further_variants_are_left_out():
@@ -92,7 +92,7 @@ def test_without_variants_the_question_itself_is_asked(reply):
     answer = world.answer(method="step_down")
     assert world.steps == ["variants", "answer", "aggregate"]
     assert world.of(Retrieve)[1] == Retrieve((QUESTION,))
-    assert any("the question itself was asked" in note for note in answer.notes)
+    assert any("the question itself was used" in note for note in answer.notes)
 
 
 def test_a_failed_call_for_variants_is_skipped():
@@ -123,7 +123,7 @@ def test_variants_whose_answers_are_all_empty():
     answer = world.answer(method="step_down", variants=2)
     assert answer.text == ""
     assert world.steps == ["variants", "answer", "answer"]
-    assert "no question got an answer" in answer.notes
+    assert "no variant was answered" in answer.notes
 
 
 def test_a_failed_inner_call_is_skipped_or_named():
@@ -145,7 +145,7 @@ def test_choices_belong_to_the_question_of_the_user():
 
 
 def test_a_model_that_gives_objects_is_refused():
-    with pytest.raises(OptionError, match="step_down reads the text"):
+    with pytest.raises(OptionError, match="step_down parses the model's text"):
         World(parts(1), variants=Completion("{}", parsed={})).answer(method="step_down")
 
 

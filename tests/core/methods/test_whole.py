@@ -49,7 +49,7 @@ def test_the_end_is_cut_off():
     shown, answer = ask(source_token_budget=50, overflow="truncate_end")
     assert LONG.startswith(shown)
     assert words(shown) == 50
-    assert answer.notes == ("whole sources had 300 tokens, of which 50 were read (truncate_end)",)
+    assert answer.notes == ("whole sources have 300 tokens, of which 50 were read (truncate_end)",)
 
 
 def test_the_middle_is_cut_out_and_a_mark_says_so():
@@ -94,7 +94,7 @@ def test_cutting_a_large_source_counts_it_a_few_times(overflow):
 
 def test_a_chunk_without_a_source_cannot_be_read_whole():
     world = World([Chunk("text", 0)], sources={"voyage": LONG})
-    with pytest.raises(SourceReadError, match="does not say which source") as caught:
+    with pytest.raises(SourceReadError, match="the source of a retrieved chunk is unknown") as caught:
         world.answer(method="long_context")
     assert caught.value.value.text == "text"
 
@@ -113,4 +113,4 @@ def test_a_source_behind_the_cut_was_not_read():
     assert [one.source for one in answer.citations] == ["a", "b"]
     assert "C" not in world.prompts[0].text.partition("Question")[0]
     (note,) = answer.notes
-    assert note.endswith("(truncate_end); nothing of source 'c'")
+    assert note.endswith("(truncate_end); not read at all: source 'c'")

@@ -21,7 +21,7 @@ CALLABLE = [one.name for one in fields(ContextOptions) if one.metadata["function
 @each_good_value
 def test_every_value_of_the_assembly_is_held_but_for_functions(name, value):
     if callable(value) and value is not approximate_tokens:
-        with pytest.raises(OptionError, match=f"{name}.* holds no.*give {name}= beside the profile"):
+        with pytest.raises(OptionError, match=f"{name}.* cannot contain.*pass {name}= together with the profile"):
             Profile(context={name: value})
         return
     profile = Profile(context={name: value})
@@ -45,7 +45,7 @@ def test_options_of_methods_are_checked_as_there():
     )
     with pytest.raises(OptionError, match="passage_tokens must be a whole number from 1, got 0"):
         Profile(method={"passage_tokens": 0})
-    with pytest.raises(PromptError, match=r"the answer prompt has no \{context\}"):
+    with pytest.raises(PromptError, match=r"the answer prompt must have the field \{context\}"):
         Profile(method={"prompts": {"answer": "{question}"}})
 
 
@@ -53,21 +53,24 @@ def test_options_of_methods_are_checked_as_there():
     ("given", "message"),
     [
         ({"context": {"ordr": "rank"}}, "unknown option 'ordr'; did you mean 'order'"),
-        ({"context": {"cite": True}}, "cite is no option of context; it belongs to method"),
-        ({"method": {"k": 3}}, "k is no option of method; it belongs to context"),
+        ({"context": {"cite": True}}, "cite is not an option of context; it belongs in method"),
+        ({"method": {"k": 3}}, "k is not an option of method; it belongs in context"),
         ({"method": {"llm": "x"}}, "unknown option 'llm'; expected one of method, "),
         ({"context": {"max_candidates": 2, "k": 3}}, "max_candidates must be at least k"),
         ({"context": 3}, "context must be a mapping, got 3"),
         ({"about": "me"}, "about must be a mapping, got 'me'"),
-        ({"about": {"a": None}}, "about.a must be a text, a number, a date or a list of them, got NoneType"),
+        ({"about": {"a": None}}, "about.a must be a string, a number, a date, a time or a list of these, got NoneType"),
         ({"about": {"a": {"b": 1}}}, "about.a must be .*, got dict"),
-        ({"about": {3: 1}}, "the names in about must be texts, got 3"),
-        ({"about": {"a": time(1, 2, tzinfo=UTC)}}, r"about\.a must be a time without a zone, .*; got 01:02"),
+        ({"about": {3: 1}}, "the names in about must be strings, got 3"),
+        (
+            {"about": {"a": time(1, 2, tzinfo=UTC)}},
+            r"about\.a is not supported by TOML: a time must have no time zone, .*; got 01:02",
+        ),
         (
             {"about": {"a": [datetime(2026, 1, 2, tzinfo=timezone(timedelta(seconds=3_661)))]}},
-            "whole minutes from UTC",
+            "UTC offset in whole minutes",
         ),
-        ({"context": {"gap": "none"}}, "gap cannot be the text 'none', which stands for None"),
+        ({"context": {"gap": "none"}}, "gap cannot be the string 'none', which means None"),
     ],
 )
 def test_what_a_profile_cannot_say_is_refused(given, message):
@@ -82,7 +85,9 @@ def test_only_options_that_can_be_nothing_have_no_such_text():
 @pytest.mark.parametrize("name", CALLABLE)
 def test_a_function_is_refused_with_the_way_out(name):
     options: dict[str, Any] = {name: len}
-    with pytest.raises(OptionError, match=f"^{name} is a function, .* give {name}= beside the profile") as caught:
+    with pytest.raises(
+        OptionError, match=f"^{name} is a function, .* pass {name}= together with the profile"
+    ) as caught:
         Profile.of(ContextOptions(**options))
     assert caught.value.value is len
 
@@ -96,7 +101,9 @@ def test_prompts_are_texts():
         assert profile.as_method_options().prompts == whole
     assert Profile(method={"prompts": Prompts()}).method == {}
     with_system = TextTemplate("{context} {question}", "You read.")
-    with pytest.raises(OptionError, match=r"the map prompt is no plain text, .* give prompts= beside the profile"):
+    with pytest.raises(
+        OptionError, match=r"the map prompt is not plain text, .* pass prompts= together with the profile"
+    ):
         Profile(method={"prompts": {"map": with_system}})
 
 
@@ -183,7 +190,7 @@ def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):
     "value", [len, counter_of("tests.helpers:word_offsets"), "os:system", "tests.helpers:word_offsets"]
 )
 def test_no_profile_says_which_code_runs(value):
-    with pytest.raises(OptionError, match=r"holds no functions.* give count_tokens= beside the profile"):
+    with pytest.raises(OptionError, match=r"cannot contain functions.* pass count_tokens= together with the profile"):
         Profile(context={"count_tokens": value})
 
 
@@ -191,4 +198,4 @@ def test_no_profile_says_which_code_runs(value):
 def test_no_other_counter_is_taken(value):
     with pytest.raises(OptionError, match=r"count_tokens must be one of approximate, words, .* got") as caught:
         Profile(context={"count_tokens": value})
-    assert "holds no functions" not in str(caught.value)
+    assert "cannot contain functions" not in str(caught.value)

@@ -103,13 +103,13 @@ def test_a_profile_is_readable_by_people(tmp_path):
     assert (
         path.read_text()
         == f'''\
-# A profile of oprag: options for order-preserving RAG, loaded by X.from_profile("oprag.toml").
-# What is not said here is what it is by default. "none" stands for no value at all.
+# An oprag profile: options for order-preserving RAG, loaded by X.from_profile("oprag.toml").
+# Options that are not listed keep their defaults. "none" means None.
 format = 1
 written_by = "oprag {__version__}"
 
 [about]
-# Where this came from; it changes nothing.
+# Where this profile came from; has no effect.
 "found by" = "oprag sweep"
 on = 2026-03-01
 
@@ -124,7 +124,7 @@ order = "source"
 header = "# {{source}}\\n"
 
 [method]
-# Name of the method that makes the answer.
+# Name of the method that answers the question.
 method = "map_reduce"
 
 [method.prompts]
@@ -148,7 +148,7 @@ def test_the_default_file_is_oprag_toml(tmp_path, monkeypatch):
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "oprag.toml"
     write_profile(Profile(context={"k": 3}), path)
-    with pytest.raises(OptionError, match="half a character"):
+    with pytest.raises(OptionError, match="lone surrogate"):
         write_profile(Profile(context={"k": 4, "gap": "\ud800"}), path)
     assert read_profile(path).context == {"k": 3}
     assert [one.name for one in tmp_path.iterdir()] == ["oprag.toml"]
@@ -202,26 +202,26 @@ instruction = "Be short."
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[context]\nk = 3", "there is no format, which every profile begins with; .* format = 1$"),
-        ("format = 2", f"oprag {__version__} reads format = 1 of profiles, got 2; a newer oprag wrote it, so upgrade"),
-        ('format = 3\nwritten_by = "oprag 9.0"\nnew = 1', "got 3; oprag 9.0 wrote it; a newer oprag wrote it"),
-        ("format = 0", "reads format = 1 of profiles, got 0; write it anew"),
-        ('format = "1"', "got '1'; write it anew"),
-        ("format = true", "got True; write it anew"),
-        (HEAD + "k = 3", r"k belongs into the table \[context\]"),
-        (HEAD + "cite = true", r"cite belongs into the table \[method\]"),
+        ("[context]\nk = 3", "missing key format, so this may not be a profile; .* format = 1$"),
+        ("format = 2", f"oprag {__version__} reads profiles with format = 1, got 2; upgrade oprag"),
+        ('format = 3\nwritten_by = "oprag 9.0"\nnew = 1', "got 3; oprag 9.0 wrote it; upgrade oprag"),
+        ("format = 0", "reads profiles with format = 1, got 0; write the file again"),
+        ('format = "1"', "got '1'; write the file again"),
+        ("format = true", "got True; write the file again"),
+        (HEAD + "k = 3", r"k belongs in the table \[context\]"),
+        (HEAD + "cite = true", r"cite belongs in the table \[method\]"),
         (HEAD + "[contxt]\nk = 3", "unknown key 'contxt'; did you mean 'context'"),
         (HEAD + "[grid]", "unknown key 'grid'; expected one of format, written_by, context, method, about"),
         (HEAD + "context = 3", r"context must be a table, \[context\], got 3"),
         (HEAD + "method = 'stuff'", r"method must be a table, \[method\], got 'stuff'"),
         (HEAD + "about = 'me'", r"about must be a table, \[about\], got 'me'"),
-        (HEAD + "written_by = 3", "written_by must be a text, got 3"),
+        (HEAD + "written_by = 3", "written_by must be a string, got 3"),
         (HEAD + "[context]\nordr = 'rank'", r"in \[context\]: unknown key 'ordr'; did you mean 'order'"),
         (
             HEAD + "[context]\nmethod = 'stuff'",
-            r"in \[context\]: method is no option of context; it belongs to meth",
+            r"in \[context\]: method is not an option of context; it belongs in meth",
         ),
-        (HEAD + "[method]\nk = 3", r"in \[method\]: k is no option of method; it belongs to context"),
+        (HEAD + "[method]\nk = 3", r"in \[method\]: k is not an option of method; it belongs in context"),
         (HEAD + "[context]\nk = 3.0", r'in \[context\]: k must be a whole number from 1, or "none", got 3.0'),
         (HEAD + "[context]\nk = 'None'", """k must be a whole number from 1, or "none", got 'None'"""),
         (
@@ -230,15 +230,21 @@ instruction = "Be short."
         ),
         (HEAD + "[context]\nmin_chunks = 'none'", "min_chunks must be a whole number from 0, got 'none'"),
         (HEAD + "[context]\norder = 'sourec'", "order must be one of source, rank, .*, got 'sourec'"),
-        (HEAD + "[context]\nsimilarity_threshold = nan", 'must be a cosine, from -1 to 1, or "none", got nan'),
-        (HEAD + "[context]\nsource_key = []", "source_key must be a metadata key, a tuple of them or a function"),
-        (HEAD + "[context]\nheader = '{source.x}'", "header may hold "),
-        (HEAD + "[context]\ncount_tokens = 'os:system'", "count_tokens must be one of .* holds no functions"),
+        (
+            HEAD + "[context]\nsimilarity_threshold = nan",
+            'must be a cosine similarity from -1 to 1, or "none", got nan',
+        ),
+        (HEAD + "[context]\nsource_key = []", "source_key must be a metadata key, a tuple of keys or a function"),
+        (HEAD + "[context]\nheader = '{source.x}'", "header may contain "),
+        (HEAD + "[context]\ncount_tokens = 'os:system'", "count_tokens must be one of .* cannot contain functions"),
         (HEAD + "[method]\nmethod = ''", r"in \[method\]: method must be the name of a method, got ''"),
         (HEAD + "[method]\nprompts = 3", "prompts must be a mapping of names to prompts, got int"),
-        (HEAD + "[method.prompts]\nanswr = 'x'", "there is no prompt 'answr'; there are answer, refine"),
+        (HEAD + "[method.prompts]\nanswr = 'x'", "unknown prompt 'answr'; expected one of answer, refine"),
         (HEAD + "[method.prompts]\nmap = 3", "the map prompt"),
-        (HEAD + "[about]\nwho = {a = 1}", r"in \[about\]: about.who must be a text, a number, a date or a list"),
+        (
+            HEAD + "[about]\nwho = {a = 1}",
+            r"in \[about\]: about.who must be a string, a number, a date, a time or a list",
+        ),
     ],
 )
 def test_what_a_file_cannot_say_is_refused_with_its_name(tmp_path, text, message):
@@ -247,7 +253,9 @@ def test_what_a_file_cannot_say_is_refused_with_its_name(tmp_path, text, message
 
 
 def test_a_prompt_is_refused_as_everywhere(tmp_path):
-    with pytest.raises(PromptError, match=r"^mine.toml: in \[method\]: the answer prompt has no \{context\}"):
+    with pytest.raises(
+        PromptError, match=r"^mine.toml: in \[method\]: the answer prompt must have the field \{context\}"
+    ):
         read(tmp_path, HEAD + "[method.prompts]\nanswer = '{question}'")
 
 

@@ -134,7 +134,7 @@ def test_an_index_that_is_out_of_order(way: str, stub: PineconeStub, corpus: Cor
     with pytest.raises(EmbeddingError) as caught:
         ask(way, retriever, question)
     message = str(caught.value)
-    assert "the store PineconeVectorStore failed to give the vectors of 128 chunks, the first of them rank 0" in message
+    assert "the store PineconeVectorStore failed to return the vectors of 128 chunks (the first: rank 0" in message
     assert caught.value.__cause__ is not None
     assert type(caught.value.__cause__).__name__ in message
     # The client's own message has all ids that were asked for in it.

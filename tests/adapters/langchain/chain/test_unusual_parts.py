@@ -176,7 +176,7 @@ def test_documents_without_text_are_no_reason_for_a_call(method: str):
         QUESTION
     )
     assert model.calls == []
-    assert answer.notes == ("what was retrieved has no text",)
+    assert answer.notes == ("the retrieved chunks have no text",)
 
 
 @pytest.mark.parametrize("cite", [False, True])

@@ -127,8 +127,8 @@ def test_what_is_kept_for_the_reply_is_said():
     model = Windowed(window=100)
     with pytest.raises(
         BudgetError,
-        match=r"none of the 40 retrieved chunks fits: the model's context window of 100 tokens \(30 kept for the "
-        r"reply\) leaves \d\d beside the rest of the prompt, and the smallest chunk needs 100",
+        match=r"none of the 40 retrieved chunks fits: the model's context window of 100 tokens \(30 reserved for the "
+        r"reply\) leaves \d\d after the rest of the prompt, but the smallest chunk needs 100",
     ):
         engine_with(model, size=100).query(QUESTION)
     assert model.calls == []
