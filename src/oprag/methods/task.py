@@ -128,7 +128,7 @@ class Task:
             if self.window.output_tokens >= self.window.tokens:
                 fix = "lower the model's maximum number of output tokens, or set its real context window"
             raise BudgetError(
-                f"the prompt of the model call {step!r} has {needed:,} tokens, too many for {self.window}; {fix}",
+                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; {fix}",
                 prompt,
             )
         return prompt

@@ -130,7 +130,7 @@ def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(surf
         ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=8"
     ) as caught:
         surface.cls.from_profile(path, **surface.parts(), max_candidates=3)
-    assert caught.value.__notes__ == [f"{path} gives k=8, order='rank'"]
+    assert caught.value.__notes__ == [f"{path} sets k=8, order='rank'"]
     with pytest.raises(ValidationError, match="kk"):
         surface.cls.from_profile(Profile(), **surface.parts(), kk=3)
 
@@ -140,7 +140,7 @@ def test_a_method_that_is_unknown_is_refused_with_a_note(surface: Surface, tmp_p
     path = written(tmp_path, {"k": 8}, {"method": "reciprocl"})
     with pytest.raises(ValidationError, match="unknown method 'reciprocl'") as caught:
         surface.cls.from_profile(path, **surface.parts())
-    assert caught.value.__notes__ == [f"{path} gives k=8, method='reciprocl'"]
+    assert caught.value.__notes__ == [f"{path} sets k=8, method='reciprocl'"]
 
 
 @each_surface

@@ -48,9 +48,9 @@ async def test_a_field_without_a_value_is_named(framework: Framework, way: str):
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        ({"answer": "{question}"}, "no {context}"),
-        ({"answer": "{context}"}, "no {question}"),
-        ({"refine": "{context} {question}"}, "no {existing_answer}"),
+        ({"answer": "{question}"}, "the field {context}"),
+        ({"answer": "{context}"}, "the field {question}"),
+        ({"refine": "{context} {question}"}, "the field {existing_answer}"),
         ({"answer": 5}, "answer"),
         ({"answer": None}, "answer"),
         ({"anwser": "{context} {question}"}, "anwser"),

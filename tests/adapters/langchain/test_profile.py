@@ -38,7 +38,7 @@ def test_a_store_needs_to_know_how_many_to_search_for(store):
     profile = Profile(context={"k": None, "token_budget": 20})
     with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates") as caught:
         OrderPreservingRetriever.from_profile(profile, vectorstore=store)
-    assert caught.value.__notes__ == ["the profile gives k=None, token_budget=20"]
+    assert caught.value.__notes__ == ["the profile sets k=None, token_budget=20"]
     with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
         OrderPreservingChain.from_profile(profile, llm=Model(), retriever=store)
     assert OrderPreservingRetriever.from_profile(profile, vectorstore=store, max_candidates=12).invoke(QUESTION)
@@ -55,7 +55,7 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_
 
     other = OrderPreservingRetriever.from_profile(retrieval, vectorstore=store, k=4, order="source")
     with pytest.raises(
-        OptionError, match=r"with options of its own, and .*oprag.toml says k=5, order='reverse_rank'; make"
+        OptionError, match=r"with its own options, but .*oprag.toml sets k=5, order='reverse_rank'; create"
     ):
         OrderPreservingChain.from_profile(path, llm=model, retriever=other)
     # An option that is given to the chain is refused as ever.

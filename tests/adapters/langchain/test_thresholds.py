@@ -590,7 +590,7 @@ def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddin
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert len(cache) == 0
     embeddings.fails_on = QUESTION
-    with pytest.raises(EmbeddingError, match="failed on the question with RuntimeError: out of memory"):
+    with pytest.raises(EmbeddingError, match="failed on the question: RuntimeError: out of memory"):
         ask(OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, similarity_threshold=0))
 
 
@@ -799,7 +799,7 @@ def test_the_store_s_own_embeddings_under_another_name_read_the_store(store, emb
     named = as_embedder(embeddings, name="mine")
     ask(OrderPreservingRetriever(vectorstore=store, embeddings=named, **BOTH))
     assert embeddings.embedded == (1, 0)
-    with pytest.raises(OptionError, match="has the name 'mine' already"):
+    with pytest.raises(OptionError, match="already has the name 'mine'"):
         as_embedder(named, name="another")
 
 

@@ -73,7 +73,7 @@ def of_settings(monkeypatch):
 @every_maker
 def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(make, options, monkeypatch):
     monkeypatch.setattr(Settings, "_embed_model", None)
-    with pytest.raises(ValidationError, match=r"(give|needs) embed_model="):
+    with pytest.raises(ValidationError, match=r"(pass|needs) embed_model="):
         make(**options)
     assert Settings._embed_model is None
 
@@ -84,7 +84,7 @@ def test_a_model_of_settings_that_only_mocks_is_none(make, options, monkeypatch,
     Settings.embed_model = None  # type: ignore[assignment]
     assert isinstance(Settings._embed_model, MockEmbedding)
     capsys.readouterr()
-    with pytest.raises(ValidationError, match=r"(give|needs) embed_model="):
+    with pytest.raises(ValidationError, match=r"(pass|needs) embed_model="):
         make(**options)
 
 
@@ -130,7 +130,7 @@ def test_methods_use_the_model_of_the_retriever_before_others(options, index, mo
 def test_a_model_that_is_gone_at_the_question_is_an_error_that_names_the_option(option, of_settings, monkeypatch):
     ask = retriever(**{option: 0.5})
     monkeypatch.setattr(Settings, "_embed_model", None)
-    with pytest.raises(EmbeddingError, match="give embed_model="):
+    with pytest.raises(EmbeddingError, match="pass embed_model="):
         ask()
 
 

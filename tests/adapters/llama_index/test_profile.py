@@ -124,7 +124,7 @@ class FirstTwo(BaseNodePostprocessor):
 def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(path):
     with pytest.raises(ValidationError, match=r"index=|embed_model=|vectors") as caught:
         OrderPreservingPostprocessor.from_profile(path)
-    assert caught.value.__notes__[0].startswith(f"{path} gives k=5, max_candidates=9")
+    assert caught.value.__notes__[0].startswith(f"{path} sets k=5, max_candidates=9")
     with pytest.raises(ValidationError, match="retriever"):
         OrderPreservingQueryEngine.from_profile(Profile(), llm=RecordingLLM())
 

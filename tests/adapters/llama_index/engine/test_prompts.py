@@ -365,8 +365,8 @@ def test_a_prompt_of_a_module_that_there_is_not_is_refused():
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        (PromptTemplate("{query_str}"), "no {context}"),
-        (PromptTemplate("{context_str}"), "no {question}"),
+        (PromptTemplate("{query_str}"), "the field {context}"),
+        (PromptTemplate("{context_str}"), "the field {question}"),
         (42, "must be a string or a prompt template, got int"),
     ],
 )

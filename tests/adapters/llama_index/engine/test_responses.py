@@ -170,10 +170,10 @@ async def test_the_last_call_of_other_methods_gives_the_object(method: str, is_a
 @pytest.mark.parametrize("method", ["map_rerank", "step_down", "reciprocal", "self_route"])
 def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(method: str):
     inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
-    with pytest.raises(ValueError, match="gives objects"):
+    with pytest.raises(ValueError, match="returns objects"):
         full_engine(inner.as_structured_llm(Reply), method)
     engine: Any = full_engine(inner.as_structured_llm(Reply), "stuff")
-    with pytest.raises(ValueError, match="gives objects"):
+    with pytest.raises(ValueError, match="returns objects"):
         engine.compare(QUESTION, ["stuff", method])
     assert inner.read == []
 
