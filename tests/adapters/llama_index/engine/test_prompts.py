@@ -338,7 +338,7 @@ def test_update_prompts_replaces_one_and_leaves_the_others():
 def test_update_prompts_with_an_unusable_prompt_changes_nothing():
     model = Model()
     engine = engine_of(model)
-    with pytest.raises(PromptError, match="no \\{context\\}"):
+    with pytest.raises(PromptError, match="the field \\{context\\}"):
         engine.update_prompts({"answer": PromptTemplate("{query_str}")})
     engine.query(QUESTION)
     assert model.read[0].startswith("ANSWER")
@@ -353,7 +353,7 @@ def test_update_prompts_is_not_shared_between_engines():
 
 @pytest.mark.parametrize("name", ["text_qa_template", "anwser"])
 def test_a_prompt_that_there_is_not_is_refused(name: str):
-    with pytest.raises(OptionError, match=f"no prompt '{name}'"):
+    with pytest.raises(OptionError, match=f"unknown prompt '{name}'"):
         engine_of(Model()).update_prompts({name: PromptTemplate("{context_str} {query_str}")})
 
 
