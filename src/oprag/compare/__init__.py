@@ -1,4 +1,4 @@
-"""The comparison harness: every method, order and threshold over the same questions, once each."""
+"""Compare methods, orders and thresholds on the same questions; each answer is generated once."""
 
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ __all__ = [
     "write_report",
 ]
 
-# No module is called as a name here is: importing the module would put it in its place.
+# No submodule may share a name with these: importing it would replace the public name.
 _PLACES = {
     "Curve": "oprag.compare.analysis.curves",
     "DataSet": "oprag.compare.data.data_set",

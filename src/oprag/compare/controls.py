@@ -1,4 +1,4 @@
-"""The methods that exist in experiments alone, as controls, and what each method reads and writes."""
+"""Control methods that exist only in experiments, and the input and output of each method."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from oprag.methods.task import Task
 __all__ = ["CONTROLS", "GOLD", "kind_of"]
 
 GOLD = "gold_answers"
-"""The input of a task that holds the gold answers, for the methods that may see them."""
+"""The task input with the gold answers, for methods that may see them."""
 
 _CLOSED_BOOK = TextTemplate("Question: {question}\n{instruction}")
 
 
 class MethodKind(NamedTuple):
-    """What a method reads and writes."""
+    """The input and output of a method."""
 
-    reads: Literal["context", "documents"] | None = "context"  # whole documents, whatever the token budget
-    writes: Literal["answer", "likelihood"] | None = "answer"  # None where no model is asked
+    reads: Literal["context", "documents"] | None = "context"  # documents: read whole, regardless of the token budget
+    writes: Literal["answer", "likelihood"] | None = "answer"  # None if no model is called
 
 
 _KINDS = {
@@ -38,32 +38,32 @@ _KINDS = {
 
 
 def kind_of(method: str) -> MethodKind:
-    """What a method reads and writes; one of the user's own reads a context and writes an answer."""
+    """The input and output of a method; custom methods read a context and write an answer."""
     return _KINDS.get(method, MethodKind())
 
 
 def closed_book(task: Task) -> Body:
-    """Ask without any text: what a model remembers of a famous one is not a success of the retrieval."""
+    """Answer without a context, so that what the model has memorized is not credited to retrieval."""
     values = {"question": task.asked, "instruction": task.instruction}
     (reply,) = yield Generate((Prompt(_CLOSED_BOOK.messages(values), "closed_book"),), final=True)
     return Result(reply.text, (), reply.parsed)
 
 
 def context_only(task: Task) -> Body:
-    """Retrieve and ask nothing, to score contexts by themselves."""
+    """Retrieve without calling a model, to score only the contexts."""
     (context,) = yield Retrieve((task.question,))
     return Result("", (context,), passages=context.passages)
 
 
 def answer_likelihood(task: Task) -> Body:
-    """Ask how likely each gold answer is after the context and the question, in a call each."""
+    """Measure the likelihood of each gold answer after the context and question, one call per gold answer."""
     (context,) = yield Retrieve((task.question,))
     replies = yield Generate(_likelihood_prompts(task, context.text))
     return Result(_best(replies), (context,), passages=context.passages)
 
 
 def closed_book_likelihood(task: Task) -> Body:
-    """As `answer_likelihood`, without a context."""
+    """The same as `answer_likelihood`, without a context."""
     replies = yield Generate(_likelihood_prompts(task, ""))
     return Result(_best(replies), ())
 
@@ -74,7 +74,7 @@ def _likelihood_prompts(task: Task, context: str) -> tuple[Prompt, ...]:
 
 
 def _best(replies: tuple[object, ...]) -> str:
-    """The reply with the highest likelihood: of several gold answers the best counts; empty without any."""
+    """The highest likelihood of any gold answer; empty without gold answers."""
     return max((str(getattr(reply, "text", "")) for reply in replies), key=float, default="")
 
 
@@ -84,4 +84,4 @@ CONTROLS: Mapping[str, MethodFunction] = {
     "context_only": context_only,
     "answer_likelihood": answer_likelihood,
 }
-"""The methods that exist in experiments alone."""
+"""Methods that exist only in experiments, by name."""

@@ -1,4 +1,4 @@
-"""Rows of plain values as CSV, as Parquet and as a data frame of pandas."""
+"""Export of rows as CSV, Parquet and pandas data frames."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 _NUMBERS = {int, float, bool, type(None)}
 
-# A row for each setting, or for each answer; beside them there are columns for axes and metrics.
-_OURS = ({"asked", "answered", "failed", "tokens"}, {"question_id", "gold_answers", "status", "tokens"})
-_HEAD = 1 << 16  # bytes in which the names of the columns are
+# Columns of every table with one row per setting, or one row per answer; others depend on the axes and metrics.
+_REQUIRED_COLUMNS = ({"asked", "answered", "failed", "tokens"}, {"question_id", "gold_answers", "status", "tokens"})
+_HEAD = 1 << 16  # bytes read to find the column names
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -56,13 +56,13 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _is_ours(columns: Collection[str]) -> bool:
-    return any(names.issubset(columns) for names in _OURS)
+    return any(names.issubset(columns) for names in _REQUIRED_COLUMNS)
 
 
 CSV = FileKind("a CSV table of oprag", _is_csv)
-"""What `write_csv` writes."""
+"""Files written by `write_csv`."""
 PARQUET = FileKind("a Parquet table of oprag", _is_parquet)
-"""What `write_parquet` writes."""
+"""Files written by `write_parquet`."""
 
 
 def check_parquet() -> None:
@@ -75,31 +75,31 @@ def check_parquet() -> None:
         import pyarrow.parquet
     except ImportError as error:
         raise MissingExtraError("Parquet", "frame") from error
-    assert pyarrow.parquet  # noqa: S101 - it is here for whether it is there
+    assert pyarrow.parquet  # noqa: S101 - uses the import, which only checks that pyarrow is installed
 
 
 def write_csv(
     path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, spreadsheet_safe: bool = True
 ) -> None:
-    """Write a CSV file in UTF-8, separated by commas, completely or not at all; an existing file is replaced.
+    """Write a comma-separated CSV file in UTF-8, atomically; an existing file is replaced.
 
-    Lists are JSON, and None is empty.
+    Lists are written as JSON, None as an empty cell.
 
     Args:
-        path: The file.
-        columns: The names of the columns.
+        path: The path of the file.
+        columns: The column names.
         rows: The rows.
-        spreadsheet_safe: Whether to put an apostrophe before texts that a spreadsheet would read as a formula: they
-            begin with =, +, - or @ (also after white space), a tab or a line end. Numbers stay as they are.
+        spreadsheet_safe: Whether to prefix an apostrophe to strings that a spreadsheet would evaluate as a formula:
+            strings that start with =, +, - or @ (also after whitespace), a tab or a line break. Numbers are unchanged.
 
     Raises:
         OptionError: The file cannot be written.
     """
     with _written(path) as target, replacing(target) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        # With RFC 4180's line ends a text with either half of one is quoted; with "\n" alone one with "\r" is not.
+        # With "\r\n" (RFC 4180) the writer quotes texts that contain "\r" or "\n"; with "\n" it would not quote "\r".
         writer = csv.writer(text, lineterminator="\r\n")
-        # The name of a column may be that of a field of the data, so it is escaped like any text.
+        # Column names can come from fields of the data, so they are escaped like any other text.
         for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
             writer.writerow([_cell(value, spreadsheet_safe=spreadsheet_safe) for value in line])
         text.detach()
@@ -108,13 +108,13 @@ def write_csv(
 def write_parquet(
     path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()
 ) -> None:
-    """Write a Parquet file, completely or not at all; an existing file is replaced.
+    """Write a Parquet file atomically; an existing file is replaced.
 
     Args:
-        path: The file.
-        columns: The names of the columns.
+        path: The path of the file.
+        columns: The column names.
         rows: The rows.
-        numbers: The columns of numbers, including those without a value.
+        numbers: Names of the numeric columns; needed for columns without any value.
 
     Raises:
         OptionError: The file cannot be written.
@@ -133,12 +133,12 @@ def write_parquet(
 
 
 def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()) -> pd.DataFrame:
-    """A pandas data frame. Columns of integers with missing values are `Int64`.
+    """Make a pandas data frame. Integer columns with missing values have the dtype `Int64`.
 
     Args:
-        columns: The names of the columns.
+        columns: The column names.
         rows: The rows.
-        numbers: The columns of numbers, including those without a value.
+        numbers: Names of the numeric columns; needed for columns without any value.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -164,7 +164,7 @@ def _written(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     try:
         yield target
-    except OpragError:  # from reading the results file
+    except OpragError:  # raised while reading the results file
         raise
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
@@ -180,7 +180,7 @@ def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
 
 
 def _columns(columns: Sequence[str], rows: Rows) -> dict[str, list[Any]]:
-    """The values of each column, all of one type or None."""
+    """The values of each column; all have the same type or are None."""
     found: dict[str, list[Any]] = {name: [] for name in columns}
     for row in rows:
         for name, values in found.items():
@@ -198,7 +198,7 @@ def _of_one_kind(values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A text, a number, a list of texts or None; anything else as JSON."""
+    """A value that is a string, a number, a list of strings or None; other values as JSON."""
     kind = type(value)
     if kind is str:
         return value if value.isascii() else storable(value)
@@ -210,7 +210,7 @@ def _plain(value: Any) -> Any:
 
 
 def _type(values: Sequence[Any], *, number: bool) -> Any:
-    """The type of a column without values; pyarrow infers the others."""
+    """The Arrow type of a column without values; None for others, whose type pyarrow infers."""
     import pyarrow as pa
 
     if any(value is not None for value in values):

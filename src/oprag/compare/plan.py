@@ -1,4 +1,4 @@
-"""The calls, tokens and money that an experiment will take, from a dry run with placeholders as replies."""
+"""Estimate of the calls, tokens and money of an experiment, from a dry run with placeholder replies."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ModelPlan:
     """The planned calls of one model.
 
     Attributes:
-        calls: Number of calls; identical ones count once.
-        input_tokens: Tokens of their prompts, by the counter of the experiment.
-        output_tokens: Tokens of the replies: the limit that the model was given, or 100 each.
-        money: Their cost; None without a price.
-        address: Where the prompts are sent; None for the provider's own host.
+        calls: Number of calls; identical calls count once.
+        input_tokens: Tokens of the prompts, by the token counter of the experiment.
+        output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
+        money: Cost of the calls; None if the model has no price.
+        address: The address that prompts are sent to; None for the provider's default host.
     """
 
     calls: int
@@ -48,34 +48,35 @@ class ModelPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What an experiment will take.
+    """The planned work and cost of an experiment.
 
-    Replies are not known beforehand, so calls that depend on replies are counted with placeholders: `self_route` always
-    makes its second call, `step_down` and `reciprocal` get all the other questions that they ask for.
+    Replies are not known in advance, so calls that depend on replies are estimated with placeholders: `self_route`
+    always makes its second call, and `step_down` and `reciprocal` get as many other questions as they request.
 
     Attributes:
         cells: Number of cells.
-        combinations: Number of combinations of values in the grids.
+        combinations: Number of combinations of axis values in the grids.
         impossible: Number of combinations that cannot be run, by reason.
-        repeated: Number of combinations that do the same as another one.
-        questions: Number of questions, in all data sets that are used.
-        units: Number of questions in cells.
-        done: Number of questions in cells that have an answer in the results file.
-        failed: Number of questions in cells that failed before; `retry_failed` retries them.
-        calls_unshared: Number of remaining calls if no call were shared between cells.
+        repeated: Number of combinations that are equivalent to another one.
+        questions: Number of questions in all data sets that are used.
+        units: Number of answers: one for each question of each cell.
+        done: Number of answers that are already in the results file.
+        failed: Number of answers that failed in earlier runs; `retry_failed` retries them.
+        calls_unshared: Number of remaining calls if cells shared none.
         models: The planned calls, by model.
-        failures: Number of questions in cells that cannot be answered, by reason, such as a budget that nothing fits.
-        stand_in: Embedders that cost money, replaced by the packaged one for the plan; if empty, the contexts of the
-            plan are those of the run.
-        addresses: Where texts are embedded, by embedder, if not at the provider's own host.
-        limits: The limits of spending.
-        spent: Calls, tokens and money that earlier runs have spent.
-        notes: Number of stored answers with each note, such as that the reply was empty.
-        scorable: Number of questions that each metric can score, and what it needs.
-        unscored: Why a run is refused, since no answer could be scored; None if some can.
+        failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
+        stand_in: Embedders that cost money; the plan uses the packaged embedder instead. If empty, the plan and the
+            run have the same contexts.
+        addresses: The addresses that texts are sent to for embedding, by embedder, unless the provider's default host.
+        limits: The spending limits.
+        spent: Calls, tokens and money spent by earlier runs.
+        notes: Number of stored answers with each note, such as an empty reply.
+        scorable: Number of questions that each metric can score, and what the metric needs.
+        unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
         measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
             shared.
-        power: How small a difference all questions together can show, by data set; empty without answers to tell from.
+        power: The smallest difference that all questions together can show, by data set; empty if there are no answers
+            yet to estimate it from.
     """
 
     cells: int
@@ -101,22 +102,22 @@ class Plan:
 
     @property
     def calls(self) -> int:
-        """Number of calls that will be made."""
+        """Number of calls that the run will make."""
         return sum(model.calls for model in self.models.values())
 
     @property
     def tokens(self) -> int:
-        """Tokens that models will read and write."""
+        """Number of input and output tokens of all calls."""
         return sum(model.input_tokens + model.output_tokens for model in self.models.values())
 
     @property
     def money(self) -> float | None:
-        """Their cost; None if a model has no price."""
+        """Cost of all calls; None if a model has no price."""
         costs = [model.money for model in self.models.values()]
         return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
     def describe(self) -> str:
-        """The plan in plain text."""
+        """The plan as plain text."""
         return "\n".join(_lines(self))
 
 
@@ -131,25 +132,25 @@ def make_plan(
     repeats: int = 3,
     watch: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """Plan a run: its calls, tokens and money, without asking a model or an embedder that costs money.
+    """Estimate the calls, tokens and money of a run without calling a model or an embedder that costs money.
 
-    Models given by name are not opened, so neither a provider's key nor a model file is needed, and no file is written.
-    Models of earlier runs are recognized by their specification: if the same specification now opens another model,
-    such as a changed file, only `run` notices.
+    Models given by name are not loaded, so neither API keys nor model files are needed. Unless `keep` is set, no
+    file is written. Models of earlier runs are recognized by their specification: if it now refers to another model,
+    such as a changed file, only `run` detects it.
 
     Args:
-        experiment: The experiment; if it is resolved already, its models are known for certain.
-        path: The results file that the run will continue; None for a new one.
+        experiment: The experiment; if it is already resolved, its models are known exactly.
+        path: The results file that the run will continue; None for a new run.
         retry_failed: Whether the run will retry questions that failed before.
-        keep: Whether to store the splits, vectors and retrievals of the plan in the results file, created if missing,
-            for the run to use.
-        measure: Whether to plan `measure_cells`, in which no call is shared and each is repeated.
-        warmup: As in `measure_cells`.
-        repeats: As in `measure_cells`.
-        watch: Called with the number of questions in cells that are planned, and of all.
+        keep: Whether to store the splits, vectors and retrievals of the plan in the results file for the run to reuse;
+            the file is created if missing.
+        measure: Whether to plan `measure_cells`, which shares no calls and repeats each of them.
+        warmup: The same as in `measure_cells`.
+        repeats: The same as in `measure_cells`.
+        watch: Called with the number of planned answers, and the number of all answers.
 
     Returns:
-        The plan; `describe()` has it as text.
+        The plan; `describe()` returns it as text.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
@@ -168,11 +169,11 @@ def make_plan(
         elif file is not None:
             found = file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
-        # The retrievals of a stand-in are not those of the run.
+        # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
         planned, asked, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
         if measure:
-            # Judges are asked once about each answer, which is made from the stored replies, as in a run.
+            # As in a run, judges score each answer once, and answers are rebuilt from stored replies.
             done = Done(set(), {}, 0) if file is None else file.done(experiment.name)
             answers = RunState([*resolved.items()], done, retry_failed=True).waiting if resolved.judges else []
             judged = dry_run(resolved, MemoryCache(file), answers, costly=costly).judged
@@ -228,15 +229,15 @@ def make_plan(
 def _measured_calls(
     planned: Sequence[PlannedItem], measured: MeasuredSoFar, warmup: int, repeats: int
 ) -> dict[str, PlannedCalls]:
-    """The calls, by model, if each missing attempt makes its own."""
+    """The calls of each model if no attempt shares calls."""
     warm: set[str] = set()
     found: dict[str, PlannedCalls] = {}
     for item, asked, _, failure in planned:
         number = len(measured.missing(item.place, repeats))
         if failure is not None:
-            number = 1  # which ends it, and warms nothing up
+            number = 1  # the first failure ends the measurement of an answer, and there is no warm-up
         elif item.cell_key not in warm:
-            number += warmup  # of the first answer of a cell, before anything is measured
+            number += warmup  # the first answer of each cell is also the warm-up
             warm.add(item.cell_key)
         if asked.calls:
             name = item.cell.model or ""
@@ -245,8 +246,8 @@ def _measured_calls(
 
 
 def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
-    """The addresses that texts are sent to, with commas; None for the provider's own host."""
-    note = " (without a key, since there is no api_key_env)"
+    """The comma-separated addresses that texts are sent to; None for the provider's default host."""
+    note = " (without an API key, since api_key_env is not set)"
     shown = ", ".join(map(shown_address, spec.addresses))
     return f"{shown}{note if lacks_key(spec.use, spec.settings, spec.api_key_env) else ''}" or None
 
@@ -262,8 +263,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     else:
         warmup, repeats = plan.measured
         yield (
-            f"{counted(plan.calls, 'model call')}: each answer is measured {repeats:,} times, after {warmup:,} to warm "
-            "up in each cell; nothing is shared"
+            f"{counted(plan.calls, 'model call')}: each answer is measured {repeats:,} times, after {warmup:,} warm-up "
+            "in each cell; no calls are shared"
         )
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"
@@ -271,9 +272,9 @@ def _lines(plan: Plan) -> Iterator[str]:
         tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out"
         yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}{to}"
     for name, address in plan.addresses.items():
-        yield f"  {name}: embeds at {address}"
+        yield f"  {name}: sends texts to {address}"
     for name in plan.stand_in:
-        yield f"  planned with the packaged embedder in place of {name}, which costs money"
+        yield f"  planned with the packaged embedder instead of {name}, which costs money"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = vars(plan.spent)
@@ -285,25 +286,25 @@ def _lines(plan: Plan) -> Iterator[str]:
 def _answers(plan: Plan) -> Iterator[str]:
     yield f"{counted(plan.questions, 'question')}, {counted(plan.units, 'answer')}"
     if plan.done:
-        yield f"  {plan.done:,} are {'in the results file' if plan.measured is None else 'measured already'}"
+        yield f"  {plan.done:,} are already {'in the results file' if plan.measured is None else 'measured'}"
     for note, number in plan.notes.items():
         yield f"    {number:,} of them: {note}"
     if plan.failed:
         yield f"  {plan.failed:,} failed before"
     for reason, number in plan.failures.items():
-        yield f"  {number:,} cannot be made: {reason}"
+        yield f"  {number:,} cannot be generated: {reason}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:
-    """How many questions each metric can score; metrics with the same number share a line."""
-    alike: dict[Scorable, list[str]] = {}
+    """The number of questions that each metric can score; metrics with the same number share a line."""
+    by_questions: dict[Scorable, list[str]] = {}
     for metric, (questions, why) in plan.scorable.items():
-        alike.setdefault(Scorable(questions, why if questions < plan.questions else ""), []).append(metric)
-    for (questions, why), metrics in alike.items():
+        by_questions.setdefault(Scorable(questions, why if questions < plan.questions else ""), []).append(metric)
+    for (questions, why), metrics in by_questions.items():
         if questions:
             others = f" ({why})" if why else ""
             yield f"{', '.join(metrics)}: {questions:,} of {counted(plan.questions, 'question')} can be scored{others}"
         else:
             yield f"not scored ({why}): {', '.join(metrics)}"
     if plan.unscored is not None:
-        yield f"a run is refused: {plan.unscored}"
+        yield f"a run would be refused: {plan.unscored}"

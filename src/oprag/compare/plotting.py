@@ -1,4 +1,4 @@
-"""Matplotlib figures: scores over an axis with their intervals, and scores against costs."""
+"""Matplotlib figures: scores along an axis with confidence intervals, and scores against costs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["plot_curves", "plot_pareto"]
 
 _INCHES = (7.2, 4.5)
 _MARKERS = "osD^v<>Pp"
-"""One fewer than the colours, so that a pair of both repeats only after ninety lines."""
+"""One fewer than matplotlib's ten colors, so that a color and marker pair repeats only after 90 lines."""
 _LINES = ("-", "--", "-.", ":")
-_MOST_INSIDE = 6
-"""Longer legends are placed beside the axes."""
-_WIDE = 8
-"""The axis is logarithmic if the largest value is this many times the smallest."""
+_MAX_LINES_IN_LEGEND = 6
+"""Longer legends are placed outside the axes."""
+_LOG_SCALE_RATIO = 8
+"""The axis is logarithmic if the largest value is at least this many times the smallest."""
 
 
 def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Figure:
-    """A line for each curve with the interval of each point, and a star at a sweet spot.
+    """Plot a line for each curve, with an error bar at each point and a star at the sweet spot.
 
     Args:
         curves: The curves.
         names: The name of each curve.
-        x: The axis of the curves, or context_tokens.
+        x: The axis that the curves vary, or "context_tokens".
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -62,9 +62,9 @@ def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Fig
         for place, point in there:
             if point is curve.sweet_spot:
                 axes.plot([place], [point.summary.mean], "*", color=line.get_color(), markersize=18, zorder=3)
-    axes.set_xlabel("tokens of the context" if in_tokens else x)
+    axes.set_xlabel("context tokens" if in_tokens else x)
     axes.set_ylabel(curves[0].metric if curves else "")
-    axes.set_title("Mean with its interval; a star is a sweet spot", fontsize="medium")
+    axes.set_title("Mean with confidence interval; a star marks a sweet spot", fontsize="medium")
     _legend(figure, axes, len(curves))
     return figure
 
@@ -72,12 +72,12 @@ def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Fig
 def plot_pareto(
     scores: Sequence[float], costs: Sequence[float], groups: Sequence[str], *, metric: str, cost: str
 ) -> Figure:
-    """A dot for each setting, and the steps of the Pareto front.
+    """Plot a marker for each setting, and the Pareto front as a step line.
 
     Args:
         scores: The score of each setting.
-        costs: Its cost.
-        groups: The group of each setting; each group has a colour.
+        costs: The cost of each setting.
+        groups: The group of each setting; each group has a color and a marker.
         metric: The name of the metric.
         cost: The name of the cost.
 
@@ -105,7 +105,7 @@ def plot_pareto(
         label="Pareto front",
     )
     _scale(axes, costs)
-    axes.set_xlabel(f"{cost.replace('_', ' ')} of an answer")
+    axes.set_xlabel(f"{cost.replace('_', ' ')} per answer")
     axes.set_ylabel(metric)
     _legend(figure, axes, len(set(groups)) + 1)
     return figure
@@ -113,7 +113,7 @@ def plot_pareto(
 
 def _figure() -> tuple[Figure, Axes]:
     try:
-        # Not pyplot, which keeps figures and may open windows.
+        # pyplot would keep the figure in memory and may open a window.
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("A figure", "plot") from error
@@ -124,7 +124,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 
 def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
-    """The place of each value: by its size, or evenly spaced if one is None."""
+    """The x coordinate of each value: the value itself, or evenly spaced if one of them is None."""
     titles = [printable(value) for value in values]
     if None in values:
         axes.set_xticks(range(len(values)), titles)
@@ -137,12 +137,12 @@ def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
 
 def _scale(axes: Axes, values: Sequence[float | None]) -> None:
     there = [value for value in values if value is not None]
-    if there and min(there) > 0 and max(there) >= _WIDE * min(there):
+    if there and min(there) > 0 and max(there) >= _LOG_SCALE_RATIO * min(there):
         axes.set_xscale("log")
 
 
 def _legend(figure: Figure, axes: Axes, count: int) -> None:
-    if count > _MOST_INSIDE:
+    if count > _MAX_LINES_IN_LEGEND:
         figure.set_size_inches(_INCHES[0] * 1.5, _INCHES[1])
         figure.legend(loc="outside right upper", fontsize="small")
     elif count:
@@ -150,5 +150,5 @@ def _legend(figure: Figure, axes: Axes, count: int) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name that matplotlib does not read as a formula or hide from the legend, as names that begin with "_"."""
+    """Escape a label: matplotlib parses "$" as math text, and hides labels starting with "_" from the legend."""
     return " " + printable(name).replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Running an experiment on a Ray cluster: models and embedders run on its workers, all else is the usual run."""
+"""Run an experiment on a Ray cluster: models, embedders and splitting run on its workers, the rest in this process."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from oprag.methods.model_calls import Completion, Prompt
 __all__ = ["check_address", "run_on_ray"]
 
 _NAMES = ("local", "auto")
-_PATIENCE = 5.0  # seconds; Ray itself tries for minutes and then ends the process
-_START = 60.0  # seconds for the other workers to open the experiment, once one has
-_TRIES = 5  # of a call whose worker died
+_TIMEOUT = 5.0  # seconds; Ray would retry for minutes and then exit the process
+_START_TIMEOUT = 60.0  # seconds for the other workers to load the experiment, after the first one has
+_TRIES = 5  # attempts of a call whose worker dies
 
 
 def run_on_ray(
@@ -50,34 +50,36 @@ def run_on_ray(
     retry_failed: bool = False,
     watch: Watch | None = None,
 ) -> RunReport:
-    """As `oprag.compare.run`, with models and embedders on the workers of a Ray cluster.
+    """The same as `oprag.compare.run`, with models and embedders on the workers of a Ray cluster.
 
-    Model calls, embedding and splitting are spread over the cluster. Contexts are assembled, and answers scored and
-    written, by the process of the caller, which alone reads and writes the results file. So every reply is written to
-    the file before it is used, and limits hold for all workers together. A worker that dies loses only its calls in
-    flight: each of them is repeated in a process of its own, and fails if that process dies six times.
+    Model calls, embedding and splitting are distributed over the cluster. The calling process assembles the contexts,
+    scores the answers, and is the only one that reads and writes the results file. Hence every reply is stored before
+    it is used, and limits apply to all workers together. If a worker dies, only its calls in flight are affected: each
+    model call is repeated in a separate process, and fails if that process dies six times.
 
     Every machine needs the same version of this package, with the extras and model files that the experiment uses.
-    The first Ctrl-C waits for the calls in flight, a second one does not.
+    The first Ctrl-C waits for calls in flight; a second one exits at once.
 
     Args:
-        experiment: The experiment; its functions must be importable on all machines, and models reachable from there.
-            One that is resolved already is not opened again in this process.
+        experiment: The experiment; its functions must be importable, and its models reachable, on all machines.
+            If it is already resolved, its models are not loaded again in this process.
         path: The results file, on the machine of the caller.
-        address: The address of the cluster, as `ray.init` takes it: HOST:PORT, "auto" for the one of this machine,
-            "local" for one that is started here and ends with the run. By default one is looked for, and started if
-            there is none. A cluster that this process is connected to already is used, and stays connected.
+        address: The address of the cluster, as in `ray.init`: HOST:PORT, "auto" for the cluster of this machine, or
+            "local" to start a cluster on this machine that ends with the run. By default an existing cluster is used,
+            or else one is started. If this process is already connected to a cluster, that one is used, and the
+            connection stays open.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with the progress, a few times a second.
+        watch: Called with the progress several times a second.
 
     Returns:
-        What the run did, as `oprag.compare.run` returns it.
+        The report of the run, as from `oprag.compare.run`.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
-        ExperimentError: The experiment cannot be run as described, or cannot be sent to other processes; or the cluster
-            cannot be reached, or its machines would answer otherwise than this one.
-        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; what was written stays.
+        ExperimentError: The experiment cannot be run as described or cannot be pickled, the cluster cannot be reached,
+            or the software or models of its machines differ from those of this machine.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
+            kept.
         MissingExtraError: The extra `ray`, or a package that the experiment needs, is not installed.
     """
     try:
@@ -92,9 +94,9 @@ def run_on_ray(
 
 
 class _OnRay(ResolvedExperiment):
-    """An experiment whose models and embedders run on the workers of a cluster."""
+    """A resolved experiment whose models and embedders run on the workers of a cluster."""
 
-    pool: _Pool  # during the run
+    pool: _Pool  # only set during the run
 
     def __init__(self, local: ResolvedExperiment) -> None:
         super().__init__(local.experiment, stop=local.stop)
@@ -102,7 +104,7 @@ class _OnRay(ResolvedExperiment):
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        # Each call waits for its reply in a thread of the `ModelCaller`.
+        # Each call blocks a thread of the `ModelCaller` until its reply arrives.
         return {
             name: Model(model.identity, partial(self._complete, name)) for name, model in self._local.models.items()
         }
@@ -124,7 +126,7 @@ class _OnRay(ResolvedExperiment):
         return self.pool.complete(name, prompt)
 
     def _remote(self, name: str | None, local: ExperimentEmbedder) -> ExperimentEmbedder:
-        """The embedder with this process's tokenizer; the workers add its prefixes. The score embedder has no name."""
+        """The embedder with the local tokenizer; the workers add its prefixes. The score embedder has no name."""
         kinds = ("embed_questions", "embed_documents")
         encoders = (partial(self._embed, name, kind) for kind in kinds)
         return replace(local, _embedder=DualEncoder(local.name, *encoders), _prefixes=("", ""))
@@ -135,7 +137,7 @@ class _OnRay(ResolvedExperiment):
 
 @dataclass(frozen=True)
 class _RemoteSplitting(Splitting):
-    """Splitting on the workers."""
+    """Splitting that runs on the workers."""
 
     resolved: _OnRay
     embedder: str
@@ -146,11 +148,11 @@ class _RemoteSplitting(Splitting):
 
 
 class _Worker:
-    """An actor of Ray, called from several threads; it opens the experiment at the first call.
+    """A Ray actor, called from several threads; the first call loads the experiment.
 
     Args:
-        refs: A list with the reference to the experiment, so that it is fetched where it is needed.
-        expected: The key of the experiment in the process of the caller.
+        refs: A list with the object reference to the experiment; in a list, Ray does not fetch it before it is used.
+        expected: The key of the experiment in the calling process.
     """
 
     def __init__(self, refs: Sequence[Any], expected: str) -> None:
@@ -160,11 +162,11 @@ class _Worker:
         self._resolved: ResolvedExperiment | None = None
 
     def open(self) -> None:
-        """Open the experiment."""
+        """Load the experiment."""
         self._opened()
 
     def complete(self, model: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
-        """A reply, and the class and message of its error, which itself often cannot be sent."""
+        """A reply, and the class and message of its error: many exceptions cannot be pickled."""
         resolved = self._opened()
         completion = ask(resolved.models[model], prompt, resolved.experiment.token_counter)
         error = completion.error
@@ -173,12 +175,12 @@ class _Worker:
         return replace(completion, error=None), (error_name(error), error_message(error))
 
     def embed(self, embedder: str | None, kind: str, texts: Sequence[str]) -> Any:
-        """The vectors of texts."""
+        """The vectors of the texts."""
         resolved = self._opened()
         return getattr(resolved.score_embedder if embedder is None else resolved.embedders[embedder], kind)(texts)
 
     def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
-        """The chunks of documents."""
+        """The chunks of the documents."""
         return Splitting(split, self._opened().embedders[embedder].tokenizer).pieces(documents)
 
     def stop(self) -> None:
@@ -195,9 +197,9 @@ class _Worker:
                 if _key_of(resolved) != self._expected:
                     host = socket.gethostname()
                     raise ExperimentError(
-                        f"the worker on {host} sees another experiment: something that answers depend on, such as the "
-                        "version of a package or a model's file, differs from the machine that started the run; make "
-                        "them equal",
+                        f"the experiment differs on the worker on {host}: something that affects answers, such as a "
+                        "package version or a model file, is not the same as on the machine that started the run; "
+                        "install the same versions and files on both",
                         host,
                     )
                 self._resolved = resolved
@@ -205,7 +207,7 @@ class _Worker:
 
 
 def _complete_alone(refs: Sequence[Any], expected: str, model: str, prompt: Prompt) -> Any:
-    """A call in a process of its own, which takes no other call with it when it dies."""
+    """Make a call in a separate process, so that its crash affects no other call."""
     return _Worker(refs, expected).complete(model, prompt)
 
 
@@ -214,7 +216,7 @@ def _key_of(resolved: ResolvedExperiment) -> str:
 
 
 class _WorkerError(ModelError):
-    """An error of a worker, with the name of its class there."""
+    """An error of a worker, with the class name of the original exception."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -237,7 +239,7 @@ class _Pool:
         experiment = resolved.experiment
         self._ray = ray
         self._given = [ray.put(experiment)], _key_of(resolved)
-        # Threads enough for all calls, even of a single worker, and for splitting and embedding meanwhile.
+        # Enough threads for all model calls on a single worker, and for splitting and embedding at the same time.
         self._actor = ray.remote(_Worker).options(num_cpus=1, max_concurrency=experiment.max_concurrency + 4)
         self._alone = ray.remote(_complete_alone).options(num_cpus=0, max_retries=_TRIES, retry_exceptions=False)
         self._alone_calls: set[Any] = set()
@@ -247,11 +249,11 @@ class _Pool:
         self._slots = [self._new_slot() for _ in range(self.number)]
 
     def start(self) -> None:
-        """Wait for the workers, and drop those for which there is no room."""
+        """Wait for the workers, and drop those that the cluster has no free CPU for."""
         waiting = [slot.opened for slot in self._slots]
         self._ray.wait(waiting, num_returns=1)
-        started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START)
-        there: list[_Slot] = []
+        started, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=_START_TIMEOUT)
+        live: list[_Slot] = []
         lost: list[Exception] = []
         for slot in self._slots:
             if slot.opened not in started:
@@ -262,13 +264,13 @@ class _Pool:
             except self._ray.exceptions.RayActorError as error:
                 lost.append(error)
             else:
-                there.append(slot)
-        self._slots = there
-        if not there:
-            raise ExperimentError(f"all workers died when they opened the experiment: {named_error(lost[-1])}", None)
+                live.append(slot)
+        self._slots = live
+        if not live:
+            raise ExperimentError(f"all workers died while loading the experiment: {named_error(lost[-1])}", None)
 
     def complete(self, model: str, prompt: Prompt) -> Completion:
-        """The reply of a model; if the worker dies, the call is repeated in a process of its own."""
+        """The reply of a model; if the worker dies, the call is repeated in a separate process."""
         completion: Completion
         try:
             completion, error = self.call("complete", model, prompt, tries=1)
@@ -280,7 +282,7 @@ class _Pool:
         return completion if error is None else replace(completion, error=_WorkerError(*error))
 
     def call(self, name: str, *arguments: Any, tries: int = _TRIES) -> Any:
-        """Call a method of a worker; of another one if it dies."""
+        """Call a method of a worker; if the worker dies, retry on another one."""
         slot = self._least_busy()
         try:
             return self._result(getattr(slot.actor, name).remote(*arguments))
@@ -294,13 +296,13 @@ class _Pool:
         return self.call(name, *arguments, tries=tries - 1)
 
     def pass_on_stop(self, stop: threading.Event) -> None:
-        """Make the workers stop retrying when the run is to end; a signal handler must not call them."""
+        """Wait for the stop event, then make the workers stop retrying; a signal handler must not call Ray itself."""
         stop.wait()
         for slot in self._slots:
             slot.actor.stop.remote()
 
     def close(self) -> None:
-        """Leave nothing running in a cluster that goes on."""
+        """Cancel the calls and stop the workers, since the cluster may outlive the run."""
         with self._lock, suppress(self._ray.exceptions.RayError):
             self._closed = True
             for call in self._alone_calls:
@@ -321,7 +323,7 @@ class _Pool:
                 self._alone_calls.discard(call)
 
     def _result(self, call: Any) -> Any:
-        """The result of a call, or the error that it raised there; our own errors as they are."""
+        """The result of a call; raises the original exception of the worker."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -333,7 +335,7 @@ class _Pool:
 
     def _least_busy(self) -> _Slot:
         with self._lock:
-            # A new worker is asked once it is ready, unless none is.
+            # Skip workers that are still starting, unless all are.
             ready, _ = self._ray.wait([slot.opened for slot in self._slots], num_returns=len(self._slots), timeout=0)
             slots = [slot for slot in self._slots if slot.opened in ready] or self._slots
             slot = min(slots, key=lambda slot: slot.busy)
@@ -341,7 +343,7 @@ class _Pool:
             return slot
 
     def _replace(self, dead: _Slot) -> None:
-        """Start another worker in place of a dead one, once for all of its calls."""
+        """Replace a dead worker once, even if several of its calls failed."""
         with self._lock:
             if dead in self._slots and not self._closed:
                 self._slots[self._slots.index(dead)] = self._new_slot()
@@ -349,37 +351,37 @@ class _Pool:
 
 @contextmanager
 def _pool(ray: Any, resolved: _OnRay, address: str | None) -> Iterator[Prepare]:
-    """The workers, for the time of a run; yields what they do before its engine starts."""
+    """Start the workers for the duration of a run; yields the preparation step for `execute`."""
     with _connected(ray, address):
         resolved.pool = pool = _Pool(ray, resolved)
-        telling = threading.Thread(target=pool.pass_on_stop, args=[resolved.stop], daemon=True)
+        stopper = threading.Thread(target=pool.pass_on_stop, args=[resolved.stop], daemon=True)
         try:
             pool.start()
-            telling.start()
+            stopper.start()
             yield partial(_warm, resolved)
         finally:
             resolved.stop.set()
-            if telling.is_alive():
-                telling.join(_PATIENCE)
+            if stopper.is_alive():
+                stopper.join(_TIMEOUT)
             pool.close()
 
 
 def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
-    """Split and embed all documents that are asked about, several at a time, and store it for the engine."""
+    """Split and embed in parallel all documents of the open questions, and store the results for the engine."""
 
     def warm(cell: Cell, documents: tuple[str, ...]) -> None:
         if not resolved.stop.is_set():
-            # The questions that need it will meet the error again.
+            # Questions that need these documents will raise the error again.
             with suppress(Exception):
                 library.warm(cell, documents)
 
-    wanted = {
+    tasks = {
         (cell.data, question.documents, cell.split, cell.embedder): (cell, question.documents)
         for cell, question, _, _ in state.waiting
         if cell.embedder
     }
     threads: ModelThreads[None] = ModelThreads(2 * resolved.pool.number)
-    for cell, documents in wanted.values():
+    for cell, documents in tasks.values():
         threads.submit(partial(warm, cell, documents))
     while threads.running and not resolved.stop.is_set():
         threads.take()
@@ -387,13 +389,13 @@ def _warm(resolved: _OnRay, library: Library, state: RunState) -> None:
 
 
 def check_address(address: str | None) -> None:
-    """Refuse an address that cannot be reached, or of a Ray client, which has no results file."""
+    """Reject an unreachable address, and a Ray client address, whose driver could not read the results file."""
     if address is None or address in _NAMES:
         return
     if "://" in address:
         raise ExperimentError(
-            f"cannot run at {address!r}: a Ray client runs elsewhere, where the results file is not; begin the run on "
-            "a machine of the cluster, with the address HOST:PORT or auto",
+            f"cannot run at {address!r}: a Ray client runs the experiment on another machine, without the results "
+            "file; start the run on a machine of the cluster, with the address HOST:PORT or auto",
             address,
         )
     host, colon, port = address.rpartition(":")
@@ -402,14 +404,14 @@ def check_address(address: str | None) -> None:
             f"the address of a Ray cluster must be local, auto or HOST:PORT, got {describe(address)}", address
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT).close()
     except (OSError, OverflowError) as error:
         raise ExperimentError(f"no Ray cluster answers at {address!r}: {error}", address) from error
 
 
 @contextmanager
 def _connected(ray: Any, address: str | None) -> Iterator[None]:
-    """Connect to a cluster, or start one; an existing connection is used, and left open."""
+    """Connect to a cluster, or start one; an existing connection is reused and left open."""
     if ray.is_initialized():
         _check_same(ray, address)
         yield
@@ -435,11 +437,11 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
 
 
 def _check_same(ray: Any, address: str | None) -> None:
-    there = str(ray.get_runtime_context().gcs_address)
-    # The same machine has several names.
-    if address is not None and address not in _NAMES and address.rpartition(":")[2] != there.rpartition(":")[2]:
+    current = str(ray.get_runtime_context().gcs_address)
+    # Compare only ports, since a machine has several host names.
+    if address is not None and address not in _NAMES and address.rpartition(":")[2] != current.rpartition(":")[2]:
         raise ExperimentError(
-            f"this process is connected to the Ray cluster at {there!r}, got the address {address!r}; leave it out, or "
-            "disconnect with ray.shutdown() before",
+            f"this process is already connected to the Ray cluster at {current!r}, got the address {address!r}; omit "
+            "the address, or call ray.shutdown() first",
             address,
         )

@@ -1,4 +1,4 @@
-"""Running an experiment from Python, and its results."""
+"""Run an experiment from Python and analyze its results."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ __all__ = ["File", "Results", "compare"]
 
 File = str | os.PathLike[str]
 
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 """Maximum number of settings in a printed table."""
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 """Maximum number of values in a message."""
 
 
@@ -67,20 +67,20 @@ def compare(
     """Run an experiment, or continue an earlier run of it, and return its results.
 
     Args:
-        experiment: The experiment, or a TOML file that describes one.
-        path: The results file; created if it is missing. By default the TOML file with the ending .db.
+        experiment: The experiment, or the path of its TOML file.
+        path: The results file; created if missing. By default the path of the TOML file with the suffix .db.
         retry_failed: Whether to retry questions that failed before.
         watch: Called with the progress of the run.
-        trust: Whether the TOML file may run code and reach other hosts and folders, see `Experiment.from_file`.
+        trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
     Returns:
-        The results. Some questions may have no answer yet: their `run` says how the run ended.
+        The results. Some questions may have no answer yet: the attribute `run` reports how the run ended.
 
     Raises:
-        OptionError: `path` is missing, and the experiment is not read from a file.
-        ExperimentError: The experiment cannot be run as it is described; `UntrustedExperimentError` if its file needs
+        OptionError: `path` is missing, and the experiment was not read from a file.
+        ExperimentError: The experiment cannot be run as described; `UntrustedExperimentError` if its file requires
             trust.
-        ResultsFileError: The results file is damaged, belongs to another program, or cannot be written.
+        ResultsFileError: The results file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: A required package is not installed.
     """
     from oprag.compare.running.run import run
@@ -89,23 +89,25 @@ def compare(
         file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
-        raise OptionError("path must name the results file, since the experiment does not come from a file", path)
+        raise OptionError(
+            "path is missing: an experiment that is not read from a file needs the path of its results file", path
+        )
     report = run(experiment, path, retry_failed=retry_failed, watch=watch)
     return Results(read_matrix(path, experiment.name), path, run=report)
 
 
 class Results(Sequence[Mapping[str, Any]]):
-    """The results of an experiment: a sequence of rows, one for each setting, in the sequence of the grid.
+    """The results of an experiment: a sequence of rows, one for each setting, in grid order.
 
-    A setting is all cells that differ only in the seed of the random order or in the repeat. `results[0]` is a row,
-    `results["token_f1"]` a column. Results are those of the file when it was opened, see `Results.open`.
+    A setting is the group of cells that differ only in the seed of the random order or in the repeat. `results[0]` is
+    a row, `results["token_f1"]` a column. Results are a snapshot of the file when it was opened, see `Results.open`.
 
-    A row has the axes in which settings differ, then those that are not the default, and always the method, the order,
-    k, the data, the model and the embedder; for each metric the mean, its interval, the median, the standard deviation
-    and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`, `token_f1_sd`,
-    `token_f1_n`); the number of answers; the mean tokens, calls and, if models have prices, money of an answer; and,
-    if they were measured, seconds, processor and memory. None stands for a missing value (tokens where no model was
-    asked), for an axis without effect, and for an axis whose value is none.
+    The columns are the axes in which settings differ, then the axes with another value than the default, and always the
+    method, order, k, data, model and embedder; for each metric the mean, its confidence interval, the median, the
+    standard deviation and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`,
+    `token_f1_sd`, `token_f1_n`); the number of answers; the mean tokens, calls and, if models have prices, money per
+    answer; and, if measured, seconds, CPU and memory. None means a missing value (such as tokens if no model was
+    called), an axis without effect, or an axis whose value is None.
 
     Intervals are computed on first use. They resample documents if a data set has ten or more, else questions.
 
@@ -117,7 +119,7 @@ class Results(Sequence[Mapping[str, Any]]):
     Attributes:
         matrix: The scores and costs of each question in each cell.
         path: The results file.
-        run: The report of the run that gave these results; None for results read from a file.
+        run: The report of the run that produced these results; None for results read from a file.
     """
 
     def __init__(self, matrix: ResultMatrix, path: File, *, run: RunReport | None = None) -> None:
@@ -134,13 +136,13 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             path: The results file.
-            experiment: The name of the experiment; required only if the file has several.
-            confidence: Confidence level of the intervals.
-            resamples: Number of samples for intervals and p-values.
+            experiment: The name of the experiment; only required if the file contains several.
+            confidence: Confidence level of the intervals, between 0 and 1.
+            resamples: Number of resamples for intervals and p-values.
 
         Raises:
-            ExperimentError: The file has no such experiment, or has several and `experiment` is missing.
-            ResultsFileError: The file is missing, damaged or not a results file.
+            ExperimentError: The file does not contain the experiment, or contains several and `experiment` is missing.
+            ResultsFileError: The file is missing, corrupt or not a results file.
             OptionError: The confidence or the number of resamples is invalid.
         """
         _check_resampling(confidence, resamples)
@@ -158,32 +160,32 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def axis_columns(self) -> tuple[str, ...]:
-        """The axes that are columns."""
+        """The axes that are columns of the table."""
         return tuple(axis_columns(self.settings))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics with scores: first those that the experiment names, in that sequence."""
-        there = self.matrix.metrics
-        asked = [name for name in self.matrix.described.get("metrics", ()) if name in there]
-        return tuple(dict.fromkeys([*asked, *there]))
+        """The metrics with scores: first those listed in the experiment, in that order, then the others."""
+        scored = self.matrix.metrics
+        requested = [name for name in self.matrix.described.get("metrics", ()) if name in scored]
+        return tuple(dict.fromkeys([*requested, *scored]))
 
     @cached_property
     def ranking_metrics(self) -> tuple[str, ...]:
-        """The metrics with scores of which more is better, so that settings can be ranked by them."""
+        """The metrics with scores for which higher is better, so that settings can be ranked by them."""
         return tuple(name for name in self.metrics if more_is_better(name, self.matrix.described))
 
     @property
     def metric(self) -> str:
-        """The default metric: the first with scores of which more is better.
+        """The default metric: the first with scores for which higher is better.
 
         Raises:
             OptionError: No such metric has scores.
         """
         if self.ranking_metrics:
             return self.ranking_metrics[0]
-        there = f"; there are scores of {', '.join(self.metrics)}" if self.metrics else ""
-        raise OptionError(f"there are no scores of a metric of which more is better{there}", self.metrics)
+        others = f"; metrics with scores: {', '.join(self.metrics)}" if self.metrics else ""
+        raise OptionError(f"no metric for which higher is better has scores{others}", self.metrics)
 
     @cached_property
     def axes(self) -> tuple[str, ...]:
@@ -192,12 +194,12 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The fields of the questions: those of the data, and `evidence_spans` and `spread` if there is evidence."""
+        """The fields of the questions: those of the data, plus `evidence_spans` and `spread` if there is evidence."""
         return self.matrix.field_names
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """The column names."""
         return tuple(next(iter(self._rows), ()))
 
     @overload
@@ -210,7 +212,7 @@ class Results(Sequence[Mapping[str, Any]]):
         if not isinstance(which, str):
             return self._rows[which]
         if which not in self.columns:
-            raise OptionError(f"there is no column {which!r}; there are {', '.join(self.columns)}", which)
+            raise OptionError(f"unknown column {which!r}; the columns are {', '.join(self.columns)}", which)
         return [row[which] for row in self._rows]
 
     def __len__(self) -> int:
@@ -223,7 +225,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
         Args:
             metrics: The names of the metrics; all by default.
-            watch: Called with the number of settings that are done, and of all settings.
+            watch: Called with the number of finished settings, and the number of all settings.
 
         Returns:
             These results.
@@ -237,31 +239,32 @@ class Results(Sequence[Mapping[str, Any]]):
         return self
 
     def where(self, **values: Any) -> Results:
-        """The settings with these values of axes, and the questions with these values of fields.
+        """Keep only the settings with these axis values, and the questions with these field values.
 
-        p-values are corrected for the comparisons that remain.
+        p-values are corrected for the remaining comparisons.
 
         Args:
-            values: For an axis a value or a list of values, such as `order="source"` or `k=[8, 16]`; None, as in a row,
-                for settings in which the axis has no effect. For a field of the questions a value such as
+            values: For an axis, a value or a list of values, such as `order="source"` or `k=[8, 16]`; as in a row, None
+                means settings in which the axis has no effect. For a field of the questions, a value such as
                 `spread=True`, a list of values, or a predicate.
 
         Raises:
-            OptionError: An axis or field is unknown, or nothing has such a value or all of the values.
+            OptionError: An axis or field is unknown, no setting or question has one of the values, or no setting has
+                all of them.
         """
         questions = np.ones(len(self.matrix.questions), dtype=bool)
         kept = self.settings
         for axis, value in values.items():
             if axis not in axes() and axis in self.fields:
-                questions &= self._having(axis, value)
+                questions &= self._matching_questions(axis, value)
                 continue
             self._check_axis_or_field(axis)
-            wanted = _as_list(value)
+            allowed = _as_list(value)
             known = list(dict.fromkeys(setting.values.get(axis) for setting in self.settings))
-            for one in wanted:
+            for one in allowed:
                 if not _is_among(one, known):
-                    raise OptionError(f"no setting has {axis}={describe(one)}; there are {known}", value)
-            kept = tuple(one for one in kept if _is_among(one.values.get(axis), wanted))
+                    raise OptionError(f"no setting has {axis}={describe(one)}; the values are {known}", value)
+            kept = tuple(one for one in kept if _is_among(one.values.get(axis), allowed))
         if not questions.all():
             asked = self.matrix.status[:, questions] != NOT_ASKED
             kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
@@ -270,11 +273,11 @@ class Results(Sequence[Mapping[str, Any]]):
         return self.select(kept, None if questions.all() else questions)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
-        """Some of the settings, and some of the questions.
+        """Results with a subset of the settings and questions.
 
         Args:
-            settings: Settings of these results.
-            questions: Whether to keep each question of the matrix; all by default.
+            settings: The settings to keep.
+            questions: Boolean mask of the questions of the matrix to keep; all by default.
         """
         found = Results(self.matrix.select([one.number for one in settings], questions), self.path, run=self.run)
         # Axes that varied before remain columns.
@@ -282,79 +285,79 @@ class Results(Sequence[Mapping[str, Any]]):
         return found
 
     def best(self, metric: str | None = None) -> Best:
-        """The setting with the highest score, and whether every other one is shown to be worse.
+        """The setting with the highest mean score, and whether every other one is significantly worse.
 
         Args:
             metric: The metric; by default `Results.metric`.
 
         Raises:
-            OptionError: The metric has no scores, more of it is not better, or there are several data sets.
+            OptionError: The metric has no scores, higher is not better for it, or there are several data sets.
         """
-        metric = self._scored(metric)
+        metric = self._ranking_metric(metric)
         self._check_one_data_set("best()")
         return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
 
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
-        """The Pareto front: the settings for which no other one has a score as high at a cost as low.
+        """The Pareto front: the settings that no other one matches or beats in both score and cost.
 
-        It compares means; `best` and `curves` say which differences are shown.
+        It compares means; see `best` and `curves` for which differences are significant.
 
         Args:
             metric: The metric; by default `Results.metric`.
-            cost: The cost of an answer: tokens (read and written), one kind of tokens, calls, money, or seconds if
-                they were measured. By default tokens, or context_tokens if some setting with scores asks no model.
+            cost: The cost per answer: tokens (input and output), one kind of tokens, calls, money, or seconds if
+                measured. By default tokens, or context_tokens if some setting with scores calls no model.
 
         Returns:
-            The rows of these settings, the cheapest first. Settings without a score or a cost are left out.
+            The rows of these settings, cheapest first. Settings without a score or a cost are excluded.
 
         Raises:
-            OptionError: The cost is unknown, or no setting with scores has it; or as in `best`.
+            OptionError: The cost is unknown, no setting with scores has it, or as in `best`.
         """
-        metric = self._scored(metric)
+        metric = self._ranking_metric(metric)
         self._check_one_data_set("pareto()")
         cost, points = self._points(metric, cost)
         front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
         return [self[points[place][0].number] for place in front]
 
     def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
-        """A table of one axis by another.
+        """A pivot table of one axis by another.
 
-        If several settings have the same two values, the value of each question is the mean over them.
+        If several settings share a table cell, the value of each question is the mean over these settings.
 
         Args:
             rows: The axis of the rows.
             columns: The axis of the columns.
             metric: A metric, or a cost such as "tokens", "money" or "seconds"; by default `Results.metric`.
-            value: "median ± sd" and "mean [interval]", over questions; "mean", "median" or "n".
+            value: The statistic over questions: "median ± sd", "mean [interval]", "mean", "median" or "n".
 
         Raises:
-            OptionError: An axis, the metric or the value is unknown, or was not measured.
+            OptionError: An axis, the metric or the value is unknown, or the metric was not measured.
         """
         check_axis(rows)
         check_axis(columns)
         if rows == columns:
-            raise OptionError(f"rows and columns must be two axes, got {describe(rows)} for both", columns)
+            raise OptionError(f"rows and columns must be different axes, got {describe(rows)} for both", columns)
         metric = self.metric if metric is None else metric
         if metric not in COSTS and metric not in self.metrics:
-            raise OptionError(f"there is no metric {metric!r}; there are {', '.join((*self.metrics, *COSTS))}", metric)
+            raise OptionError(f"unknown metric {metric!r}; choose one of {', '.join((*self.metrics, *COSTS))}", metric)
         self._check_measured(metric)
         return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
 
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
-        """The curves over an axis, with their sweet spots; the settings of a curve differ in nothing else.
+        """The curves along an axis, with their sweet spots; the settings of a curve differ only in this axis.
 
         Args:
-            axis: An axis of numbers, such as k, token_budget or a threshold.
+            axis: A numeric axis, such as k, token_budget or a threshold.
             metric: The metric; by default `Results.metric`.
 
         Returns:
-            The curves that have scores of the metric, in the sequence of the grid.
+            The curves with scores of the metric, in grid order.
 
         Raises:
-            OptionError: The axis has no order, or more of the metric is not better.
+            OptionError: The axis is not numeric, or higher is not better for the metric.
         """
         check_ordered(axis)
-        metric = self._known(self.metric if metric is None else metric)
+        metric = self._check_rankable(self.metric if metric is None else metric)
         return curves_of(self.settings, axis, metric, self.family(metric)) if metric in self.metrics else []
 
     def differences(
@@ -364,17 +367,17 @@ class Results(Sequence[Mapping[str, Any]]):
         *,
         watch: Callable[[int, int], None] | None = None,
     ) -> list[SettingDifference]:
-        """Each setting minus its baseline: the setting with the first value of an axis, and the same values otherwise.
+        """Each setting minus its baseline: the setting with the first value of an axis, and otherwise equal values.
 
-        Only axes that have an effect in both count: a method without a context has no `k`, and is compared with every
-        `k` of another method. p-values are corrected for all comparisons of the experiment in the metric, those of
-        other axes included, so that a pair of settings has the same p-value here, in `curves`, in `best` and in the
-        report.
+        Axes without effect in one of the two settings are ignored: a method without a context has no `k`, and is
+        compared with every `k` of another method. p-values are corrected for all comparisons of the experiment in the
+        metric, including those along other axes, so a pair of settings has the same p-value here, in `curves`, in
+        `best` and in the report.
 
         Args:
             axis: The axis.
-            metrics: The names of the metrics; all with scores by default.
-            watch: Called with the number of differences that are computed, and of all differences.
+            metrics: The names of the metrics; by default all with scores.
+            watch: Called with the number of computed differences, and the number of all differences.
 
         Raises:
             OptionError: The axis or a metric is unknown.
@@ -409,14 +412,14 @@ class Results(Sequence[Mapping[str, Any]]):
         return len(self._pairs(axis))
 
     def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
-        """The pooled differences between the values of an axis, for the questions with each value of a field.
+        """The differences between the values of an axis, pooled over settings, for each value of a question field.
 
-        The difference of a question is pooled: the mean over all settings that differ only in the axis. Other orders
-        are compared with source order, other values with the first of the grid.
+        The difference of a question is the mean over all pairs of settings that differ only in the axis. Orders are
+        compared with source order, values of other axes with the first one of the grid.
 
         Args:
-            field: A field of the questions: one of your data, or `evidence_spans` or `spread` for questions with gold
-                evidence.
+            field: A field of the questions: a field of your data, or, for questions with gold evidence,
+                `evidence_spans` or `spread`.
             metric: The metric; by default `Results.metric`.
             axis: The axis.
 
@@ -424,12 +427,12 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: No question has the field, the axis or metric is unknown, or there are several data sets.
         """
         check_axis(axis)
-        metric = self._scored(metric)
+        metric = self._ranking_metric(metric)
         self._check_one_data_set("slices()")
         return slices_of(self.matrix, field, metric, axis)
 
     def verdicts(self, metric: str | None = None) -> list[Verdict]:
-        """Answers to three questions, each in a sentence or two.
+        """Answers to three questions, in one or two sentences each.
 
         Does source order help here? How much context is worth its tokens? What does it cost?
 
@@ -437,16 +440,16 @@ class Results(Sequence[Mapping[str, Any]]):
             metric: The metric; by default `Results.metric`.
 
         Returns:
-            A verdict on the order and one on the length for each data set, then one on costs.
+            For each data set a verdict on the order and one on the context length, then one on costs.
 
         Raises:
-            OptionError: The metric has no scores, or more of it is not better.
+            OptionError: The metric has no scores, or higher is not better for it.
         """
-        metric = self._scored(metric)
+        metric = self._ranking_metric(metric)
         return verdicts(self.settings, metric, self.family(metric))
 
     def family(self, metric: str) -> ComparisonFamily:
-        """All comparisons of the settings in a metric, whose p-values are corrected together.
+        """All comparisons of settings in a metric; their p-values are corrected together.
 
         Args:
             metric: The metric.
@@ -458,23 +461,24 @@ class Results(Sequence[Mapping[str, Any]]):
     def plot(
         self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
     ) -> Figure:
-        """A matplotlib figure; `figure.savefig("curve.svg")` writes it.
+        """Plot the results as a matplotlib figure; `figure.savefig("curve.svg")` writes it to a file.
 
         Args:
-            kind: "curve" for scores over an axis: a line for each curve, with the intervals of its points and a star
-                at a sweet spot. "pareto" for scores against a cost, with the Pareto front.
+            kind: "curve" for scores along an axis: a line for each curve, with the interval of each point and a star
+                at the sweet spot. "pareto" for scores against a cost, with the Pareto front.
             metric: The metric; by default `Results.metric`.
-            x: The axis of numbers that curves are over, or context_tokens; by default the first that differs.
-            cost: The cost of an answer, for "pareto"; by default as in `pareto`.
+            x: The numeric axis of the curves, or "context_tokens"; by default the first numeric axis in which settings
+                differ, k and token_budget before others.
+            cost: The cost per answer, for "pareto"; the default is that of `pareto`.
 
         Raises:
-            OptionError: The kind, axis, metric or cost is unknown, one of them has no effect, or no axis of numbers
-                differs.
+            OptionError: The kind, axis, metric or cost is unknown, an argument has no effect on this kind, or settings
+                do not differ in a numeric axis.
             MissingExtraError: matplotlib is not installed.
         """
         from oprag.compare.plotting import plot_curves, plot_pareto
 
-        metric = self._scored(metric)
+        metric = self._ranking_metric(metric)
         check_choice("kind", kind, ("curve", "pareto"))
         unused = ("x", x) if kind == "pareto" else ("cost", cost)
         if unused[1] is not None:
@@ -491,11 +495,11 @@ class Results(Sequence[Mapping[str, Any]]):
         differ = [name for name in ORDERED_AXES if name in self.axes]
         axis = x
         if axis in (None, "context_tokens"):
-            # First those that change how much is read.
+            # Prefer the axes that change the context length.
             axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
         if axis is None:
-            told = ", ".join(self.axes) or "none"
-            raise OptionError(f"no axis of numbers differs, so there is no curve; settings differ in {told}", x)
+            varying = ", ".join(self.axes) or "none"
+            raise OptionError(f"a curve needs a numeric axis with several values; axes with several: {varying}", x)
         curves = self.curves(axis, metric)
         names = [assignments(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
         return plot_curves(curves, names, x=x or axis)
@@ -503,53 +507,53 @@ class Results(Sequence[Mapping[str, Any]]):
     def answers(self) -> Iterator[dict[str, Any]]:
         """A row for each answer and each failure, read from the file one cell at a time.
 
-        A row has the axes of the table (and the seed and the repeat, if they differ), the question with its gold
-        answers and documents, the answer or its error, its tokens, scores and measurements.
+        A row contains the axes of the table (plus the seed and the repeat, if they vary), the question with its gold
+        answers and documents, the answer or its error, and its tokens, scores and measurements.
 
         Raises:
-            ResultsFileError: The file is missing or damaged.
+            ResultsFileError: The file is missing or corrupt.
         """
         return answer_rows(self.matrix, self.path, self.axis_columns)
 
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
-        """A data frame of pandas, with a row for each setting.
+        """A pandas data frame with a row for each setting.
 
         Args:
-            answers: Whether there is a row for each answer instead.
+            answers: Whether to return a row for each answer instead.
 
         Raises:
             MissingExtraError: pandas is not installed.
-            ResultsFileError: The file is missing or damaged.
+            ResultsFileError: The results file is missing or corrupt.
         """
         columns, rows = self._exported(answers=answers)
         return data_frame(columns, rows, numbers=self._numbers(columns))
 
     def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
-        """Write a CSV file in UTF-8, separated by commas, completely or not at all.
+        """Write a comma-separated CSV file in UTF-8, atomically.
 
         Args:
-            path: The file; an existing table of oprag is replaced.
-            answers: Whether there is a row for each answer instead of one for each setting.
-            spreadsheet_safe: Whether to put an apostrophe before texts that a spreadsheet would read as a formula
-                (they begin with =, +, - or @, a tab or a line end). Parquet files have texts unchanged.
+            path: The path of the file; an existing file is only replaced if it is a table of oprag.
+            answers: Whether to write a row for each answer instead of one for each setting.
+            spreadsheet_safe: Whether to prefix an apostrophe to strings that a spreadsheet would evaluate as a formula
+                (strings that start with =, +, - or @, a tab or a line break). Parquet files are never changed.
 
         Raises:
             OptionError: The file cannot be written.
-            ResultsFileError: The results file is missing or damaged.
+            ResultsFileError: The results file is missing or corrupt.
         """
         columns, rows = self._exported(answers=answers)
         write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
     def to_parquet(self, path: File, *, answers: bool = False) -> None:
-        """Write a Parquet file, completely or not at all.
+        """Write a Parquet file atomically.
 
         Args:
-            path: The file; an existing table of oprag is replaced.
-            answers: Whether there is a row for each answer instead of one for each setting.
+            path: The path of the file; an existing file is only replaced if it is a table of oprag.
+            answers: Whether to write a row for each answer instead of one for each setting.
 
         Raises:
             OptionError: The file cannot be written.
-            ResultsFileError: The results file is missing or damaged.
+            ResultsFileError: The results file is missing or corrupt.
             MissingExtraError: pyarrow is not installed.
         """
         columns, rows = self._exported(answers=answers)
@@ -563,15 +567,15 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _caption(self) -> str:
         parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
-        told = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
-        for name, what in told.items():
+        problems = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+        for name, what in problems.items():
             if count := sum(getattr(one, name) for one in self.settings):
                 parts.append(f"{count:,} {what}")
-        more = f"; the first {_MOST_SHOWN}:" if len(self) > _MOST_SHOWN else ""
+        more = f"; the first {_MAX_SHOWN}:" if len(self) > _MAX_SHOWN else ""
         return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}{more}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """The axes in which settings differ, means with intervals, and tokens."""
+        """The header and rows of the printed table: varying axes, means with intervals, and tokens."""
         metrics = list(dict.fromkeys(name for one in self.settings for name in one.scores))
         lines = [
             [
@@ -581,7 +585,7 @@ class Results(Sequence[Mapping[str, Any]]):
                 f"{one.failed:,}",
                 "–" if (tokens := one.cost("context_tokens")) is None else f"{tokens:,.0f}",
             ]
-            for one in self.settings[:_MOST_SHOWN]
+            for one in self.settings[:_MAX_SHOWN]
         ]
         return [*self.axes, *metrics, "answers", "failed", "context_tokens"], lines
 
@@ -595,7 +599,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return answer_columns(self.matrix, self.axis_columns), self.answers()
 
     def _numbers(self, columns: Iterable[str]) -> set[str]:
-        """The columns of numbers, including those without a value."""
+        """The names of the numeric columns, including those without any value."""
         texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
         return {name for name in columns if name not in texts}
 
@@ -605,18 +609,18 @@ class Results(Sequence[Mapping[str, Any]]):
     def _pairs(self, axis: str) -> list[tuple[int, int]]:
         return list(axis_pairs(self.matrix, axis))
 
-    def _having(self, field: str, value: Any) -> BoolArray:
-        """Whether each question has a value of a field, one of several, or one that a function accepts."""
-        wanted = _as_list(value)
-        there = [fields.get(field) for fields in self.matrix.fields]
-        having = [
-            one is not None and (bool(value(one)) if callable(value) else _is_among(one, wanted)) for one in there
+    def _matching_questions(self, field: str, value: Any) -> BoolArray:
+        """Mask of the questions whose field has the value, has one of several values, or satisfies a predicate."""
+        allowed = _as_list(value)
+        values = [fields.get(field) for fields in self.matrix.fields]
+        matching = [
+            one is not None and (bool(value(one)) if callable(value) else _is_among(one, allowed)) for one in values
         ]
-        if not any(having):
-            known = list(dict.fromkeys(one for one in there if one is not None))[:_MOST_LISTED]
-            told = "is wanted" if callable(value) else f"has {field}={describe(value)}"
-            raise OptionError(f"no question {told}; {field} is one of {known}", value)
-        return np.array(having)
+        if not any(matching):
+            known = list(dict.fromkeys(one for one in values if one is not None))[:_MAX_LISTED]
+            problem = "matches the predicate" if callable(value) else f"has {field}={describe(value)}"
+            raise OptionError(f"no question {problem}; values of {field}: {known}", value)
+        return np.array(matching)
 
     def _check_axis_or_field(self, name: str) -> None:
         check_names([name], (*axes(), *self.fields), what="axis or field")
@@ -624,35 +628,35 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _check_known(self, metric: str) -> None:
         if metric not in METRICS and metric not in self.metrics:
-            there = ", ".join(self.matrix.metrics) or "none"
-            raise OptionError(f"there is no metric {metric!r}; there are scores of {there}", metric)
+            scored = ", ".join(self.matrix.metrics) or "none"
+            raise OptionError(f"unknown metric {metric!r}; metrics with scores: {scored}", metric)
 
-    def _known(self, metric: str) -> str:
-        """A metric of which more is better, with or without scores."""
+    def _check_rankable(self, metric: str) -> str:
+        """Check that the metric is known and higher is better for it; it may have no scores."""
         check_better(metric, self.matrix.described)
         self._check_known(metric)
         return metric
 
-    def _scored(self, metric: str | None) -> str:
-        """A metric of which more is better, with scores."""
-        metric = self._known(self.metric if metric is None else metric)
+    def _ranking_metric(self, metric: str | None) -> str:
+        """The metric, or the default one; raises unless it has scores and higher is better."""
+        metric = self._check_rankable(self.metric if metric is None else metric)
         if metric not in self.metrics:
-            there = f"; there are of {', '.join(self.metrics)}" if self.metrics else ", nor of any other metric"
-            raise OptionError(f"there are no scores of {metric!r}{there}", metric)
+            scored = ", ".join(self.metrics) or "none"
+            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
         return metric
 
     def _check_one_data_set(self, what: str) -> None:
-        """Refuse several data sets, since their questions differ."""
+        """Raise if there are several data sets, since their questions differ."""
         data = list(dict.fromkeys(one.values["data"] for one in self.settings))
         if len(data) > 1:
             raise OptionError(
-                f"there are several data sets ({', '.join(map(str, data))}), whose questions differ: "
+                f"there are several data sets ({', '.join(map(str, data))}), whose questions differ; select one: "
                 f".where(data={data[0]!r}).{what}",
                 data,
             )
 
     def _points(self, metric: str, cost: str | None) -> tuple[str, list[tuple[SettingSummary, float, float]]]:
-        """The cost, and each setting that has a score and this cost, with both."""
+        """The cost, or the default one, and each setting that has both, with its score and cost."""
         scored = [(one, one.scores[metric].mean or 0.0) for one in self.settings if metric in one.scores]
         cost = self.usual_cost(metric) if cost is None else cost
         if cost not in COSTS:
@@ -661,18 +665,18 @@ class Results(Sequence[Mapping[str, Any]]):
         points = [(one, score, paid) for one, score in scored if (paid := one.cost(cost)) is not None]
         if not points:
             why = (
-                "the experiment has no price of a model, such as [prices.NAME]"
+                "the experiment has no model prices; add them, such as [prices.NAME]"
                 if cost == "money"
-                else "where no model is asked there are context_tokens"
+                else "settings that call no model only have context_tokens"
             )
             raise OptionError(f"no setting with a score of {metric} has {cost}; {why}", cost)
         return cost, points
 
     def usual_cost(self, metric: str | None = None) -> str:
-        """The tokens by which settings are compared: "tokens" if every setting asks a model, else "context_tokens".
+        """The default cost: "tokens" if every setting calls a model, else "context_tokens".
 
         Args:
-            metric: Ignore settings without scores of it, unless no setting has any.
+            metric: Only consider settings with scores of this metric, if there are any.
         """
         scored = [one for one in self.settings if metric is None or metric in one.scores]
         return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
@@ -680,7 +684,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def _check_measured(self, name: str) -> None:
         if name in SECONDS and not self.matrix.measured.any():
             raise OptionError(
-                f"{name} were not measured; oprag.compare.measure_cells does, or oprag compare --measure", name
+                f"{name} were not measured; run oprag.compare.measure_cells or oprag compare --measure", name
             )
 
 
@@ -696,13 +700,13 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _is_among(value: Any, others: Iterable[Any]) -> bool:
-    """Whether it is one of the others; True is not 1."""
+    """Whether a value is one of the others; unlike `in`, True is not equal to 1."""
     return any(isinstance(value, bool) is isinstance(other, bool) and value == other for other in others)
 
 
 def _check_resampling(confidence: Any, resamples: Any) -> None:
-    """Refuse options with which no interval can be computed."""
+    """Reject options that do not allow an interval to be computed."""
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
-    # With fewer, the ends of an interval are noise.
+    # With fewer resamples the ends of an interval are noise.
     check_count("resamples", resamples, optional=False, least=100)

@@ -1,4 +1,4 @@
-"""Checked records, and their errors in our words."""
+"""Validated records (pydantic models) with the error messages of oprag."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ class StrictModel(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            # Without the error of pydantic, which shows the values.
+            # Drop pydantic's own error: it shows the values, which may be secret.
             raise explained(error) from None
 
-    # Pydantic does not call it for records within others: their errors then have the whole place.
+    # With this flag pydantic validates nested records without calling their __init__, so errors have the full path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
     @classmethod
     def _check_names(cls, given: Any) -> Any:
-        # Pydantic's own check knows no names to suggest.
+        # Pydantic's own check does not suggest similar names.
         if isinstance(given, Mapping) and cls.model_config.get("extra") == "forbid":
             check_names(given, cls.model_fields, what="key")
         return given
 
 
 def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
-    """A record of this kind, or one made of a mapping; errors begin with the place, such as `prices.small`."""
+    """Validate a record or a mapping; error messages start with its path, such as `prices.small`."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -92,7 +92,7 @@ def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
 
 
 def explained(error: ValidationError, *, place: str = "") -> OpragError:
-    """The first problem of a validation as an error of ours, with its place and with masked values."""
+    """The first problem of a pydantic error as an `OpragError`, with its path and masked values."""
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     kind = type(cause) if isinstance(cause, OpragError) and not isinstance(cause, OptionError) else ExperimentError
@@ -100,7 +100,7 @@ def explained(error: ValidationError, *, place: str = "") -> OpragError:
 
 
 def message_of(error: ValidationError, place: str = "") -> str:
-    """The first problem of a validation after its place: "models.small.use must be a string, got 7"."""
+    """The first problem of a pydantic error, after its path: "models.small.use must be a string, got 7"."""
     first = error.errors(include_url=False)[0]
     kind, context, value = first["type"], first.get("ctx", {}), first["input"]
     where = _place_of(first["loc"], place)
@@ -111,13 +111,13 @@ def message_of(error: ValidationError, place: str = "") -> str:
     noun = _NOUNS.get(kind.removesuffix("_type"))
     problem = f"must be {noun}" if noun else first["msg"].replace("Input should ", "must ", 1)
     if kind == "too_short":
-        problem = f"must have at least {context['min_length']} in it"
+        problem = f"must contain at least {context['min_length']}"
     got = f", got {'a mapping' if isinstance(value, Mapping) else describe(value)}"
     return f"{where} {problem}{got if problem.startswith('must ') else ''}".strip()
 
 
 def _place_of(location: Sequence[str | int], start: str = "") -> str:
-    """The place of a value within a record, such as `models.small.retries` or `answers[1]`."""
+    """The path of a value in a record, such as `models.small.retries` or `answers[1]`."""
     place = start
     for part in location:
         if isinstance(part, int):
@@ -142,7 +142,7 @@ def _string(value: Any) -> str:
     except UnicodeEncodeError as error:
         raise PydanticCustomError(
             "surrogate",
-            "has a half of a surrogate pair at character {start}, which is not a character",
+            "has an unpaired surrogate, which cannot be written as UTF-8, at character {start}",
             {"start": f"{error.start:,}"},
         ) from None
     return value
@@ -174,10 +174,10 @@ def _amount(value: Any) -> float:
 
 
 Boolean = Annotated[bool, Strict()]
-"""True or False alone."""
+"""True or False; 1 and 0 are invalid."""
 
 Integer = Annotated[int, Strict()]
-"""A whole number; True is not one."""
+"""A whole number; True is invalid."""
 
 String = Annotated[str, PlainValidator(_string)]
 """A string that can be written as UTF-8."""
@@ -186,14 +186,14 @@ Text = Annotated[str, PlainValidator(_text)]
 """A `String` that is not blank."""
 
 Name = Annotated[str, PlainValidator(_name)]
-"""A `Text`, or a whole number as one."""
+"""A `Text`; a whole number is converted to a string."""
 
 Count = Annotated[int, PlainValidator(_whole(1))]
-"""A whole number from 1; True is not one."""
+"""A whole number from 1; True is invalid."""
 
 Natural = Annotated[int, PlainValidator(_whole(0))]
 """A whole number from 0."""
 
-# Whole numbers stay whole, since amounts are written into results files as they are given.
+# Integers stay integers, since amounts are stored in results files unchanged.
 Amount = Annotated[float, PlainValidator(_amount)]
 """A finite number from 0."""

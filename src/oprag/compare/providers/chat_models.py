@@ -1,4 +1,4 @@
-"""Chat models by their names: the packaged one, or any that LangChain knows."""
+"""Chat models by name: the packaged model, or any model that LangChain supports."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from oprag.masking import reason
 
 __all__ = ["check_local_settings", "load_chat_model"]
 
-# Its settings are arguments of a function, and not fields of the model.
-_NO_FIELDS = "huggingface"
+# Its settings are arguments of a factory function instead of fields of the model class.
+_UNCHECKED_PROVIDER = "huggingface"
 
 
 def load_chat_model(
     name: str, settings: Mapping[str, Any], *, feature: str, defaults: Mapping[str, Any] | None = None
 ) -> Any:
-    """A LangChain chat model by its name, with those defaults that it knows.
+    """Load a LangChain chat model by name, with the defaults that it supports.
 
-    Raises an OptionError for settings that it does not know, which most models would ignore in silence, and a
-    MissingExtraError that begins with the feature.
+    Raises an OptionError for unknown settings, which most models would silently ignore, and a MissingExtraError
+    whose message starts with the feature.
     """
     if name == LOCAL:
         check_local_settings(settings)
         return local_model(**{**(defaults or {}), **settings})
     if not name.strip():
-        raise OptionError("the model has no name; give PROVIDER:MODEL", name)
+        raise OptionError("the model name is empty; use PROVIDER:MODEL", name)
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
         raise MissingExtraError(feature, "ask") from error
     given = dict(settings)
     if "base_url" in given and provider_of(name, given) == "openai":
-        # Servers of one's own rarely want a key, but the client does.
+        # Self-hosted servers rarely need a key, but the client requires one.
         key = {} if "openai_api_key" in given else {"api_key": os.environ.get("OPENAI_API_KEY") or "-"}
         given = {**key, "stream_usage": True, **given}
 
@@ -53,18 +53,18 @@ def load_chat_model(
 
 
 def check_local_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the packaged model does not know, without starting it."""
+    """Reject settings that the packaged model does not support, without starting it."""
     check_local_model()
     for fixed in ("base_url", "openai_api_base", "model", "model_name", "api_key", "openai_api_key"):
         if fixed in settings:
-            raise OptionError(f"{fixed} goes with PROVIDER:MODEL, and not with {LOCAL}", settings[fixed])
+            raise OptionError(f"{fixed} is only valid with PROVIDER:MODEL, not with {LOCAL}", settings[fixed])
     _complete(partial(local_client, "http://127.0.0.1", "-"), LOCAL, settings, {})
 
 
 def _complete(make: Any, name: str, settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-    """The model with these settings, all of which it knows, and with those defaults that it knows."""
+    """Make the model with these settings, plus the defaults that it supports; raises for unknown settings."""
     model = make(**settings)
-    known = _names_of(model) if name.partition(":")[0] != _NO_FIELDS else None
+    known = _setting_names(model) if name.partition(":")[0] != _UNCHECKED_PROVIDER else None
     if known is None:
         return model
     for setting in settings:
@@ -73,12 +73,12 @@ def _complete(make: Any, name: str, settings: Mapping[str, Any], defaults: Mappi
             hint = f"did you mean {close[0]!r}?" if close else f"its settings are the fields of {type(model).__name__}"
             raise OptionError(f"the model {name!r} has no setting {setting!r}; {hint}", setting)
     missing = {setting: value for setting, value in defaults.items() if setting in known}
-    # Clients are made with the model, so a setting cannot be changed behind that.
+    # The model creates its HTTP clients in its constructor, so settings cannot be changed afterwards.
     return make(**{**missing, **settings}) if missing.keys() - settings.keys() else model
 
 
-def _names_of(model: Any) -> set[str] | None:
-    """The settings that a model knows; None where it takes any."""
+def _setting_names(model: Any) -> set[str] | None:
+    """The names of the settings that a model supports; None if it accepts any."""
     kind = type(model)
     fields = getattr(kind, "model_fields", None)
     if fields is None or kind.model_config.get("extra") == "allow":

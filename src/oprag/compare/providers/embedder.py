@@ -1,4 +1,4 @@
-"""Embedders of an experiment: their specification, and embedding and counting with them."""
+"""Embedders of an experiment: their specification, embedding and token counting."""
 
 from __future__ import annotations
 
@@ -30,50 +30,51 @@ __all__ = ["EmbedderSpec", "ExperimentEmbedder"]
 
 @dataclass(frozen=True, eq=False)
 class ExperimentEmbedder:
-    """An `oprag.Embedder`, and the tokens in which it reads."""
+    """An `oprag.Embedder` with its tokenizer and prefixes."""
 
-    name: str  # its identity, without secrets, the same in every process: equal ones share their vectors
-    spends: bool  # whether using it may cost money
+    name: str  # identity without secrets, the same in every process; embedders with equal names share cached vectors
+    spends: bool  # whether embedding may cost money
     _embedder: Any = field(repr=False)
     _prefixes: tuple[str, str] = field(repr=False)
     _tokenizer: str | NamedTokenizer = field(repr=False)
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension); the prefix of questions is put before each."""
-        return self._embedder.embed_questions(_with(self._prefixes[0], texts))
+        """Vectors of shape (number of texts, dimension); the question prefix is prepended to each text."""
+        return self._embedder.embed_questions(_prefixed(self._prefixes[0], texts))
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension); the prefix of documents is put before each."""
-        return self._embedder.embed_documents(_with(self._prefixes[1], texts))
+        """Vectors of shape (number of texts, dimension); the document prefix is prepended to each text."""
+        return self._embedder.embed_documents(_prefixed(self._prefixes[1], texts))
 
     @cached_property
     def tokenizer(self) -> NamedTokenizer:
-        """Its tokenizer, loaded when it is asked for."""
+        """The tokenizer of the embedder, loaded on first use."""
         return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
 
 
 class EmbedderSpec(ProviderSpec):
-    """An embedder of an experiment; one that is given by its name can go to another process.
+    """An embedder of an experiment; if given by name, it can be sent to another process.
 
     Attributes:
-        use: "local", the packaged one; PROVIDER:MODEL, as LangChain's `init_embeddings` takes it;
-            "huggingface:PATH", a folder with a model of sentence-transformers or its name in the hub; MODULE:FUNCTION,
-            for a function that returns an embedder; an `oprag.Embedder`; or embeddings of LangChain or LlamaIndex.
-        name: Name under which the vectors are kept of an embedder that does not say which model it is; another model
-            must have another name. By default the name in the experiment.
+        use: "local" for the packaged embedder; PROVIDER:MODEL, as for LangChain's `init_embeddings`;
+            "huggingface:PATH" for a folder with a sentence-transformers model or its name on the Hugging Face Hub;
+            MODULE:FUNCTION for a function that returns an embedder; an `oprag.Embedder`; or a LangChain or LlamaIndex
+            embeddings object.
+        name: Name under which vectors are cached if the embedder does not expose its model name; each model needs its
+            own name. By default the name in the experiment.
         api_key_env: Environment variable with the API key, as in `ModelSpec`.
         question_prefix: Prefix of each question, such as BGE's instruction.
         document_prefix: Prefix of each document.
-        tokenizer: Tokenizer that documents are split with, and whose tokens are counted: "local", "huggingface:PATH" or
-            "tiktoken:ENCODING". By default the embedder's own if it has one, as the packaged one and those of
-            "huggingface:PATH" have; else that of the packaged one.
-        spends: Whether using it may cost money, so that a plan does not use it. By default True for PROVIDER:MODEL that
-            is not known to run on this machine, and for embeddings of LangChain or LlamaIndex.
-        **others: Settings of an embedder that is given by its name, or the arguments of a function that returns one.
+        tokenizer: Tokenizer for splitting documents and counting tokens: "local", "huggingface:PATH" or
+            "tiktoken:ENCODING". By default the tokenizer of the embedder, if it has one (the packaged embedder and
+            "huggingface:PATH" do), else the tokenizer of the packaged embedder.
+        spends: Whether embedding may cost money, in which case a plan does not use the embedder. By default True for
+            PROVIDER:MODEL unless known to run on this machine, and for LangChain and LlamaIndex embeddings objects.
+        **others: Settings of an embedder given by name, or arguments of a function that returns one.
 
     Raises:
-        ExperimentError: There are settings for an embedder that is not given by its name, an empty name, a prefix that
-            is not a string, or `spends` is neither True nor False.
+        ExperimentError: There are settings for an embedder that is not given by name, the name is empty, a prefix is
+            not a string, or `spends` is neither True nor False.
     """
 
     use: Any = LOCAL
@@ -91,32 +92,32 @@ class EmbedderSpec(ProviderSpec):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
 
     def _hash(self) -> str:
-        said = [self.use, plain_settings(self.settings, self.use), self.name]
-        return f"embedder {digest_of([*said, self.question_prefix, self.document_prefix])}"
+        parts = [self.use, plain_settings(self.settings, self.use), self.name]
+        return f"embedder {digest_of([*parts, self.question_prefix, self.document_prefix])}"
 
     def unopened(self, identity: str) -> ExperimentEmbedder:
-        """An embedder for a plan, which counts tokens and cannot embed.
+        """An embedder for a plan: it counts tokens but cannot embed.
 
         Args:
-            identity: Its identity, as far as it is known.
+            identity: The identity of the embedder, as far as it is known.
         """
         return ExperimentEmbedder(
             identity, spends=True, _embedder=None, _prefixes=("", ""), _tokenizer=self.tokenizer or LOCAL
         )
 
     def open(self) -> ExperimentEmbedder:
-        """The embedder, whose weights are loaded when something is embedded.
+        """Open the embedder; weights are loaded when the first text is embedded.
 
         Raises:
-            ExperimentError: The embedder or a setting of it is unknown, or it needs a name.
-            MissingExtraError: A package that it needs is not installed.
+            ExperimentError: The embedder or one of its settings is unknown, or it needs a name.
+            MissingExtraError: A required package is not installed.
         """
         try:
             embedder = self._loaded()
         except OptionError as error:
             raise ExperimentError(f"{error}{function_hint(self.use, EMBEDDING_PROVIDERS)}", error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
-        # What a client of a framework asks is not known.
+        # An embeddings object of a framework may call any service.
         may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
         return ExperimentEmbedder(
             name=embedder.name + (f" prefixes {digest_of(prefixes)}" if any(prefixes) else ""),
@@ -130,7 +131,7 @@ class EmbedderSpec(ProviderSpec):
         """An `oprag.Embedder`."""
         given = self.use
         if not isinstance(given, str):
-            return self._of_object(given)
+            return self._wrapped(given)
         if given == LOCAL:
             from oprag.embedding.static import local_embedder
 
@@ -143,18 +144,20 @@ class EmbedderSpec(ProviderSpec):
 
             return HuggingFaceEmbedder(model, self.settings)
         if self.function is not None:
-            return self._of_object(call_factory(given, self.function, self.settings), f", {given}")
+            return self._wrapped(call_factory(given, self.function, self.settings), f", {given}")
         from oprag.compare.providers.provider_embedder import ProviderEmbedder
 
         settings = with_api_key(given, self.settings, self.api_key_env)
         return ProviderEmbedder(given, f"The embedder {given!r}", **settings)
 
-    def _of_object(self, given: Any, maker: str = "") -> Any:
-        """An object that embeds, which a function may have made, as an `oprag.Embedder`."""
+    def _wrapped(self, given: Any, maker: str = "") -> Any:
+        """Convert an embeddings object to an `oprag.Embedder`; `maker` names the function that made it."""
         is_model = not isinstance(given, type)
         if is_model and hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
             if not isinstance(getattr(given, "name", None), str):
-                raise ExperimentError(f"an oprag.Embedder must have a name, its identity; got {describe(given)}", given)
+                raise ExperimentError(
+                    f"an oprag.Embedder must have a name that identifies it, got {describe(given)}", given
+                )
             return given
         wrap: Callable[..., Any]
         if is_instance(given, "llama_index", "BaseEmbedding"):
@@ -164,7 +167,7 @@ class EmbedderSpec(ProviderSpec):
         else:
             raise ExperimentError(
                 f"an embedder must be {LOCAL}, PROVIDER:MODEL, {HUGGINGFACE}:PATH, MODULE:FUNCTION, an oprag.Embedder, "
-                f"or embeddings of LangChain or LlamaIndex, got {describe(given)}",
+                f"or LangChain or LlamaIndex embeddings, got {describe(given)}",
                 given,
             )
         embedder = wrap(given)
@@ -172,17 +175,17 @@ class EmbedderSpec(ProviderSpec):
             kind = f"{type(given).__module__}.{type(given).__qualname__}"
             if self.name is None:
                 raise ExperimentError(
-                    f"a {type(given).__name__} does not say which model it is; give it a name of its own, under which "
-                    "its vectors are stored",
+                    f"a {type(given).__name__} does not expose its model name; set a unique `name`, under which its "
+                    "vectors are stored",
                     given,
                 )
-            told = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""
-            embedder = wrap(given, f"{kind}({self.name}{maker}){told}")
+            settings = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""
+            embedder = wrap(given, f"{kind}({self.name}{maker}){settings}")
         return embedder
 
 
 def _own_tokenizer(use: Any, embedder: Any) -> str | NamedTokenizer:
-    """The tokenizer that an embedder brings, else that of the packaged one."""
+    """The tokenizer of an embedder, or that of the packaged embedder if it has none."""
     from oprag.embedding.static import LocalEmbedder
 
     if isinstance(use, str) and use.startswith(f"{HUGGINGFACE}:"):
@@ -193,5 +196,5 @@ def _own_tokenizer(use: Any, embedder: Any) -> str | NamedTokenizer:
     return NamedTokenizer(f"of {embedder.name}", tokenizer)
 
 
-def _with(prefix: str, texts: Sequence[str]) -> Sequence[str]:
+def _prefixed(prefix: str, texts: Sequence[str]) -> Sequence[str]:
     return [prefix + text for text in texts] if prefix else texts

@@ -1,4 +1,4 @@
-"""Addresses in the settings of a model, and the keys that are sent there: only those that the user has named."""
+"""Addresses in the settings of a model, and API keys: a key is only sent to an address that the user chose it for."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from oprag.errors import ExperimentError
 __all__ = ["addresses_of", "is_local", "is_own_address", "lacks_key", "provider_of", "shown_address", "with_api_key"]
 
 _NAMES = re.compile(r"(.*_)?(url|uri|base|host|hostname|endpoint|address|server|proxy|proxies)", re.IGNORECASE)
-# Texts that may hold anything, and the address of the application, by which OpenRouter ranks it.
+# Settings that are not addresses: free text, and the URL of the application, which OpenRouter uses in its rankings.
 _TEXTS = ("stop", "stop_sequences", "app_url")
-# The hosts of providers, to which their clients may send their keys.
-_OWN = {
+# The default hosts of providers: their clients may send their own keys there.
+_OWN_HOSTS = {
     "anthropic": "api.anthropic.com",
     "cohere": "api.cohere.com",
     "deepseek": "api.deepseek.com",
@@ -31,21 +31,24 @@ _OWN = {
     "together": "api.together.xyz",
     "xai": "api.x.ai",
 }
-# Their clients take a key as `api_key`, and with it look for no other. Those of clouds sign with all that they find.
-_TAKE_KEY = {*_OWN, "azure_openai", "baseten", "nvidia", "upstage"}
-# What clients read from the environment and send besides the key.
+# Clients that accept `api_key` and then ignore other keys. Clients of cloud platforms use any credentials they find.
+_ACCEPT_KEY = {*_OWN_HOSTS, "azure_openai", "baseten", "nvidia", "upstage"}
+# Environment variables that clients also send, in addition to the key.
 _ALSO_SENT = {
     "anthropic": ("ANTHROPIC_AUTH_TOKEN",),
     "azure_openai": ("AZURE_OPENAI_AD_TOKEN", "OPENAI_CUSTOM_HEADERS"),
     "ollama": ("OLLAMA_API_KEY",),
 }
 _OLLAMA = "ollama"
-_NO_KEY = "-"  # clients refuse an empty one
-_LONGEST = 100  # characters that are shown
+_NO_KEY = "-"  # a placeholder, since clients reject an empty key
+_MAX_LENGTH = 100  # characters of a shown address
 
 
 def addresses_of(settings: Mapping[str, Any], provider: str = "") -> list[str]:
-    """The addresses in settings, by their names or by `://`, at any depth, without the provider's own `base_url`."""
+    """The addresses in settings, at any depth, except a `base_url` on the provider's own host.
+
+    A value is an address if its name is one of an address, such as `endpoint`, or if it contains `://`.
+    """
     foreign = {
         name: value for name, value in settings.items() if not (name == "base_url" and is_own_address(provider, value))
     }
@@ -66,16 +69,16 @@ def _addresses(value: Any, *, named: bool) -> Iterator[str]:
 
 
 def provider_of(name: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The provider of PROVIDER:MODEL, or the one that LangChain's `model_provider` says; or an empty text."""
-    if isinstance(said := settings.get("model_provider"), str):
-        return said.replace("-", "_").lower()
+    """The provider: LangChain's setting `model_provider`, or that of PROVIDER:MODEL; empty if there is none."""
+    if isinstance(setting := settings.get("model_provider"), str):
+        return setting.replace("-", "_").lower()
     provider, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
     return provider if colon else ""
 
 
 def is_own_address(provider: str, address: Any) -> bool:
-    """Whether an address is on the provider's own host. What parsers read differently is not."""
-    host = _OWN.get(provider)
+    """Whether an address is on the provider's own host; False for anything that URL parsers could read differently."""
+    host = _OWN_HOSTS.get(provider)
     return (
         host is not None
         and isinstance(address, str)
@@ -84,7 +87,7 @@ def is_own_address(provider: str, address: Any) -> bool:
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is that of this machine."""
+    """Whether an address is on this machine."""
     host = _parts(address)[1]
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -93,9 +96,9 @@ def is_local(address: str) -> bool:
 
 
 def shown_address(address: str) -> str:
-    """An address for people: scheme, host and port, without a login and without keys in a path or query."""
+    """An address for display: only scheme, host and port, since logins, paths and queries may contain secrets."""
     scheme, host, port = _parts(address)
-    return f"{scheme and f'{scheme}://'}{host}{port and f':{port}'}"[:_LONGEST] or "an unreadable address"
+    return f"{scheme and f'{scheme}://'}{host}{port and f':{port}'}"[:_MAX_LENGTH] or "an unreadable address"
 
 
 def _parts(address: str) -> tuple[str, str, str]:
@@ -111,32 +114,32 @@ def _parts(address: str) -> tuple[str, str, str]:
 def with_api_key(name: str, settings: Mapping[str, Any], variable: str | None) -> dict[str, Any]:
     """The settings of PROVIDER:MODEL with the API key of an environment variable.
 
-    Clients find the key of their provider in the environment. Any other address is sent the key of the named variable
-    alone, or the one among the settings; a client that would send others is refused.
+    For the provider's own host the client finds its key in the environment. Another address only gets the key of the
+    named variable, or the key in the settings; a client that would send other keys is rejected.
     """
     provider = provider_of(name, settings)
     foreign = addresses_of(settings, provider)
     given = _has_key(provider, settings)
     if variable is not None and given:
-        raise ExperimentError(f"{name} has a key already; leave api_key_env out", variable)
+        raise ExperimentError(f"the settings of {name} already contain a key; omit api_key_env", variable)
     key = None if variable is None else _value_of(variable)
     if foreign:
         _check_client(name, provider, shown_address(foreign[0]), variable)
         key = key or (None if given else _NO_KEY)
     if provider == _OLLAMA:
-        # Its client takes no key, and reads this variable alone.
+        # Its client has no key argument and only reads this variable.
         if variable not in (None, *_ALSO_SENT[_OLLAMA]):
             raise ExperimentError(
-                f"the client of {name} reads {_ALSO_SENT[_OLLAMA][0]} alone, got api_key_env = {variable!r}", variable
+                f"the client of {name} only reads {_ALSO_SENT[_OLLAMA][0]}, got api_key_env = {variable!r}", variable
             )
         key = None
     return dict(settings) if key is None else {**settings, "api_key": key}
 
 
 def lacks_key(name: Any, settings: Mapping[str, Any], variable: str | None) -> bool:
-    """Whether an address is asked without a key, since none is named for it."""
+    """Whether requests to a foreign address are sent without a key, since none is specified for it."""
     provider = provider_of(name, settings)
-    foreign = provider in _TAKE_KEY and addresses_of(settings, provider)
+    foreign = provider in _ACCEPT_KEY and addresses_of(settings, provider)
     return bool(foreign) and variable is None and not _has_key(provider, settings)
 
 
@@ -147,23 +150,23 @@ def _has_key(provider: str, settings: Mapping[str, Any]) -> bool:
 def _value_of(variable: str) -> str:
     value = os.environ.get(variable)
     if not value:
-        raise ExperimentError(f"api_key_env: the environment variable {variable!r} is not set, or is empty", variable)
+        raise ExperimentError(f"api_key_env: the environment variable {variable!r} is not set or is empty", variable)
     return value
 
 
 def _check_client(name: str, provider: str, address: str, variable: str | None) -> None:
-    """Refuse a client that would send keys to an address which are not meant for it."""
-    if provider not in _TAKE_KEY and provider != _OLLAMA:
+    """Reject a client that would send a key to an address that the key is not meant for."""
+    if provider not in _ACCEPT_KEY and provider != _OLLAMA:
         raise ExperimentError(
-            f"{name} would be asked at {address}, and its client could send keys of the environment there; use "
-            "openai:MODEL for a server with OpenAI's protocol, set the environment variable for the address that the "
-            "client reads, or pass a model that is made in Python",
+            f"{name} would be called at {address}, and its client could send keys from the environment there; use "
+            "openai:MODEL for an OpenAI-compatible server, set the address in the environment variable that the client "
+            "reads, or pass a model object made in Python",
             name,
         )
     for sent in (*_ALSO_SENT.get(provider, ()), f"{provider.upper()}_CUSTOM_HEADERS"):
         if os.environ.get(sent) and variable != sent:
             raise ExperimentError(
-                f"the client of {name} would send the environment's {sent} to {address}; unset it"
-                + (f", or say api_key_env = {sent!r}" if provider == _OLLAMA else ""),
+                f"the client of {name} would send the environment variable {sent} to {address}; unset it"
+                + (f", or set api_key_env = {sent!r}" if provider == _OLLAMA else ""),
                 sent,
             )

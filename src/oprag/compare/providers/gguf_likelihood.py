@@ -1,4 +1,4 @@
-"""The likelihood of an answer by a GGUF file, through a llama.cpp server in this process."""
+"""Likelihood of answers with a GGUF model, through a llama.cpp server in this process."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from oprag.options import check_bool, check_count
 
 __all__ = ["GgufLikelihood"]
 
-_BIAS = 1e6  # above all differences of logits
-_LISTED = (1_000, 1_000_000)  # tokens; the last is more than any vocabulary has
-_LEAST = -104.0  # nats; single precision ends at e^-103.3, and the server's logarithm of 0 is a huge number
-_BLOCK = 512  # tokens that are read at once
+_BIAS = 1e6  # larger than any difference between logits
+_TOP_TOKENS = (1_000, 1_000_000)  # most likely tokens to list; the second number exceeds any vocabulary
+_FLOOR = -104.0  # nats; single precision underflows at e^-103.3, and the server's log(0) is a huge negative number
+_BLOCK = 512  # tokens that are evaluated at once
 _MAGIC = b"GGUF"
 
 
 class GgufLikelihood(TokenLikelihood):
-    """Makes a llama.cpp server write the given answer, and reads how likely each token was.
+    """Makes a llama.cpp server generate the given answer, and reads the probability of each token.
 
-    One token after the other is written, with a bias that lets no other one be chosen. The probability that the server
-    reports is that of the model, without the bias: the softmax of its logits over the whole vocabulary, as a number of
-    single precision. So a token that is less likely than e^-103 counts as e^-104.
+    The answer is generated token by token, with a logit bias that forces the given token. The server reports the
+    probability of the model without the bias: the softmax of the logits over the whole vocabulary, in single precision.
+    A token with a probability below e^-103 therefore counts as e^-104.
 
-    What is shared from one call to the next: a prompt that was scored last is not read again for another answer, and
-    of a prompt that begins as the last one did, the common beginning is not read again, in blocks of 512 tokens. A
-    figure does not depend on that, nor on the calls before: the rest is read in the very pieces in which it is read
-    when nothing is shared. (Pieces of other sizes are rounded otherwise. With 4-bit weights that moves a figure by
-    some hundredths of a nat, as another number of threads or another release of llama.cpp does.)
+    Evaluation is shared between consecutive calls: the last prompt is not evaluated again for another answer, and if a
+    prompt starts like the last one, the common prefix is not evaluated again, in blocks of 512 tokens. The result does
+    not depend on earlier calls: the rest is evaluated in the same blocks as without sharing. (Other block sizes round
+    differently. With 4-bit weights that changes a likelihood by a few hundredths of a nat, as do another number of
+    threads or another release of llama.cpp.)
 
-    Calls from several threads wait for each other. The file is loaded when it is first asked for anything but its name.
+    Calls from several threads are serialized. The file is loaded on first use of anything but its name.
 
     Args:
         path: The model file.
-        window: Maximum number of tokens of prompt and answer; None for the window that the model was trained with,
-            which can need much memory.
-        threads: How many threads compute; None for one less than the usable cores. Threads wait for each other at
-            every layer, so with one a core, whatever else runs makes them many times slower.
-        parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
-            such. Else they are plain text, as is safe where documents of others are in the prompt.
+        window: Maximum number of tokens of prompt and answer together; None for the context length that the model was
+            trained with, which can need much memory.
+        threads: Number of compute threads; None for one less than the usable cores. Threads synchronize at every
+            layer, so with one thread per core any other process slows them down many times.
+        parse_special_tokens: Whether to parse special tokens in a text, such as those of a chat template. By default
+            they are plain text, which is safe for prompts that contain documents of others.
 
     Raises:
         MissingExtraError: The extra `likelihood` is not installed.
         OptionError: An option is invalid.
-        ModelError: The file is missing, or is no GGUF file.
+        ModelError: The file is missing or is not a GGUF file.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class GgufLikelihood(TokenLikelihood):
     @property
     def window(self) -> int:
         """Maximum number of tokens of prompt and answer together."""
-        # The server may have made it a little longer than it was told.
+        # Not the server's own value: the server may round the window up.
         return self._window or self._trained_window
 
     @cached_property
@@ -86,7 +86,7 @@ class GgufLikelihood(TokenLikelihood):
 
     @property
     def _server(self) -> LlamaServer:
-        """The server, which is started once."""
+        """The server, started on first use."""
         with self._loading:
             if self._loaded is None:
                 self._loaded = _started(self._path, self._window, self._threads)
@@ -94,17 +94,17 @@ class GgufLikelihood(TokenLikelihood):
 
     @cached_property
     def _first(self) -> list[int]:
-        """The token that begins every text; where two are put around one, the second ends it."""
+        """The token that starts every text; a tokenizer may also add one that ends it, which is dropped."""
         return self._tokenized("", first=True)[:1]
 
     @cached_property
-    def _whole(self) -> int:
-        """A token that is a whole character."""
+    def _whole_character(self) -> int:
+        """A token that is a complete character."""
         return self._tokens("a")[-1]
 
     @cached_property
     def name(self) -> str:
-        """The name of the file, with a digest of what is in it."""
+        """The file name, with a digest of the file contents."""
         with self._path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         special = ", special tokens parsed" if self._parse_special_tokens else ""
@@ -114,9 +114,9 @@ class GgufLikelihood(TokenLikelihood):
         with self._lock:
             if given != self._read:
                 self._prepare(given)
-            # Nothing is counted on if the server fails now.
+            # If the server fails now, its cache is in an unknown state.
             self._read = []
-            # A grammar of token numbers would need one request, and fails at a token that ends inside a character.
+            # A grammar of token ids would need only one request, but fails at a token that ends inside a character.
             likelihoods = [
                 self._token_likelihood(given + scored[:number], token) for number, token in enumerate(scored)
             ]
@@ -124,20 +124,21 @@ class GgufLikelihood(TokenLikelihood):
         return fsum(likelihoods) / len(scored)
 
     def _token_likelihood(self, before: list[int], token: int) -> float:
-        """The log-probability of one token after others. But for the last one, the server has read those."""
+        """The log-probability of a token after others; the server has already evaluated those, except the last one."""
         likelihood = self._likelihoods(before, token, 1).get(token)
         if likelihood is not None:
-            return max(_LEAST, likelihood)
-        # The server says nothing of a token that ends inside a character. It is in the list of another one.
-        for listed in _LISTED:
-            likelihood = self._likelihoods(before, self._whole, listed).get(token)
+            return max(_FLOOR, likelihood)
+        # The server reports no probability of a forced token that ends inside a character: force another token, and
+        # find this one in the list of the most likely tokens.
+        for top in _TOP_TOKENS:
+            likelihood = self._likelihoods(before, self._whole_character, top).get(token)
             if likelihood is not None:
-                return max(_LEAST, likelihood)
-        raise ModelError(f"{self._path.name} does not tell the probability of the token {token}", token)
+                return max(_FLOOR, likelihood)
+        raise ModelError(f"the server of {self._path.name} does not report the probability of token {token}", token)
 
-    def _likelihoods(self, before: list[int], token: int, listed: int) -> dict[int, float]:
-        """The log-probabilities of a token, that is made to be written, and of the likeliest ones, by their numbers."""
-        reply = self._complete(before, n_predict=1, n_probs=listed, logit_bias=[[token, _BIAS]], temperature=0)
+    def _likelihoods(self, before: list[int], token: int, top: int) -> dict[int, float]:
+        """The log-probabilities of a forced token and of the `top` most likely tokens, by token id."""
+        reply = self._complete(before, n_predict=1, n_probs=top, logit_bias=[[token, _BIAS]], temperature=0)
         return {
             one["id"]: one["logprob"]
             for written in reply.get("completion_probabilities", [])
@@ -145,15 +146,16 @@ class GgufLikelihood(TokenLikelihood):
         }
 
     def _prepare(self, given: list[int]) -> None:
-        """Let the server read all but the last token, in blocks that begin at multiples of their size.
+        """Evaluate the prompt except its last token, in blocks that start at multiples of the block size.
 
-        It reads the last one with the answer, whether it has read it before or not.
+        The last token is always evaluated with the answer.
         """
-        # The last token of a prompt, as those of an answer, was read alone, and counts as not read.
+        # The last token of the previous prompt was evaluated alone, like those of an answer, so it is not reused.
         common = min(common_prefix_length(given, self._read), len(given) - 1, len(self._read) - 1)
         shared = max(0, common) // _BLOCK * _BLOCK
         if 0 < shared < len(given) - 1:
-            # It would go on where the two part. One other token in that place makes it go on at the block.
+            # The server would continue where the prompts diverge. A different token at the start of the block makes it
+            # continue there.
             other = next(token for token in range(3) if token not in {given[shared], self._read[shared]})
             self._complete([*given[:shared], other], n_predict=0)
         if shared < len(given) - 1:
@@ -163,30 +165,30 @@ class GgufLikelihood(TokenLikelihood):
         return self._tokenized(text, parse_special=self._parse_special_tokens)
 
     def _tokenized(self, text: str, *, first: bool = False, parse_special: bool = False) -> list[int]:
-        """The tokens of a text; with `first` those that begin (and end) every text as well."""
+        """The tokens of a text; with `first` also those that start (and end) every text."""
         body = {"content": text, "add_special": first, "parse_special": parse_special}
         tokens: list[int] = self._server.request("/tokenize", body)["tokens"]
         return tokens
 
     def _complete(self, tokens: list[int], **settings: Any) -> dict[str, Any]:
-        """What the server says to these tokens; what it has read of them before is not read again."""
+        """The server's completion of these tokens; a prefix that it has already evaluated is reused."""
         reply: dict[str, Any] = self._server.request("/completion", {"prompt": tokens, "cache_prompt": True} | settings)
         return reply
 
 
 def _check_gguf(path: Path) -> None:
-    """Refuse what cannot be a model file, without loading it."""
+    """Reject a file that is not a GGUF model, without loading it."""
     try:
-        import xllamacpp  # noqa: F401 - whether it is there
+        import xllamacpp  # noqa: F401 - only checks that it is installed
     except ImportError as error:
-        raise MissingExtraError("A likelihood by a GGUF file", "likelihood") from error
+        raise MissingExtraError("Likelihood with a GGUF model", "likelihood") from error
     try:
         with path.open("rb") as file:
-            begins = file.read(len(_MAGIC))
+            magic = file.read(len(_MAGIC))
     except OSError as error:
         raise ModelError(f"model file not found: {path}", path) from error
-    if begins != _MAGIC:
-        raise ModelError(f"{path} cannot be loaded as a GGUF model: it does not begin with GGUF", path)
+    if magic != _MAGIC:
+        raise ModelError(f"{path} cannot be loaded as a GGUF model: it does not start with the bytes GGUF", path)
 
 
 def _started(path: Path, window: int | None, threads: int | None) -> LlamaServer:
@@ -194,11 +196,11 @@ def _started(path: Path, window: int | None, threads: int | None) -> LlamaServer
     parameters.n_batch = 4 * _BLOCK
     parameters.n_ubatch = _BLOCK
     parameters.warmup = False
-    # The window is what was asked for, not what it thinks to fit.
+    # Use the given window, even if llama.cpp estimates that it does not fit in memory.
     parameters.fit_params = False
-    # No copies of older prompts, each of which would need much memory; only the last prompt is kept.
+    # Keep only the last prompt: copies of older prompts would need much memory.
     parameters.cache_ram_mib = 0
     parameters.n_ctx_checkpoints = 0
-    # Layers with a sliding window keep all, so that a new prompt can go on from any place of the last one.
+    # Keep the full cache of sliding-window layers, so that a new prompt can share any prefix of the last one.
     parameters.swa_full = True
     return start_llama_server(parameters)

@@ -1,4 +1,4 @@
-"""Sentence encoders of Hugging Face, from a folder or the hub, loaded when something is embedded."""
+"""Hugging Face sentence encoders, from a folder or the hub; loaded when the first text is embedded."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from oprag.token_counters import HUGGINGFACE
 
 __all__ = ["HuggingFaceEmbedder"]
 
-# The same model in a form for other engines, which is not loaded here.
-_OTHER_FORMS = {"onnx", "openvino"}
+# Folders with the same model for other engines; not loaded here.
+_OTHER_ENGINES = {"onnx", "openvino"}
 _WEIGHTS = (".safetensors", ".bin")
-_SMALL = (".json", ".txt")
-_DIGITS = 16  # of a hash
+_CONFIG = (".json", ".txt")
+_DIGITS = 16  # hex digits of a hash
 
 
 class HuggingFaceEmbedder:
-    """A model of `sentence-transformers`, from its folder or the hub, through LangChain; vectors have the length 1."""
+    """A `sentence-transformers` model from a folder or the hub, through LangChain; normalizes vectors by default."""
 
     def __init__(self, model: str, settings: Mapping[str, Any]) -> None:
         if not all(map(find_spec, ("langchain_huggingface", "sentence_transformers"))):
@@ -48,25 +48,25 @@ class HuggingFaceEmbedder:
 
     @cached_property
     def name(self) -> str:
-        """A hash of the files in the folder, or the name in the hub; and the settings."""
+        """A hash of the files in the folder, or the name on the hub; plus a hash of the settings."""
         folder = Path(self._model).expanduser()
         settings = plain_settings(self._settings, self._model)
         settings = {setting: value for setting, value in settings.items() if value != {}}
         if folder.is_dir():
-            # It may lie elsewhere on another machine.
-            return f"{HUGGINGFACE} folder {digest_of([_hash_of(folder), settings])}"
+            # Without the path, which may differ on another machine.
+            return f"{HUGGINGFACE} folder {digest_of([_folder_hash(folder), settings])}"
         return f"{HUGGINGFACE}({self._model}) {digest_of(settings)}"
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self._embedded(lambda: [self._embeddings.embed_query(text) for text in texts])
+        return self._run(lambda: [self._embeddings.embed_query(text) for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self._embedded(lambda: self._embeddings.embed_documents(list(texts)))
+        return self._run(lambda: self._embeddings.embed_documents(list(texts)))
 
-    def _embedded(self, embed: Any) -> Any:
-        # One at a time: it uses all cores for each, and tokenizers cannot be used twice at a time.
+    def _run(self, embed: Any) -> Any:
+        # One call at a time: each uses all cores, and tokenizers are not thread-safe.
         with self._lock:
             try:
                 return embed()
@@ -77,13 +77,13 @@ class HuggingFaceEmbedder:
     def _embeddings(self) -> Any:
         from langchain_huggingface import HuggingFaceEmbeddings
 
-        # Code that comes with a model is run only where the settings say so.
+        # Code that comes with a model only runs if the settings allow it.
         model_kwargs = {"trust_remote_code": False, **(self._settings.get("model_kwargs") or {})}
         return HuggingFaceEmbeddings(model_name=self._model, **{**self._settings, "model_kwargs": model_kwargs})
 
 
-def _hash_of(folder: Path) -> str:
-    """A hash of all that makes the vectors: settings, words and weights."""
+def _folder_hash(folder: Path) -> str:
+    """A hash of all files that affect the vectors: configuration, vocabulary and weights."""
     parts = []
     for path in sorted(_files(folder)):
         with path.open("rb") as file:
@@ -93,12 +93,12 @@ def _hash_of(folder: Path) -> str:
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
-        if path.name.startswith(".") or path.name in _OTHER_FORMS:
+        if path.name.startswith(".") or path.name in _OTHER_ENGINES:
             continue
         if path.is_dir():
             yield from _files(path)
-        # Old weights often lie beside the new ones, which are those that are loaded.
-        elif path.suffix in _SMALL or (
+        # Folders often contain the weights in two formats; then only .safetensors is loaded.
+        elif path.suffix in _CONFIG or (
             path.suffix in _WEIGHTS and (path.suffix == _WEIGHTS[0] or not any(folder.glob(f"*{_WEIGHTS[0]}")))
         ):
             yield path

@@ -15,12 +15,12 @@ from oprag.errors import ModelError
 
 __all__ = ["LlamaServer", "llama_parameters", "start_llama_server"]
 
-_SECONDS = 60  # for reading a request or writing a piece of a reply, so that an idle connection is closed
+_TIMEOUT = 60  # seconds to read a request or write a part of a reply; idle connections are closed
 
 
 @dataclass(frozen=True, eq=False)
 class LlamaServer:
-    """A server on the loopback interface, with its URL and its API key, that stops when nothing holds it any more."""
+    """A server on the loopback interface, with its URL and API key; stops when it is garbage-collected."""
 
     address: str
     key: str = field(repr=False)
@@ -28,7 +28,7 @@ class LlamaServer:
     _native: Any = field(repr=False)
 
     def request(self, route: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The reply as JSON; without a body the request is a GET."""
+        """Send a request, a GET if it has no body, and return the JSON reply."""
         connection = HTTPConnection(self.address.removeprefix("http://"))
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         try:
@@ -39,12 +39,14 @@ class LlamaServer:
         finally:
             connection.close()
         if "error" in reply:
-            raise ModelError(f"the server of {self._file} refused: {reply['error'].get('message')}", self._file)
+            raise ModelError(
+                f"the server of {self._file} returned an error: {reply['error'].get('message')}", self._file
+            )
         return reply
 
 
 def llama_parameters(path: Path, window: int, threads: int | None = None) -> Any:
-    """`xllamacpp.CommonParams` of a server for a GGUF file, which takes a free port; window 0 is that of the model."""
+    """`xllamacpp.CommonParams` of a server for a GGUF file, on a free port; window 0 means that of the model."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -53,20 +55,20 @@ def llama_parameters(path: Path, window: int, threads: int | None = None) -> Any
     parameters.n_parallel = 1
     parameters.port = 0
     parameters.verbosity = -1
-    # Threads wait for each other at every layer: with one a core, whatever else runs makes them many times slower.
+    # Threads synchronize at every layer: with one per core, any other process slows them down many times.
     threads = threads or max(1, int(usable_cores()) - 1)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     return parameters
 
 
 def start_llama_server(parameters: Any) -> LlamaServer:
-    """Start a server with these parameters, and wait until it works: dropped before, it deadlocks."""
+    """Start a server and wait until it is ready: destroying it earlier deadlocks."""
     import xllamacpp
 
-    # Other users of the machine and pages in a browser reach the loopback interface too.
+    # Require a key, since other users of the machine and web pages in a browser can also reach the loopback interface.
     parameters.api_keys = parameters.api_keys or [secrets.token_urlsafe(32)]
-    parameters.timeout_read = parameters.timeout_write = _SECONDS
-    # A reply ends at the end of the window at the latest.
+    parameters.timeout_read = parameters.timeout_write = _TIMEOUT
+    # End a reply when the window is full instead of dropping the start of the prompt.
     parameters.ctx_shift = False
     path = Path(parameters.model.path)
     try:
@@ -74,6 +76,6 @@ def start_llama_server(parameters: Any) -> LlamaServer:
     except RuntimeError as error:
         raise ModelError(f"{path} cannot be loaded as a GGUF model: {error}", path) from error
     server = LlamaServer(native.listening_address, parameters.api_keys[0], path.name, native)
-    # It answers what it knows without its queue at once; of the slots the queue tells, from its first turn on.
+    # Most routes reply before the task queue runs; this one waits for the queue, so then the server is ready.
     server.request("/slots")
     return server

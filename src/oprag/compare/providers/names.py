@@ -1,4 +1,4 @@
-"""Names in experiments and on the command line: of providers, of functions and of token counters."""
+"""Names of providers, functions and token counters in experiments and on the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 LOCAL_LIKELIHOOD = f"gguf:{LOCAL}"
-"""The packaged model, asked how likely answers are."""
+"""The packaged model, used to compute likelihoods."""
 
 EMBEDDING_PROVIDERS = frozenset(
     (
@@ -47,7 +47,7 @@ EMBEDDING_PROVIDERS = frozenset(
         *("mistralai", "ollama", "openai"),
     )
 )
-"""The providers of LangChain's `init_embeddings`: PROVIDER:MODEL with one of these is never a function."""
+"""The providers of LangChain's `init_embeddings`; a name that starts with one of them is never MODULE:FUNCTION."""
 
 CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
     (
@@ -56,14 +56,14 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
         *("litellm", "meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
     )
 )
-"""The same for `init_chat_model`."""
+"""The providers of LangChain's `init_chat_model`."""
 
 
 def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
-    """The function that MODULE:FUNCTION means, None if it is not found; providers are never modules.
+    """Import the function MODULE:FUNCTION; None if not found, or if MODULE is one of the providers.
 
-    Names of models look the same, so a name that means no function is not an error. Looking for a module imports its
-    parents: only for names that the user typed or trusts.
+    PROVIDER:MODEL has the same form, so a missing function is not an error. The lookup imports the module and its
+    parent packages: use it only with names that the user typed or trusts.
     """
     module, _, function = name.partition(":")
     if not _looks_like_a_function(name, providers):
@@ -81,25 +81,24 @@ def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., A
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The function that MODULE:FUNCTION means."""
+    """Import the function MODULE:FUNCTION; raises an ExperimentError if not found."""
     function = find_function(name)
     if function is None:
         raise ExperimentError(
-            f"{name!r}: no such function can be imported; expected MODULE:FUNCTION, with the folder of the module in "
-            "PYTHONPATH",
+            f"cannot import the function {name!r}; expected MODULE:FUNCTION, with the folder of MODULE in PYTHONPATH",
             name,
         )
     return function
 
 
 def function_hint(name: Any, providers: Collection[str] = ()) -> str:
-    """The end of the message that a model is unknown, for a name that looks like that of a function."""
+    """Suffix for the message that a model is unknown, if its name has the form MODULE:FUNCTION."""
     if not _looks_like_a_function(str(name), providers):
         return ""
     module, _, function = str(name).partition(":")
     if module in sys.modules:
         return f"; and the module {module!r} has no function {function!r}"
-    return "; and no such function can be imported (is the folder of its module in PYTHONPATH?)"
+    return f"; and the module {module!r} cannot be imported (is its folder in PYTHONPATH?)"
 
 
 def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
@@ -109,7 +108,7 @@ def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
 
 
 def call_factory(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """The result of the function of this name, whose errors are told with it."""
+    """Call a function with settings; errors are raised with the name of the function."""
     try:
         return function(**settings)
     except OpragError:
@@ -119,22 +118,22 @@ def call_factory(name: str, function: Callable[..., Any], settings: Mapping[str,
 
 
 def qualified_name(function: Any, what: str) -> str:
-    """MODULE:FUNCTION of a function, or of the class of an object; the same in every process."""
+    """MODULE:FUNCTION of a function, or MODULE:CLASS of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
-        raise ExperimentError(f"{what} is a lambda; give it a name, since its results are stored under it", function)
+        raise ExperimentError(f"{what} is a lambda; use a named function: results are stored by name", function)
     return f"{named.__module__}:{named.__qualname__}"
 
 
 def counter_name(given: Any) -> str:
-    """The name of a token counter, by its form alone: what a name means is neither imported nor loaded."""
+    """The name of a token counter; checks only its form, without importing or loading anything."""
     if isinstance(given, Counter):
         return given.name
     if given is approximate_tokens:
         return "approximate"
     if callable(given) and not isinstance(given, type):
         name = qualified_name(given, "count_tokens")
-        # Methods of two objects have one name, and may count differently.
+        # A bound method has no importable name: methods of two objects share a name but may count differently.
         given = name if find_function(name) is given else given
     if isinstance(given, str) and (given in COUNTERS or given.partition(":")[2]):
         return given
@@ -143,7 +142,7 @@ def counter_name(given: Any) -> str:
 
 
 def counter_of(given: Any) -> Counter:
-    """A token counter by its name in `oprag.token_counters`, by MODULE:FUNCTION, or of such a function."""
+    """A token counter, from a name in `oprag.token_counters`, from MODULE:FUNCTION, or from an importable function."""
     if isinstance(given, Counter):
         return given
     name = counter_name(given)
@@ -155,7 +154,7 @@ def counter_of(given: Any) -> Counter:
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:
-    """A tokenizer by its name, as `oprag.token_counters.tokenizer_named` takes it."""
+    """A tokenizer by name, see `oprag.token_counters.tokenizer_named`."""
     with _as_experiment_errors():
         return tokenizer_named(name)
 
@@ -169,7 +168,7 @@ def _as_experiment_errors() -> Iterator[None]:
 
 
 def is_instance(given: Any, package: str, *names: str) -> bool:
-    """`isinstance` by the names of a package and of classes in it, so that nothing is imported."""
+    """`isinstance` by package and class name, which imports nothing."""
     return not isinstance(given, type) and any(
         kind.__name__ in names and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__
     )

@@ -1,4 +1,4 @@
-"""Embedders by their names: the local one, or any that LangChain knows."""
+"""Embedders by name: the packaged embedder, or any embedder that LangChain supports."""
 
 from __future__ import annotations
 
@@ -20,36 +20,38 @@ __all__ = ["ProviderEmbedder", "embedder_of"]
 
 @cache
 def embedder_of(name: str) -> Embedder:
-    """An embedder by its name, "local" or PROVIDER:MODEL, loaded once."""
+    """Load an embedder by name, "local" or PROVIDER:MODEL; loaded once per process."""
     return local_embedder() if name == LOCAL else ProviderEmbedder(name)
 
 
 class ProviderEmbedder:
-    """PROVIDER:MODEL of LangChain's `init_embeddings`, which is asked for each question once; errors are one line."""
+    """PROVIDER:MODEL of LangChain's `init_embeddings`; embeds each question once, and shortens errors to one line."""
 
     def __init__(self, name: str, feature: str | None = None, **settings: Any) -> None:
-        self._typed = name
+        self._given_name = name
         self._embedder = _load(name, feature or f"--embeddings {name}", settings)
         self._questions = QuestionVectors(self._embedder, None)
-        # What does not tell its settings has a name for this process alone.
+        # An embedder that does not expose its settings has a name that is only valid in this process.
         lasting = self._embedder.lasting
         self.name: str = self._embedder.name if lasting else f"{name} {digest_of(plain_settings(settings, name))}"
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self._asked(self._questions.of, texts)
+        return self._run(self._questions.of, texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        return self._asked(self._embedder.embed_documents, texts)
+        return self._run(self._embedder.embed_documents, texts)
 
-    def _asked(self, embed: Any, texts: Sequence[str]) -> Any:
+    def _run(self, embed: Any, texts: Sequence[str]) -> Any:
         try:
             return embed(texts)
         except OpragError:
             raise
         except Exception as error:
-            raise EmbeddingError(f"the embeddings {self._typed!r} failed: {reason(error)}", self._typed) from error
+            raise EmbeddingError(
+                f"the embeddings {self._given_name!r} failed: {reason(error)}", self._given_name
+            ) from error
 
 
 def _load(name: str, feature: str, settings: Mapping[str, Any]) -> Any:

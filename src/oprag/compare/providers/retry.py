@@ -1,4 +1,4 @@
-"""Asking a model again where its failure may pass: which failures do, and how long to wait."""
+"""Retries of model calls: which failures are transient, and how long to wait."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ __all__ = ["RETRIES", "with_retries"]
 RETRIES = 2
 """Default number of retries of a failed call."""
 
-# Seconds: what is waited first, and the most. Where a server wants more, a later start of the run asks again.
-_FIRST, _LONGEST = 0.5, 60.0
+# Seconds of the first and the longest wait. If a server asks for more, the call fails, and a later run can retry it.
+_FIRST_WAIT, _MAX_WAIT = 0.5, 60.0
 
-# Timeouts, locks and "too early" are the client errors that pass; 501 says that it never will.
-_PASSING = {408, 409, 425, 429}
-_LASTING = {501, 505}
-# What providers say with the status of a rate limit where somebody has to pay first.
+# HTTP statuses: the transient 4xx are timeout, conflict, too early and rate limit; the permanent 5xx are not
+# implemented and unsupported HTTP version.
+_TRANSIENT = {408, 409, 425, 429}
+_PERMANENT = {501, 505}
+# Providers also use the status of a rate limit if the quota or the credit is used up, which is permanent.
 _UNPAID = re.compile(r"insufficient_quota|billing", re.IGNORECASE)
-# Clients have no class in common, but say the same in their names.
+# Clients share no exception classes, but use similar names.
 _NAMES = re.compile(
     r"Timeout|TimedOut|RateLimit|TooManyRequests|Throttl|Overloaded|ServiceUnavailable|InternalServer|ResourceExhausted"
     r"|DeadlineExceeded|Connection|ConnectError|NetworkError|TransportError|ProtocolError|ReadError|WriteError"
@@ -33,9 +34,9 @@ _NAMES = re.compile(
 
 
 def with_retries(ask: Callable[[], Completion], retries: int, wait: Callable[[float], bool]) -> Completion:
-    """The first completion that has no error, or the last one; calls again while the failure may pass.
+    """Call a model and retry transient failures; returns the first completion without an error, or else the last.
 
-    `wait` waits for some seconds; its True ends the retries, as that of an event that is set to stop a run.
+    `wait` waits for a number of seconds and returns True to end the retries, such as `Event.wait` of a stop event.
     """
     for done in range(retries):
         completion = ask()
@@ -46,24 +47,24 @@ def with_retries(ask: Callable[[], Completion], retries: int, wait: Callable[[fl
 
 
 def _pause(error: Exception, done: int) -> float | None:
-    """Seconds to wait for the next try; None where there should be none."""
-    if not _may_pass(error):
+    """Seconds to wait before the next attempt; None if the call should not be retried."""
+    if not _is_transient(error):
         return None
-    asked = _retry_after(error)
-    if asked is not None:
-        return asked if asked <= _LONGEST else None
-    # So that those who failed together do not come back together.
-    return float(min(_LONGEST, _FIRST * 2**done) * random.uniform(0.5, 1))
+    requested = _retry_after(error)
+    if requested is not None:
+        return requested if requested <= _MAX_WAIT else None
+    # Jitter, so that calls that failed together are not retried together.
+    return float(min(_MAX_WAIT, _FIRST_WAIT * 2**done) * random.uniform(0.5, 1))
 
 
-def _may_pass(error: BaseException) -> bool:
-    """Whether the same call may succeed later: rate limits, timeouts, broken connections, faults of a server."""
+def _is_transient(error: BaseException) -> bool:
+    """Whether a retry may succeed: rate limits, timeouts, connection errors and server errors."""
     for one in _with_causes(error):
         status = _status(one)
         if status is not None:
             if status == 429 and _UNPAID.search(str(one)):
                 return False
-            return status in _PASSING or (status >= 500 and status not in _LASTING)
+            return status in _TRANSIENT or (status >= 500 and status not in _PERMANENT)
         if isinstance(one, TimeoutError | ConnectionError):
             return True
         if any(_NAMES.search(kind.__name__) for kind in type(one).__mro__):
@@ -72,13 +73,13 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """The seconds that a server asks to wait, None where it names none."""
+    """The seconds that the server asks to wait; None if not specified."""
     for one in _with_causes(error):
-        # The error of Python's own client is the response itself.
+        # urllib's HTTPError is the response itself.
         headers = getattr(getattr(one, "response", one), "headers", None)
         if not callable(get := getattr(headers, "get", None)):
             continue
-        # Seconds or a date (RFC 9110, section 10.2.3); some servers give milliseconds beside.
+        # Seconds or a date (RFC 9110, section 10.2.3); some servers also send milliseconds.
         for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
             if (seconds := _seconds(get(name))) is not None:
                 return seconds / unit
@@ -95,15 +96,15 @@ def _seconds(value: Any) -> float | None:
             seconds = (parsedate_to_datetime(str(value)) - datetime.now(UTC)).total_seconds()
         except (TypeError, ValueError):
             return None
-    # A date that has passed, or NaN.
+    # 0 for a date in the past, and for NaN.
     return seconds if seconds > 0 else 0.0
 
 
 def _status(error: BaseException) -> int | None:
-    """The status of HTTP that an error carries; each client has it in a place of its own."""
+    """The HTTP status of an error; each client stores it in a different attribute."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
-        # Of Amazon's client.
+        # Amazon's botocore.
         places = [response.get("ResponseMetadata", {}).get("HTTPStatusCode")]
     else:
         names = ("status_code", "status", "code")
@@ -112,12 +113,12 @@ def _status(error: BaseException) -> int | None:
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised from: some packages wrap those of their clients."""
+    """An error and its causes, since some packages wrap the errors of their clients."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
         seen.add(id(one))
         yield one
         reason = getattr(one, "reason", None)
-        # Python's own client gives the cause another name.
+        # urllib's URLError stores the cause as `reason`.
         one = one.__cause__ or (reason if isinstance(reason, BaseException) else None)

@@ -1,4 +1,4 @@
-"""The specification of a model or an embedder in an experiment: its name and its settings."""
+"""The specification of a model or embedder in an experiment: its name and settings."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ __all__ = ["ProviderSpec", "with_name"]
 
 
 def with_name(given: Any, name: str) -> Any:
-    """A model or an embedder as it is given, with its name in the experiment unless it has another one."""
+    """A model or embedder specification; its name defaults to the name in the experiment."""
     if isinstance(given, ProviderSpec):
         return given
     return {"name": name, **(given if isinstance(given, Mapping) else {"use": given})}
 
 
 class ProviderSpec(StrictModel, extra="allow"):
-    """A model or an embedder: what to use, its own name, and all other keys as its settings."""
+    """The specification of a model or embedder: the model to use, its name, and all other keys as its settings."""
 
     use: Any
     name: Text | None = None
     api_key_env: Text | None = None
 
     _providers: ClassVar[frozenset[str]] = frozenset()
-    # What names a model in files or in the hub, before a colon.
+    # Prefixes (before the colon) of names of models in files or on the hub.
     _files: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
     def _as_table(cls, given: Any) -> Any:
-        """A table, which a name or an object is put into."""
+        """Convert a name or an object to a mapping with the key `use`."""
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
             return {"use": given}
         if "use" not in given:
-            raise PydanticCustomError("use", 'must say what to use, such as use = "local"')
+            raise PydanticCustomError("use", 'must contain the key use, such as use = "local"')
         return dict(given)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse what nothing would read."""
+        """Reject keys that would have no effect."""
         super().model_post_init(context)
         if self.api_key_env is not None and provider_of(self.use) not in self._providers - {HUGGINGFACE}:
-            raise ExperimentError("api_key_env goes with PROVIDER:MODEL", self.api_key_env)
+            raise ExperimentError("api_key_env is only valid with PROVIDER:MODEL", self.api_key_env)
         if self.settings and not isinstance(self.use, str):
             kind = type(self.use).__name__
             raise ExperimentError(
-                f"settings go with a name, got {', '.join(self.settings)}; set them on the {kind} itself", self.use
+                f"settings are only valid for a name, got {', '.join(self.settings)}; set them on the {kind} instead",
+                self.use,
             )
 
     @property
@@ -62,33 +63,33 @@ class ProviderSpec(StrictModel, extra="allow"):
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses in its settings, other than the provider's own."""
+        """The addresses in the settings, except those on the provider's own host."""
         return addresses_of(self.settings, provider_of(self.use, self.settings))
 
     @property
     def function(self) -> Callable[..., Any] | None:
-        """The function that MODULE:FUNCTION means."""
+        """The function, if `use` is MODULE:FUNCTION and can be imported."""
         return find_function(self.use, self._providers)
 
     @property
     def may_cost(self) -> bool:
-        """Whether it is PROVIDER:MODEL that is not known to run on this machine, so that using it may cost money."""
+        """Whether calls may cost money: True for PROVIDER:MODEL unless known to run on this machine."""
         kind, _, model = self.use.partition(":") if isinstance(self.use, str) else (LOCAL, "", "")
         if kind in {LOCAL, *self._files} or self.function is not None:
             return False
         if self.addresses:
             return not all(map(is_local, self.addresses))
-        # Ollama runs its models here, but for those in its cloud.
+        # Ollama runs models on this machine, except its cloud models.
         return provider_of(self.use, self.settings) != "ollama" or model.endswith("cloud")
 
     @property
     def spec_hash(self) -> str:
-        """A hash of the specification; empty for the packaged one, and for an object."""
+        """A hash of the specification; empty for "local" and for an object."""
         return "" if not isinstance(self.use, str) or self.use == LOCAL else self._hash()
 
     def _hash(self) -> str:
         raise NotImplementedError
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
-        # Without the settings, which may be secrets.
+        # Without the settings, which may contain secrets.
         return ((name, getattr(self, name)) for name in type(self).model_fields)

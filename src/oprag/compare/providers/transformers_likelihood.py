@@ -1,4 +1,4 @@
-"""The likelihood of an answer by a model of Hugging Face, in this process."""
+"""Likelihood of answers with a Hugging Face model, in this process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["TransformersLikelihood"]
 
 
 class TransformersLikelihood(TokenLikelihood):
-    """Reads prompt and answer in one pass of a causal language model, through `transformers`.
+    """Evaluates prompt and answer in one forward pass of a causal language model, through `transformers`.
 
-    The logits are computed for the answer alone, where the model can do that (`logits_to_keep`, as all that come with
-    transformers 5 can): those of a long prompt would need gigabytes. Nothing is kept from one call to the next, so
-    equal calls give equal figures.
+    If the model supports `logits_to_keep` (all models of transformers 5 do), logits are only computed for the answer,
+    since those of a long prompt would need gigabytes. No state is kept between calls, so equal calls return equal
+    likelihoods.
 
     Args:
-        model: The name of a model on the hub, the folder of one, or a loaded model (`transformers.PreTrainedModel`)
-            with its tokenizer.
-        tokenizer: The tokenizer of a loaded model, else None.
-        name: What tells a loaded model from others; needed for one, since its weights may have been changed. None for
-            a model by its name: the hub's commit or a digest of the folder's files.
-        window: Maximum number of tokens of prompt and answer; None for what the model's configuration says.
-        dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16", "float16".
-        device: Where it runs, such as "cuda"; None for where a loaded model is, else the processor.
-        revision: The branch, tag or commit on the hub; None for the newest.
-        parse_special_tokens: Whether special tokens that are written out in a text, as in a chat template, are read as
-            such. Else they are plain text, as is safe where documents of others are in the prompt.
+        model: The name of a model on the Hugging Face Hub, a folder with a model, or a loaded model
+            (`transformers.PreTrainedModel`).
+        tokenizer: The tokenizer of a loaded model; otherwise None.
+        name: Name that identifies a loaded model; required for one, since its weights may have been changed. With None,
+            a model given by name is identified by its commit on the hub, or by a digest of the files in its folder.
+        window: Maximum number of tokens of prompt and answer together; None for the value in the model configuration.
+        dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16" or "float16".
+        device: The device, such as "cuda"; None for the device of a loaded model, or else the CPU.
+        revision: The branch, tag or commit on the hub; None for the default branch.
+        parse_special_tokens: Whether to parse special tokens in a text, such as those of a chat template. By default
+            they are plain text, which is safe for prompts that contain documents of others.
 
     Raises:
         MissingExtraError: The extra `huggingface` is not installed.
-        OptionError: An option is invalid, or the window must be given.
+        OptionError: An option is invalid, or `window` is required.
         ModelError: The model cannot be loaded.
     """
 
@@ -58,10 +58,10 @@ class TransformersLikelihood(TokenLikelihood):
         check_text("name", name, optional=True)
         named = isinstance(model, str | Path)
         if not named and (tokenizer is None or not name):
-            raise OptionError("a loaded model needs its tokenizer and a name that tells it from others", model)
+            raise OptionError("a loaded model needs its tokenizer and a unique name", model)
         if named and tokenizer is not None:
             raise OptionError(
-                "a model that is loaded by its name brings its tokenizer; give the loaded model", tokenizer
+                "tokenizer is only valid with a loaded model; a model given by name uses its own tokenizer", tokenizer
             )
         self._source = str(model) if named else ""
         self._given_name = name
@@ -70,7 +70,7 @@ class TransformersLikelihood(TokenLikelihood):
             model, tokenizer = _load(str(model), dtype, revision)
         self._model = (model if device is None else model.to(device)).eval()
         self._tokenizer = tokenizer
-        self._keeps = "logits_to_keep" in inspect.signature(self._model.forward).parameters
+        self._has_logits_to_keep = "logits_to_keep" in inspect.signature(self._model.forward).parameters
         self._window = window or _window(self._model.config)
 
     @property
@@ -80,7 +80,7 @@ class TransformersLikelihood(TokenLikelihood):
 
     @cached_property
     def name(self) -> str:
-        """The given name, or that of the model with what its weights are known by; and the type of the weights."""
+        """The given name, or the model with a commit or digest of its weights; plus the type of the weights."""
         if self._given_name:
             source = self._given_name
         elif Path(self._source).is_dir():
@@ -93,9 +93,9 @@ class TransformersLikelihood(TokenLikelihood):
     def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
         import torch
 
-        # The last token is only scored, not read; the logits behind each token are those of the next one.
+        # The logits at each position are those of the next token, so the last token is not part of the input.
         ids = torch.tensor([given + scored[:-1]], device=self._model.device)
-        keep = {"logits_to_keep": len(scored)} if self._keeps else {}
+        keep = {"logits_to_keep": len(scored)} if self._has_logits_to_keep else {}
         try:
             with torch.inference_mode():
                 logits = self._model(input_ids=ids, use_cache=False, **keep).logits[0, -len(scored) :]
@@ -106,7 +106,7 @@ class TransformersLikelihood(TokenLikelihood):
 
     @cached_property
     def _first(self) -> list[int]:
-        # Some tokenizers would put a token at the end as well.
+        # Some tokenizers also add a token at the end.
         first: list[int] = self._tokenizer("")["input_ids"][:1]
         return first if first == [self._tokenizer.bos_token_id] else []
 
@@ -122,9 +122,9 @@ def _load(model: str, dtype: str, revision: str | None) -> tuple[Any, Any]:
         import torch  # noqa: F401 - transformers can be imported without it
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
-        raise MissingExtraError("A likelihood by a model of Hugging Face", "huggingface") from error
+        raise MissingExtraError("Likelihood with a Hugging Face model", "huggingface") from error
     try:
-        # Without a word about code of the model, transformers asks on the terminal whether to run it.
+        # By default transformers would ask on the terminal whether to run code of the model.
         given: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
         loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype, **given)
         return loaded, AutoTokenizer.from_pretrained(model, **given)
@@ -138,11 +138,11 @@ def _window(config: Any) -> int:
         window = getattr(text, name, None)
         if isinstance(window, int):
             return window
-    raise OptionError("the configuration of the model does not say how long its window is; give window", config)
+    raise OptionError("the model configuration does not contain the context length; set window", config)
 
 
 def _digest(folder: Path) -> str:
-    """A digest of all files that a figure depends on: weights, configuration and tokenizer."""
+    """A digest of all files that affect likelihoods: weights, configuration and tokenizer."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix in {".safetensors", ".bin", ".json", ".model", ".txt"}:

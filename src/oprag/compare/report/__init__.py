@@ -1,3 +1,3 @@
-"""One HTML file that shows what an experiment found, and opens offline."""
+"""Report of an experiment: one self-contained HTML file."""
 
 __all__: list[str] = []

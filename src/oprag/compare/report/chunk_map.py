@@ -1,4 +1,4 @@
-"""The chunk map of a context: where its chunks are in the documents, and in which order they are read."""
+"""The chunk map of a context: the positions of its chunks in the documents, and their order in the context."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["ChunkMap", "Line", "chunk_map"]
 _WIDTH = 600
 _STRIP, _GOLD, _ORDER = 14, 5, 64
 _BETWEEN_PAGES = 2  # characters
-_MOST_TICKS = 400
+_MAX_TICKS = 400
 
 
 class Line(NamedTuple):
-    """The documents of a question one after the other: where each of them or its pages begins, and its length."""
+    """The documents of a question laid end to end: the start of each document and page, and the document lengths."""
 
     starts: Mapping[tuple[str, int | None], int]
     lengths: Mapping[str, int]
 
     @classmethod
     def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> Line:
-        """The line of documents in their order, given the length of each by its name and None, or of its pages."""
+        """Lay out documents in this order; `parts` has the length of each (document, page), page None if unpaged."""
         starts: dict[tuple[str, int | None], int] = {}
         lengths: dict[str, int] = {}
         end = 0
@@ -42,24 +42,24 @@ class Line(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The characters of all documents."""
+        """The number of characters of all documents."""
         return sum(self.lengths.values())
 
     def span(self, place: Piece) -> tuple[int, int] | None:
-        """Where a chunk is on the line; None where its document is not on it."""
+        """The start and end of a chunk on the line; None if its document is not on it."""
         start = self.starts.get((place.document, place.page))
         return None if start is None else (start + place.start, start + place.end)
 
 
 class ChunkMap(NamedTuple):
-    """A picture of a context, as paths of a drawing that is 600 wide.
+    """The SVG paths of a chunk map, which is 600 wide.
 
     Attributes:
-        kept: The strip of the documents where chunks were kept.
-        dropped: The same where chunks were found and dropped.
-        gold: Where the gold evidence is.
-        order: A line for each chunk, from the first that is read at the top to the last.
-        label: The picture in words.
+        kept: The parts of the documents that kept chunks cover.
+        dropped: The parts that chunks cover which were retrieved but dropped.
+        gold: The gold evidence.
+        order: A line for each chunk in the order of the context, the first at the top.
+        label: Text alternative of the map.
     """
 
     kept: str
@@ -72,9 +72,9 @@ class ChunkMap(NamedTuple):
 def chunk_map(
     line: Line, kept: Sequence[Piece], dropped: Sequence[Piece], evidence: Iterable[tuple[str, int, int]]
 ) -> ChunkMap:
-    """Draw a context: its chunks in the order in which they are read, those left out, and the gold evidence."""
+    """Draw the kept chunks of a context in context order, the dropped chunks, and the gold evidence."""
     scale = _WIDTH / max(1, line.length)
-    spans, left_out = ([span for place in places if (span := line.span(place))] for places in (kept, dropped))
+    spans, dropped_spans = ([span for place in places if (span := line.span(place))] for places in (kept, dropped))
     gold = [
         _box((line.starts[name, None] + start) * scale, _STRIP + 2, max(2.0, (end - start) * scale), _GOLD)
         for name, start, end in evidence
@@ -85,18 +85,18 @@ def chunk_map(
     order = [
         _box(start * scale, top + number * step, max(4.0, (end - start) * scale), max(1.0, min(4.0, step)))
         for number, (start, end) in enumerate(spans)
-        if number % (1 + len(spans) // _MOST_TICKS) == 0
+        if number % (1 + len(spans) // _MAX_TICKS) == 0
     ]
-    against = sum(one[0] > other[0] for one, other in pairwise(spans))
+    backward = sum(one[0] > other[0] for one, other in pairwise(spans))
     label = (
-        f"{len(spans)} kept chunks along {line.length:,} characters, in the order in which they are read: "
-        f"{against} times the next chunk is before the last one in the documents"
+        f"{len(spans)} kept chunks in {line.length:,} characters, in the order of the context: "
+        f"{backward} times the next chunk comes before the previous one in the documents"
     )
-    return ChunkMap(_strip(spans, scale), _strip(left_out, scale), "".join(gold), "".join(order), label)
+    return ChunkMap(_strip(spans, scale), _strip(dropped_spans, scale), "".join(gold), "".join(order), label)
 
 
 def _strip(spans: Iterable[tuple[int, int]], scale: float) -> str:
-    """A box for each part of the line that spans cover, to the next pixel."""
+    """A box for each part of the line that spans cover, rounded outward to whole pixels."""
     boxes: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         left, right = floor(start * scale), ceil(end * scale)

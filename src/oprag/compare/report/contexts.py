@@ -1,4 +1,4 @@
-"""Two contexts of a question side by side, with the texts of their chunks, which come from the experiment's data."""
+"""Two contexts of a question side by side, with chunk texts from the data of the experiment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oprag.text_table import one_line, shortened
 
 __all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
 
-_NOT_GIVEN = (
-    "A results file contains no document text, so chunks are shown by their places. `oprag report --experiment "
-    "FILE.toml` adds their texts."
+_NO_EXPERIMENT = (
+    "A results file does not contain document text, so only the positions of chunks are shown. "
+    "`oprag report --experiment FILE.toml` adds their texts."
 )
 LONGEST_NAME = 200
-"""Maximum number of characters of the name of a document or a question; it is beside every chunk."""
-_EXCERPT = 70  # characters of a chunk beside its place
-# Options that only rearrange what is kept.
+"""Maximum number of characters of a document or question name, which is repeated for every chunk."""
+_EXCERPT = 70  # characters of a chunk shown next to its position
+# Options that only reorder the kept chunks.
 _ORDERS = ("order", "source_ranking")
 
 
@@ -32,42 +32,41 @@ class Texts:
     """The texts of documents.
 
     Attributes:
-        data: The data sets by their names; empty without texts.
-        questions: The keys of the questions whose documents are the same now as when they were asked.
-        lacking: Why texts are not there; empty where all are.
+        data: The data sets by name; empty without texts.
+        questions: The keys of the questions whose documents have not changed since they were answered.
+        lacking: Why texts are missing; empty if none are.
     """
 
     data: Mapping[str, DataSet] = field(default_factory=dict, repr=False)
     questions: frozenset[str] = frozenset()
-    lacking: str = _NOT_GIVEN
+    lacking: str = _NO_EXPERIMENT
 
     def document(self, question: str, data: str, name: str) -> str | Sequence[str] | None:
-        """The text of a document of a question (by its key), or its pages; None where it is not there."""
-        there = question in self.questions and data in self.data
-        return self.data[data].documents.get(name) if there else None
+        """The text of a document of a question (by its key), or its pages; None if missing."""
+        available = question in self.questions and data in self.data
+        return self.data[data].documents.get(name) if available else None
 
 
-def texts_of(given: ResolvedExperiment | None, asked: Sequence[str]) -> Texts:
-    """The texts of the documents that questions of a results file are about.
+def texts_of(given: ResolvedExperiment | None, question_keys: Sequence[str]) -> Texts:
+    """The texts of the documents of the questions in a results file.
 
-    A question's key depends on the text of its documents, so a text that has changed since is not taken for the one
-    that was read.
+    A question's key depends on the text of its documents, so a document that has changed since is not shown.
     """
     if given is None:
         return Texts()
     known = {row.key for row in given.question_records}
-    questions = frozenset(known.intersection(asked))
+    questions = frozenset(known.intersection(question_keys))
     lacking = ""
-    if len(questions) < len(asked):
+    if len(questions) < len(question_keys):
         lacking = (
-            f"Texts are shown for {len(questions):,} of {len(asked):,} questions. The documents of the others are not "
+            f"Texts are shown for {len(questions):,} of {len(question_keys):,} questions. The documents of the others are not "
             "in the data of the experiment, or have changed since the questions were answered."
         )
     return Texts(given.experiment.data, questions, lacking)
 
 
 class CellName(NamedTuple):
-    """A cell by its row and its key, what it is called, and the values of its setting."""
+    """A cell with its row, its key, its display name, and the values of its setting."""
 
     row: int
     key: str
@@ -76,16 +75,16 @@ class CellName(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How much of a question is shown: chunks of each context, else characters."""
+    """How much of a question is shown."""
 
-    answer: int
-    chunks: int
-    chunk: int
-    prompts: int  # of each context
+    answer: int  # characters of each answer
+    chunks: int  # number of chunks of each context
+    chunk: int  # characters of each chunk
+    prompts: int  # characters of the prompts of each context
 
 
 class Side(NamedTuple):
-    """A context as it is shown."""
+    """One of the two contexts, as shown."""
 
     name: str
     summary: str
@@ -97,31 +96,32 @@ class Side(NamedTuple):
 def chosen(
     cells: Sequence[CellName], answers: Mapping[str, StoredAnswer], scores: Mapping[str, float]
 ) -> list[CellName]:
-    """The two cells whose contexts are shown: where there are, two that differ in the order alone.
+    """The two cells whose contexts are shown, preferably two that differ only in the order.
 
-    Of all such pairs that whose scores differ most; else the best and the worst of all with other contexts.
+    Among such pairs, the one with the largest score difference; if there are none, the best and the worst cell with
+    different contexts.
     """
-    there = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
-    # One without a score is nowhere between the others.
-    have = scored if len(scored := [cell for cell in there if cell.key in scores]) > 1 else there
+    with_context = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
+    # Cells without a score cannot be compared, so use them only if fewer than two have a score.
+    candidates = scored if len(scored := [cell for cell in with_context if cell.key in scores]) > 1 else with_context
     groups: dict[str, list[CellName]] = {}
-    for cell in have:
-        alike = sorted((name, str(value)) for name, value in cell.values.items() if name not in _ORDERS)
-        groups.setdefault(str(alike), []).append(cell)
+    for cell in candidates:
+        shared = sorted((name, str(value)) for name, value in cell.values.items() if name not in _ORDERS)
+        groups.setdefault(str(shared), []).append(cell)
     found = [_farthest(group, answers, scores) for group in groups.values()]
     pairs = [pair for pair in found if pair is not None]
-    if not pairs and (farthest := _farthest(have, answers, scores)) is not None:
+    if not pairs and (farthest := _farthest(candidates, answers, scores)) is not None:
         pairs = [farthest]
     if not pairs:
-        return have[:1]
-    apart = [abs(scores.get(one.key, 0) - scores.get(other.key, 0)) for one, other in pairs]
-    return list(pairs[apart.index(max(apart))])
+        return candidates[:1]
+    score_differences = [abs(scores.get(one.key, 0) - scores.get(other.key, 0)) for one, other in pairs]
+    return list(pairs[score_differences.index(max(score_differences))])
 
 
 def _farthest(
     cells: Sequence[CellName], answers: Mapping[str, StoredAnswer], scores: Mapping[str, float]
 ) -> tuple[CellName, CellName] | None:
-    """The two with other contexts whose scores are farthest apart, as they come; None where all have the same."""
+    """The two cells with different contexts and the largest score difference, in input order; None if none differ."""
     for first in sorted(cells, key=lambda cell: scores.get(cell.key, 0)):
         others = [cell for cell in cells if answers[cell.key].context != answers[first.key].context]
         if others:
@@ -189,7 +189,7 @@ def sides_of(
 
 
 def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
-    """The documents on a line; their lengths are those of the texts, where these are there."""
+    """The documents laid end to end; their lengths come from the texts if available, else from the results file."""
     parts: dict[tuple[str, int | None], int] = {}
     known = reader.document_ends(context.index_key)
     for name in question.documents:

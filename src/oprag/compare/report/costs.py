@@ -23,36 +23,36 @@ from oprag.compare.results import Results
 
 __all__ = ["COSTS", "section"]
 
-_MOST_SETS = 6
+_MAX_DATA_SETS = 6
 COSTS = {
-    "tokens": "tokens of an answer, in and out",
-    "context_tokens": "tokens of the context",
-    "money": "cost of an answer",
-    "seconds": "seconds of an answer, retrieval and generation",
+    "tokens": "tokens per answer, input and output",
+    "context_tokens": "context tokens",
+    "money": "cost per answer",
+    "seconds": "seconds per answer, retrieval and generation",
 }
-"""What answers cost, in words."""
+"""The label of each cost."""
 _UNITS = {"money": "", "seconds": "s"}
 
 
 def section(results: Results, metric: str | None) -> Section | None:
-    """Score against what it costs, for each data set."""
+    """Score against cost, for each data set."""
     if metric is None:
         return None
     parts: list[Part] = []
     sets = by_data(results.settings)
     for cost in (results.usual_cost(metric), "money", "seconds"):
-        for data, settings in list(sets.items())[:_MOST_SETS]:
+        for data, settings in list(sets.items())[:_MAX_DATA_SETS]:
             title = f"{metric} against {'time' if cost == 'seconds' else cost.replace('_', ' ')}"
             where = f", {data}" if len(sets) > 1 else ""
             parts += _front(results, metric, title + where, cost, settings)
     if not parts:
         return None
     intro = Text(
-        "The line is the Pareto front: no setting on it is beaten by another that scores at least as high and costs at "
-        "most as much. It is based on means alone, so a step may be due to chance."
+        "The line is the Pareto front: the settings that no other setting matches or beats in both score and cost. "
+        "It only compares means, so a step may be due to chance."
     )
-    if len(sets) > _MOST_SETS:
-        parts.append(Text(f"{len(sets) - _MOST_SETS:,} more data sets: `oprag compare --csv` has them."))
+    if len(sets) > _MAX_DATA_SETS:
+        parts.append(Text(f"{len(sets) - _MAX_DATA_SETS:,} more data sets: `oprag compare --csv` exports them."))
     return Section("cost", "Score against cost", [intro, *parts])
 
 
@@ -75,22 +75,22 @@ def _front(results: Results, metric: str, title: str, cost: str, settings: Seque
         equal.setdefault((point.x, point.y), []).append(one)
     series = [Series(name, some) for name, some in groups.items()]
     x, y = Axis(COSTS[cost], _UNITS.get(cost, "tokens")), Axis(metric, unit_of(metric))
-    told = f"{len(points):,} settings, grouped by {group}; the line is the Pareto front."
-    chart = scatter_chart(series, title=title, description=told, x=x, y=y, front=list(equal))
+    description = f"{len(points):,} settings, grouped by {group}; the line is the Pareto front."
+    chart = scatter_chart(series, title=title, description=description, x=x, y=y, front=list(equal))
     yield Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ())
     show = money_text if cost == "money" else amount
     rows = [
         (_named_together(some, results.axes), show(paid), interval(some[0].scores[metric]))
         for (paid, _), some in equal.items()
     ]
-    yield Table(f"The Pareto front of {title}, the cheapest first", ("setting", COSTS[cost], metric), rows)
+    yield Table(f"Pareto front of {title}, cheapest first", ("setting", COSTS[cost], metric), rows)
 
 
 def _named_together(settings: Sequence[SettingSummary], axes: Sequence[str]) -> str:
-    """The name of a setting, or of several that score and cost the same: the values that all of them have."""
+    """The name of a setting, or the shared values of several settings with equal score and cost."""
     if len(settings) == 1:
         return name_of(settings[0].values, axes)
     differ = varying_axes(settings)[0]
     shared = named(settings[0].values, [name for name in axes if name not in differ])
-    told = f"any {', '.join(differ)}" if differ else ""
-    return f"{', '.join(part for part in (shared, told) if part)} ({len(settings):,} settings)"
+    varying = f"any {', '.join(differ)}" if differ else ""
+    return f"{', '.join(part for part in (shared, varying) if part)} ({len(settings):,} settings)"

@@ -1,4 +1,4 @@
-"""For which questions the order matters, and every pair of settings that differ in one axis alone."""
+"""Differences by question field, and differences between all settings that differ in only one axis."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from oprag.compare.results import Results
 
 __all__ = ["section", "slices"]
 
-_MOST_PAIRS = 400
-_MOST_FIELDS, _FEWEST = 6, 10
-_MOST_SETS = 4
+_MAX_PAIRS = 400
+_MAX_FIELDS, _MIN_QUESTIONS = 6, 10
+_MAX_DATA_SETS = 4
 
 
 def slices(results: Results, metric: str | None) -> Section | None:
-    """For which questions the order matters, by fields that part them in sets of ten or more."""
+    """Effect of the order by question field, for fields whose values all have at least ten questions."""
     if metric is None or "order" not in results.axes:
         return None
     parts: list[Part] = []
-    left = 0
+    more_fields = 0
     sets = by_data([one for one in results.settings if metric in one.scores])
     fields = results.fields
-    for data in list(sets)[:_MOST_SETS]:
+    for data in list(sets)[:_MAX_DATA_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
         found = [some for name in fields if _is_large(some := _slices(results, name, metric, data))]
-        left += len(found[_MOST_FIELDS:])
-        for some in found[:_MOST_FIELDS]:
+        more_fields += len(found[_MAX_FIELDS:])
+        for some in found[:_MAX_FIELDS]:
             parts += _slice_parts(some, metric, where)
     if not parts:
         return None
     intro = Text(
-        "Source order minus each other order, averaged for each question over all settings that are alike but for the "
-        "order; p-values are corrected for all rows of a plot. A difference that is shown in one row alone does not "
-        "mean that the rows differ: the intervals below each plot show whether they do."
+        "Source order minus each other order, averaged for each question over all settings that differ only in the "
+        "order; p-values are corrected for all rows of a plot. If only one row is significant, that does not mean that "
+        "the rows differ from each other: the intervals below each plot show whether they do."
     )
-    more = [Text(f"{counted(left, 'field')} more: `Results.slices` has them.")] if left else []
+    more = [Text(f"{counted(more_fields, 'field')} more: `Results.slices` returns them.")] if more_fields else []
     return Section("slices", "Where order matters", [intro, *parts, *more])
 
 
@@ -49,7 +49,7 @@ def _slices(results: Results, field: str, metric: str, data: str) -> list[Slice]
 
 
 def _is_large(some: Sequence[Slice]) -> bool:
-    return bool(some) and min(one.questions for one in some) >= _FEWEST
+    return bool(some) and min(one.questions for one in some) >= _MIN_QUESTIONS
 
 
 def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Part]:
@@ -64,18 +64,18 @@ def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Par
     ]
     yield Heading(f"By {field}{where}")
     yield forest_of(rows, f"Source order minus each other order in {metric}, by {field}{where}")
-    # Of two slices, the second has the same contrast with the other sign.
+    # With two slices, the second contrast is the first one with the opposite sign.
     values = list(dict.fromkeys(one.value for one in some))
-    told = [
+    contrasts = [
         f"{field} {value_text(one.value)} minus {_others(values, one.value)}, against {value_text(one.other)}: "
         f"{contrast}"
         for one in some
         if one.value != values[-1] or len(values) > 2
         if (contrast := one.contrast).mean is not None and contrast.low is not None
     ]
-    if told:
+    if contrasts:
         yield Text("Differences between these groups of questions, with uncorrected 95 % intervals:", quiet=True)
-        yield Points(told)
+        yield Points(contrasts)
 
 
 def _others(values: Sequence[object], value: object) -> str:
@@ -90,11 +90,11 @@ def section(results: Results, metric: str | None) -> Section | None:
     parts: list[Part] = []
     for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
         count = results.count_pairs(axis)
-        if count > _MOST_PAIRS:
+        if count > _MAX_PAIRS:
             parts.append(
                 Text(
-                    f"{count:,} pairs of settings differ in {axis} alone, too many to compare here: "
-                    f'Results.open("{results.path.name}").differences("{axis}") has them.'
+                    f"{count:,} pairs of settings differ only in {axis}, too many to compare here: "
+                    f'`Results.open("{results.path.name}").differences("{axis}")` returns them.'
                 )
             )
         elif pairs := results.differences(axis, [metric]):
@@ -102,12 +102,13 @@ def section(results: Results, metric: str | None) -> Section | None:
     if not parts:
         return None
     intro = Text(
-        "Each setting minus the one that differs from it in one axis alone, over the questions that both have, with "
-        "the 95 % bootstrap interval of the mean difference. A star marks what is shown: the interval excludes 0, and "
-        "p is below 0.05. Without a star no difference was found, which does not show that there is none. p is "
-        f"that of a sign-flip test, corrected for all {counted(results.family(metric).comparisons, 'comparison')} of "
-        f"this experiment in {metric}: along each axis, of the highest setting with all others, and of the highest "
-        "point of each curve with its other points (step-down maxT of Westfall and Young)."
+        "Each setting minus the setting that differs from it only in one axis, over the questions with scores in "
+        "both, with the 95 % bootstrap interval of the mean difference. A star marks a significant difference: the "
+        "interval excludes 0, and p is below 0.05. Without a star no difference was found, which does not show that "
+        "the settings are equal. p is from a sign-flip test, corrected for all "
+        f"{counted(results.family(metric).comparisons, 'comparison')} of this experiment in {metric}: along each axis, "
+        "of the highest setting with all others, and of the highest point of each curve with its other points "
+        "(step-down maxT of Westfall and Young)."
     )
     return Section("differences", "All differences by axis", [intro, *parts])
 
@@ -118,19 +119,19 @@ def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> It
     tied = [pair for pair in pairs if pair.difference.tied]
     pairs = [pair for pair in pairs if not pair.difference.tied]
     if tied:
-        yield Text(f"Left out: {counted(len(tied), 'pair')} with the same score in every question.")
+        yield Text(f"Not listed: {counted(len(tied), 'pair')} with equal scores on every question.")
     controls: dict[int, list[SettingDifference]] = {}
     for pair in pairs:
         if pair.baseline_alone:
             controls.setdefault(pair.setting.number, []).append(pair)
-    # A control meets many baselines, which is one row.
+    # Fold the comparisons of a control with many baselines into one row.
     folded = {number: some for number, some in controls.items() if len(some) > 1}
     single = [pair for pair in pairs if not pair.baseline_alone or pair.setting.number not in folded]
     rows = [_folded(some) for some in folded.values()]
-    rows += [_row(results, axis, pair) for pair in sorted(single, key=_clearest)]
+    rows += [_row(results, axis, pair) for pair in sorted(single, key=_lowest_p)]
     if rows:
         yield Table(
-            f"Mean difference in {pairs[0].metric} from {axis} {first}, the clearest first",
+            f"Mean difference in {pairs[0].metric} from {axis} {first}, lowest p first",
             (axis, "in the setting", "difference [95 % interval]", "questions", "p (corrected)"),
             rows,
             names=2,
@@ -157,12 +158,12 @@ def _folded(some: Sequence[SettingDifference]) -> tuple[str, ...]:
     return (
         value_text(some[0].value),
         f"against {len(some):,} settings",
-        f"{ends}; shown in {shown:,} of {len(some):,}",
+        f"{ends}; significant in {shown:,} of {len(some):,}",
         f"{max(pair.difference.n for pair in some):,}",
         "–",
     )
 
 
-def _clearest(pair: SettingDifference) -> tuple[float, float]:
+def _lowest_p(pair: SettingDifference) -> tuple[float, float]:
     adjusted = pair.difference.adjusted_p
     return 2.0 if adjusted is None else adjusted, -abs(pair.difference.mean or 0.0)

@@ -1,4 +1,4 @@
-"""Score over context length: charts of curves that differ in the order alone, and what each shows."""
+"""Score over context length: charts of curves that differ only in the order, and a summary of each curve."""
 
 from __future__ import annotations
 
@@ -16,53 +16,55 @@ from oprag.compare.results import Results
 
 __all__ = ["curve_groups", "length_chart", "section"]
 
-_MOST = 12
-_OF_ORDERS = ("order", "source_ranking")
+_MAX_CHARTS = 12
+_ORDER_AXES = ("order", "source_ranking")
 
 
 def section(results: Results, metric: str | None) -> Section | None:
-    """What each curve shows, with the charts that are not on the first screen."""
+    """A summary of each curve, and the charts that are not in the overview."""
     groups = [] if metric is None else curve_groups(results, metric)
     if metric is None or not groups:
         return None
     differ = varying_axes([group[0] for group in groups])[0]
-    alike: dict[Any, list[list[Curve]]] = {}
+    by_points: dict[Any, list[list[Curve]]] = {}
     for group in groups:
         points = [(one.value, one.context_tokens, one.summary.mean) for curve in group for one in curve.points]
-        alike.setdefault((group[0].axis, *points), []).append(group)
+        by_points.setdefault((group[0].axis, *points), []).append(group)
     parts: list[Part] = [
         Text(
-            "Longer contexts contain more of what answers a question, and more of what does not: scores often rise and "
-            "then fall (an inverted U). Whiskers are 95 % intervals of each mean, drawn for up to four lines. A sweet "
-            "spot is named only where every other point of its curve is shown to be worse; else the curve is flat, "
-            "which does not show that its points are equal."
+            "Longer contexts contain more relevant and more irrelevant text, so scores often rise and then fall (an "
+            "inverted U). Error bars are 95 % intervals of each mean, drawn for up to four lines. A curve only has a "
+            "sweet spot if every other point is significantly worse; otherwise it is called flat, which does not "
+            "show that its points are equal."
         )
     ]
-    for group, *others in list(alike.values())[:_MOST]:
+    for group, *others in list(by_points.values())[:_MAX_CHARTS]:
         where = named(group[0].values, differ)
         if group is groups[0] and "data" not in results.axes:
-            parts.append(Text(f"{where or metric}: the chart is on the first screen."))
+            parts.append(Text(f"{where or metric}: the chart is in the overview."))
         else:
             parts.append(length_chart(group, metric, where))
         parts.append(Points([f"{_curve_name(curve, group)}: {curve.describe()}." for curve in group]))
         if others:
-            parts.append(Text(f"The same points: {'; '.join(named(other[0].values, differ) for other in others)}."))
-    if len(alike) > _MOST:
-        parts.append(Text(f"{counted(len(alike) - _MOST, 'chart')} more: `oprag compare --csv` has the figures."))
+            parts.append(Text(f"Same points: {'; '.join(named(other[0].values, differ) for other in others)}."))
+    if len(by_points) > _MAX_CHARTS:
+        parts.append(
+            Text(f"{counted(len(by_points) - _MAX_CHARTS, 'chart')} more: `oprag compare --csv` exports the numbers.")
+        )
     return Section("length", "Score over context length", parts)
 
 
 def curve_groups(results: Results, metric: str) -> list[list[Curve]]:
-    """Curves that are alike but for the order, each group for a chart, the one with the most points first."""
+    """Groups of curves that differ only in the order, one group per chart, the largest number of points first."""
     groups: dict[str, list[Curve]] = {}
     for curve in length_curves(results.settings, metric, results.family(metric)):
-        alike = {name: str(value) for name, value in curve.values.items() if name not in _OF_ORDERS}
-        groups.setdefault(f"{curve.axis} {sorted(alike.items())}", []).append(curve)
+        shared = {name: str(value) for name, value in curve.values.items() if name not in _ORDER_AXES}
+        groups.setdefault(f"{curve.axis} {sorted(shared.items())}", []).append(curve)
     return sorted(groups.values(), key=lambda some: -sum(len(curve.points) for curve in some))
 
 
 def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
-    """Score over context length, a line for each order; `where` is what the curves have in common."""
+    """A chart of score over context length with a line for each order; `where` is the values shared by all curves."""
     axis = curves[0].axis
     in_tokens = all(point.context_tokens is not None for curve in curves for point in curve.points)
     lines = [
@@ -79,14 +81,15 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
         for curve in curves
     ]
     values = dict.fromkeys(value_text(point.value) for curve in curves for point in curve.points)
-    x = Axis(f"tokens of the context, mean, at {axis} {listed([*values])}" if in_tokens else axis)
+    x = Axis(f"mean context tokens, at {axis} {listed([*values])}" if in_tokens else axis)
     y = Axis(metric, unit_of(metric))
     title = f"{metric} over context length{where and f', {where}'}"
-    told = "The section on context length says what each line shows."
-    return Figure(line_chart(lines, title=title, description=told, x=x, y=y), title, x.label, y.label, legend(lines))
+    description = "The section on context length describes each line."
+    chart = line_chart(lines, title=title, description=description, x=x, y=y)
+    return Figure(chart, title, x.label, y.label, legend(lines))
 
 
 def _curve_name(curve: Curve, curves: Sequence[Curve]) -> str:
-    """The name of a curve within its group: its order, as a rule."""
+    """The name of a curve in its group, normally its order."""
     differ = varying_axes(curves)[0]
-    return name_of(curve.values, [*dict.fromkeys(["order", *(name for name in differ if name in _OF_ORDERS)])])
+    return name_of(curve.values, [*dict.fromkeys(["order", *(name for name in differ if name in _ORDER_AXES)])])

@@ -16,14 +16,14 @@ from oprag.compare.stats.resampling import FloatArray
 __all__ = ["section"]
 
 _NEAREST = (
-    " Whole documents were read in several settings; each of retrieval is compared with the one that shares the most "
+    " Several settings read whole documents; each retrieval setting is compared with the one that shares the most "
     "values with it."
 )
-_BINS = 11  # an odd number, so that one of them is around 0
+_BINS = 11  # odd, so that one bin is centered at 0
 
 
 def section(results: Results, metric: str | None) -> Section | None:
-    """The differences between `stuff` and `long_context`, where there are settings of both."""
+    """The differences between `stuff` and `long_context`, if there are settings of both."""
     retrieval, whole = (
         [one for one in results.settings if one.values["method"] == name] for name in ("stuff", "long_context")
     )
@@ -33,59 +33,59 @@ def section(results: Results, metric: str | None) -> Section | None:
     cut: dict[str, None] = {}
     pairs = list(nearest(retrieval, whole, ("data", "model")))
     for (setting, other), name in zip(pairs, _names([setting for setting, _ in pairs]), strict=True):
-        apart = setting.by_question(metric) - other.by_question(metric)
-        if len(apart := apart[~np.isnan(apart)]):
-            found[name] = apart
+        differences = setting.by_question(metric) - other.by_question(metric)
+        if len(differences := differences[~np.isnan(differences)]):
+            found[name] = differences
             if other.values.get("source_token_budget") is not None and other.values.get("overflow") != "error":
                 cut[named(other.values, ("source_token_budget", "overflow"))] = None
     if not found:
         return None
-    reach = max(1.0, *(float(np.abs(apart).max()) for apart in found.values()))
-    bins = [_bins(apart, reach) for apart in found.values()]
-    most = max(map(max, bins))
+    max_difference = max(1.0, *(float(np.abs(differences).max()) for differences in found.values()))
+    bins = [_bins(differences, max_difference) for differences in found.values()]
+    highest = max(map(max, bins))
     parts: list[Part] = [
         Text(
-            "Each question is answered once from what was retrieved (stuff) and once from its whole documents "
-            "(long_context), by the same model. To the right of 0 retrieval is better."
+            "The same model answers each question once from the retrieved chunks (stuff) and once from its whole "
+            "documents (long_context). A positive difference means that retrieval is better."
             + (_NEAREST if len(whole) > 1 else "")
         ),
         Table(
-            "How many questions retrieval answers better, the same and worse",
+            "Number of questions that retrieval answers better, equally well and worse",
             (
                 "setting",
                 "questions",
                 "mean difference",
                 "better",
-                "the same",
+                "equal",
                 "worse",
-                f"questions by difference, from −{reach:g} to +{reach:g}",
+                f"questions by difference, from −{max_difference:g} to +{max_difference:g}",
             ),
-            [(name, *_counts(apart)) for name, apart in found.items()],
-            bars=[[round(HEIGHTS * count / most) or min(1, count) for count in line] for line in bins],
+            [(name, *_counts(differences)) for name, differences in found.items()],
+            bars=[[round(HEIGHTS * count / highest) or min(1, count) for count in line] for line in bins],
         ),
     ]
     if cut:
         parts.append(
             Text(
-                f"Not always whole: documents were cut to fit ({'; '.join(cut)}), so retrieval is compared with a part "
-                "of the longer ones."
+                f"Long documents were truncated to fit ({'; '.join(cut)}), so for these retrieval is compared with "
+                "only a part of the document."
             )
         )
     return Section("whole", "Retrieval vs. whole documents", parts)
 
 
 def _names(settings: Sequence[SettingSummary]) -> list[str]:
-    """What some settings are called among themselves: by the axes in which they differ, but for the method."""
+    """Short names of settings: their values on the axes in which they differ, except the method."""
     differ = [name for name in varying_axes(settings)[0] if name != "method"]
     return [name_of(one.values, differ) for one in settings]
 
 
-def _counts(apart: FloatArray) -> tuple[str, str, str, str, str]:
-    better, worse = int(np.sum(apart > 0)), int(np.sum(apart < 0))
-    mean = f"{apart.mean():+z.3f}"
-    return f"{len(apart):,}", mean, f"{better:,}", f"{len(apart) - better - worse:,}", f"{worse:,}"
+def _counts(differences: FloatArray) -> tuple[str, str, str, str, str]:
+    better, worse = int(np.sum(differences > 0)), int(np.sum(differences < 0))
+    mean = f"{differences.mean():+z.3f}"
+    return f"{len(differences):,}", mean, f"{better:,}", f"{len(differences) - better - worse:,}", f"{worse:,}"
 
 
-def _bins(apart: FloatArray, reach: float) -> list[int]:
-    places = np.rint((apart / reach + 1) / 2 * (_BINS - 1)).astype(int)
+def _bins(differences: FloatArray, max_difference: float) -> list[int]:
+    places = np.rint((differences / max_difference + 1) / 2 * (_BINS - 1)).astype(int)
     return np.bincount(places, minlength=_BINS).tolist()  # type: ignore[no-any-return]

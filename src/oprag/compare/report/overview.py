@@ -1,4 +1,4 @@
-"""The first screen: notes that count, a verdict on each question, and the two charts that they rest on."""
+"""The overview: warnings, a verdict on each question, and the two charts that support the verdicts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from oprag.compare.stats.difference import FEW_UNITS, Difference
 
 __all__ = ["forest_of", "section"]
 
-_MOST_SETS = 4
-_MOST_ROWS = 24
+_MAX_DATA_SETS = 4
+_MAX_ROWS = 24
 
 
 def section(results: Results, metric: str | None) -> Section:
-    """The first screen."""
+    """The first section of the report."""
     return Section("overview", "In short", [*_parts(results, metric)])
 
 
@@ -30,22 +30,22 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     if notes := [*_notes(results, metric)]:
         yield Points(notes, warning=True)
     if metric is None:
-        yield Text("Nothing is scored.")
+        yield Text("No answers have scores.")
         return
-    told = results.verdicts(metric)
-    questions = list(dict.fromkeys(one.question for one in told))
+    verdicts = results.verdicts(metric)
+    questions = list(dict.fromkeys(one.question for one in verdicts))
     yield Verdicts(
         [
-            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:_MOST_SETS]])
+            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:_MAX_DATA_SETS]])
             for question in questions
-            if (about := [one for one in told if one.question == question])
+            if (about := [one for one in verdicts if one.question == question])
         ]
     )
     sets = by_data([one for one in results.settings if metric in one.scores])
-    if len(sets) > _MOST_SETS:
-        yield Text(f"{len(sets) - _MOST_SETS:,} more data sets are in the sections below.", quiet=True)
+    if len(sets) > _MAX_DATA_SETS:
+        yield Text(f"{len(sets) - _MAX_DATA_SETS:,} more data sets are in the sections below.", quiet=True)
     groups = curve_groups(results, metric)
-    for data in list(sets)[:_MOST_SETS]:
+    for data in list(sets)[:_MAX_DATA_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
         effects = order_effects(
             results.matrix,
@@ -55,9 +55,11 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
         )
         if any(effect.difference.differing for effect in effects):
             yield _forest(effects, metric, where)
-        if there := [some for some in groups if some[0].values["data"] == data]:
-            differ = varying_axes([some[0] for some in there])[0]
-            yield length_chart(there[0], metric, named(there[0][0].values, ["data", *differ] if where else differ))
+        if matching := [some for some in groups if some[0].values["data"] == data]:
+            differ = varying_axes([some[0] for some in matching])[0]
+            yield length_chart(
+                matching[0], metric, named(matching[0][0].values, ["data", *differ] if where else differ)
+            )
 
 
 def _about(results: Results, metric: str | None) -> str:
@@ -68,64 +70,64 @@ def _about(results: Results, metric: str | None) -> str:
         counted(len(results), "setting"),
         counted(sum(one.answered for one in results.settings), "answer"),
         f"main metric {metric}" if metric is not None else "",
-        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:_MOST_SETS])}" if models else "no model",
+        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:_MAX_DATA_SETS])}" if models else "no model",
     ]
     return " · ".join(part for part in parts if part)
 
 
 def _notes(results: Results, metric: str | None) -> Iterator[str]:
-    """What a reader must know before any score."""
+    """Warnings that a reader must see before any score."""
     answered, failed, left, short, empty = (
         sum(getattr(one, name) for one in results.settings)
         for name in ("answered", "failed", "left", "cut_short", "empty")
     )
-    for count, what in ((short, "cut short at the limit of the model"), (empty, "empty")):
+    for count, what in ((short, "cut short at the output limit of the model"), (empty, "empty")):
         if count:
-            told = "is" if count == 1 else "are"
-            yield f"{count:,} of {counted(answered, 'answer')} {told} {what}, scored as they are."
+            verb, scored = ("is", "scored as it is") if count == 1 else ("are", "scored as they are")
+            yield f"{count:,} of {counted(answered, 'answer')} {verb} {what}, {scored}."
     if failed:
         yield f"{counted(failed, 'answer')} failed and {'has' if failed == 1 else 'have'} no score."
     if left:
-        yield f"{counted(left, 'answer')} {'was' if left == 1 else 'were'} not tried yet; `oprag compare` goes on."
+        yield f"{counted(left, 'answer')} {'was' if left == 1 else 'were'} not tried yet; run `oprag compare` again."
     for data, settings in by_data(results.settings).items():
         summaries = [one.scores[metric] for one in settings if metric is not None and metric in one.scores]
-        asked = sum(question.data == data for question in results.matrix.questions)
-        if summaries and not failed and not left and (most := max(one.n for one in summaries)) < asked:
+        total = sum(question.data == data for question in results.matrix.questions)
+        if summaries and not failed and not left and (with_score := max(one.n for one in summaries)) < total:
             needs = METRICS[metric].needs if metric in METRICS else ""
             why = f": the others do not have {needs}" if needs else ""
-            yield f"{most:,} of {asked:,} questions of {data} have a score of {metric}{why}."
+            yield f"{with_score:,} of {total:,} questions of {data} have a score of {metric}{why}."
         units = max((one.units for one in summaries), default=FEW_UNITS)
         if units < FEW_UNITS:
             yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
 
 
 def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
-    # A pair with the same score in every question has nothing to draw, and one pair alone is what is pooled.
+    # Omit pairs with equal scores on every question, and a single pair, which equals its pooled row.
     several = {one.order for one in effects if one.pooled and one.pairs > 1}
     single = [one for one in effects if not one.pooled and one.order in several]
     differ = varying_axes(single)[0]
     tied = sum(one.difference.tied for one in single)
     rows = [one for one in effects if one.pooled or (one.order in several and not one.difference.tied)]
-    shown = rows if len(rows) <= _MOST_ROWS else [one for one in rows if one.pooled]
+    shown = rows if len(rows) <= _MAX_ROWS else [one for one in rows if one.pooled]
     names = [
         f"{value_text(one.order)}{f', all {one.pairs:,}' if one.pairs > 1 else ''}"
         if one.pooled
         else named(one.values, differ)
         for one in shown
     ]
-    caption = f"Source order minus each other order in {metric}{where}; filled where it is shown to differ"
+    caption = f"Source order minus each other order in {metric}{where}; a filled marker means significant"
     if len(shown) < len(rows):
-        caption += "; each setting is in the table of differences"
+        caption += "; the table of differences lists each setting"
     elif tied:
-        caption += f"; without {counted(tied, 'pair')} that {'is' if tied == 1 else 'are'} the same in every question"
+        caption += f"; without {counted(tied, 'pair')} with equal scores on every question"
     return forest_of([(name, one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
 
 
 def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:
-    """A forest plot of differences from source order: the name of each, and whether it is pooled."""
+    """A forest plot of differences from source order; a row is a name, a difference, and whether it is pooled."""
     pictures, axis = forest_marks([row[1:] for row in rows])
-    told = [
+    forest_rows = [
         ForestRow(name, picture, difference_text(one), pooled)
         for (name, one, pooled), picture in zip(rows, pictures, strict=True)
     ]
-    return Forest(caption, told, axis)
+    return Forest(caption, forest_rows, axis)

@@ -1,6 +1,6 @@
-"""The page: what sections are made of, templates that escape their values, and what a browser may load.
+"""The HTML page: the parts of sections, autoescaping templates, and the content security policy.
 
-Pictures and bodies of sections are made here of values that are escaped already, so templates mark them as safe.
+Charts and section bodies only contain values that are already escaped, so templates mark them as safe.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _COMMAND = re.compile("`([^`\n]+)`")
 
 
 SHADES, HEIGHTS = 10, 20
-"""The darkest shade and the highest bar that the style knows."""
+"""The maximum shade and bar height that the style sheet defines."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; quiet where it explains what is above it."""
+    """A paragraph; quiet ones are secondary, such as an explanation of the part above."""
 
     kind: ClassVar[str] = "text"
     text: str
@@ -57,7 +57,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading below that of the section."""
+    """A subheading of a section."""
 
     kind: ClassVar[str] = "heading"
     text: str
@@ -65,7 +65,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Points:
-    """A list of sentences; a warning where a reader must not miss them."""
+    """A list of sentences; warnings are highlighted."""
 
     kind: ClassVar[str] = "points"
     texts: Sequence[str]
@@ -77,15 +77,15 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What is in it.
+        caption: The caption.
         head: The title of each column.
         rows: The cells; each row has one for each column.
-        names: How many columns at the left name the row.
-        words: Whether its cells are words, but for those that name the row; else they are numbers.
-        marked: The numbers of the rows that stand out.
-        most: How many rows are shown; the others are counted.
-        shades: How dark the cells of each row are, but for those that name it, from 0 to `SHADES`; None for not at all.
-        bars: The heights of the bars in a last column of each row, from 0 to `HEIGHTS`.
+        names: Number of columns at the left that are row headers.
+        words: Whether the other cells contain text instead of numbers.
+        marked: The indexes of the rows to highlight.
+        most: Maximum number of rows to show; the number of the others is shown.
+        shades: Shade of each cell except row headers, from 0 to `SHADES`; None for no shade.
+        bars: Heights of the bars in an extra last column of each row, from 0 to `HEIGHTS`.
     """
 
     kind: ClassVar[str] = "table"
@@ -101,13 +101,13 @@ class Table:
 
     @property
     def more(self) -> int:
-        """How many rows are left out."""
+        """Number of rows that are not shown."""
         return max(0, len(self.rows) - self.most)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the words that belong to it: labels of its axes, samples of looks with their names."""
+    """A chart with its title, axis labels, and a legend of sample images and names."""
 
     kind: ClassVar[str] = "figure"
     svg: str = field(repr=False)
@@ -119,7 +119,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A row of a forest plot: its name, the picture of its interval, and the same in figures."""
+    """A row of a forest plot: its name, the SVG of its interval, and the same as numbers."""
 
     name: str
     picture: str = field(repr=False)
@@ -129,7 +129,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest:
-    """A forest plot of differences from source order: a table with a picture of each interval."""
+    """A forest plot of differences from source order: a table with an SVG of each interval."""
 
     kind: ClassVar[str] = "forest"
     caption: str
@@ -139,7 +139,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Questions with their answers, each in a word or two and what it rests on; there is one for each data set."""
+    """Questions, each with one or more verdicts (one per data set): a short answer and its evidence."""
 
     kind: ClassVar[str] = "verdicts"
     questions: Sequence[tuple[str, Sequence[tuple[str, str]]]]
@@ -150,7 +150,7 @@ Part = Text | Heading | Points | Table | Figure | Forest | Verdicts
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report; its body is HTML that follows its parts, already escaped."""
+    """A section of the report; `body` is escaped HTML that follows the parts."""
 
     id: str
     title: str
@@ -159,20 +159,20 @@ class Section:
 
 
 def clean(value: Any) -> Any:
-    """A value as a page can contain it: in texts a mark replaces what would not be seen, or could turn a line around.
+    """Replace invisible and text-direction characters of a string by a mark.
 
-    Every value that a template prints goes through this, and is then escaped.
+    Applied to every value that a template prints, before it is escaped.
     """
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def check_installed() -> None:
-    """Refuse where the extra `compare` is not installed."""
+    """Raise `MissingExtraError` if the extra `compare` is not installed."""
     _environment()
 
 
 def render(template: str, **values: Any) -> str:
-    """A template with these values, each of them escaped; the result is not escaped again."""
+    """Render a template with escaped values; the result is marked as safe."""
     from markupsafe import Markup
 
     environment = _environment()
@@ -180,7 +180,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def page(title: str, sections: Sequence[Section]) -> str:
-    """The whole page; pictures and bodies of sections are taken as they are."""
+    """The whole page; charts and section bodies are not escaped again."""
     style, script = f"{_source('style.css')}{CHART_STYLE}", _source("script.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -203,7 +203,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["commands"] = lambda text: Markup(  # noqa: S704 - of an escaped text
+    environment.filters["commands"] = lambda text: Markup(  # noqa: S704 - the text is escaped
         _COMMAND.sub(r"<code>\1</code>", str(escape(clean(text))))
     )
     return environment
@@ -216,5 +216,5 @@ def _source(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The source of an inline style or script in a policy."""
+    """The hash of an inline style or script, as a source of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""Two axes at a time: those that papers print against each other, and the two thresholds."""
+"""Pivot tables of two axes: the pairs that papers report, and the two thresholds."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PAIRS = (
     *(("embedder", "model"), ("store", "embedder"), ("method", "store"), ("method", "model"), ("method", "order")),
     _THRESHOLDS,
 )
-_MOST = 9  # columns: so many are no wider than a sheet of paper
+_MAX_COLUMNS = 9  # fits on a sheet of paper
 
 
 def section(results: Results, metric: str | None) -> Section | None:
-    """The pivots: median ± standard deviation, as Şakar and Emekci 2024 have them, and means by thresholds."""
+    """The pivot tables: median ± standard deviation as in Şakar and Emekci 2024, and means by threshold."""
     parts: list[Part] = [
         Text(
-            "Over questions; where several settings have both values, that of a question is its mean over them. Where "
-            "the grid is not the same for all values, neither is what is averaged; the paired differences above keep "
-            "everything else equal. The higher, the darker."
+            "Statistics over questions. If several settings share a table cell, the value of each question is its mean "
+            "over them. If grids differ, cells may average over different settings; the paired differences above keep "
+            "all other axes equal. Higher values are darker."
         )
     ]
     for rows, columns in _PAIRS:
@@ -37,7 +37,7 @@ def section(results: Results, metric: str | None) -> Section | None:
 
 
 def _tables(results: Results, metric: str | None, rows: str, columns: str) -> Iterator[Table]:
-    """Score and costs of the settings of all methods that have several values on both axes."""
+    """Tables of score and costs, for the methods with several values on both axes."""
     by_method: dict[str, list[int]] = {}
     for one in results.settings:
         if {rows, columns} <= one.values.keys():
@@ -65,15 +65,18 @@ def _tables(results: Results, metric: str | None, rows: str, columns: str) -> It
             for place, figure in figures.items()
             if figure is not None and low < high
         }
-        across = pivot.column_values[:_MOST]
+        across = pivot.column_values[:_MAX_COLUMNS]
         left = (
-            f"; {len(pivot.column_values) - _MOST:,} columns more are not shown"
-            if len(pivot.column_values) > _MOST
+            f"; {len(pivot.column_values) - _MAX_COLUMNS:,} more columns are not shown"
+            if len(pivot.column_values) > _MAX_COLUMNS
             else ""
         )
         yield Table(
             f"{COSTS.get(name, name)}: {rows} × {columns}, {value}{left}",
             (rows, *map(value_text, across)),
-            [(value_text(row), *texts[:_MOST]) for row, texts in zip(pivot.row_values, pivot.texts(), strict=True)],
+            [
+                (value_text(row), *texts[:_MAX_COLUMNS])
+                for row, texts in zip(pivot.row_values, pivot.texts(), strict=True)
+            ],
             shades=[[shades.get((row, column)) for column in across] for row in pivot.row_values],
         )

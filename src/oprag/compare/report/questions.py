@@ -1,4 +1,4 @@
-"""Question by question: what was asked, each setting's answer and scores, and two contexts side by side."""
+"""Question by question: the question, the answer and scores of each setting, and two contexts side by side."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from oprag.text_table import one_line, shortened
 __all__ = ["section"]
 
 _METRICS = 3
-_ROW = 150  # bytes of a row of answers without the answer, about
-_CHUNK = 330  # bytes of a chunk in a context without its text, about
-_EVIDENCE, _ABOUT, _LONGEST = 6, 10, 4_000
-_LONGEST_JUDGEMENT = 300
-# Characters of the prompts of a context, and of one call: with fewer, nothing can be made of them.
-_MOST_PROMPTS, _FEWEST_PROMPTS, _CALL = 12_000, 400, 600
+_ROW = 150  # approximate bytes of a table row without the answer
+_CHUNK = 330  # approximate bytes of a chunk without its text
+_MAX_EVIDENCE, _MAX_FIELDS, _MAX_TEXT = 6, 10, 4_000
+_MAX_JUDGEMENT = 300
+# Characters: the maximum and minimum for all prompts of a context (shorter excerpts are useless), and for one call.
+_MAX_PROMPTS, _MIN_PROMPTS, _CALL = 12_000, 400, 600
 
 
 def section(
     results: Results, metric: str | None, experiment: Experiment | None, size: int, *, with_prompts: bool
 ) -> Section | None:
-    """The questions, those first whose answers differ most in score; those that do not fit in `size` are counted."""
+    """The questions, largest score differences first, up to `size` bytes; the number of the others is shown."""
     answers = sum(setting.answered + setting.failed for setting in results.settings)
     if not answers:
         return None
@@ -42,23 +42,23 @@ def section(
         reader = stack.enter_context(ResultsReader(results.path, results.experiment))
         prompts = None if experiment is None else stack.enter_context(PromptReader(experiment, results.path))
         texts = texts_of(None if prompts is None else prompts.resolved, [question.key for question in reader.questions])
-        wanted = prompts if with_prompts else None
-        drill = _DrillDown(results, metric, texts, reader=reader, prompts=wanted, size=size, answers=answers)
+        shown_prompts = prompts if with_prompts else None
+        drill = _DrillDown(results, metric, texts, reader=reader, prompts=shown_prompts, size=size, answers=answers)
         bodies = drill.bodies()
         total = len(reader.questions)
     parts: list[Part] = [
         Text(
-            "Questions whose answers differ most in score come first. Where possible, the two contexts differ in order "
-            "alone. In a chunk map the strip at the top shows the kept chunks along the documents; below it are the "
-            "gold evidence, and a line for each chunk in reading order."
+            "Questions with the largest score differences come first. Where possible, the two contexts differ only in "
+            "order. The strip at the top of a chunk map shows the positions of the kept chunks in the documents; below "
+            "it are the gold evidence and a line for each chunk, in the order of the context."
         )
     ]
-    parts += [Text(told, quiet=True) for told in (texts.lacking, drill.lacking) if told]
+    parts += [Text(note, quiet=True) for note in (texts.lacking, drill.lacking) if note]
     if len(bodies) < total:
         parts.append(
             Text(
-                f"{len(bodies):,} of {total:,} questions are shown, so that this page opens quickly; "
-                "`oprag compare --csv FILE --answers` writes all answers."
+                f"{len(bodies):,} of {total:,} questions are shown, to limit the size of this page; "
+                "`oprag compare --csv FILE --answers` exports all answers."
             )
         )
     return Section("questions", "Question by question", parts, render("questions.html", bodies=bodies))
@@ -74,7 +74,7 @@ class _Row(NamedTuple):
 
 
 class _DrillDown:
-    """The questions, each as much of it as there is room for."""
+    """Renders the questions, with details shortened to fit the size of the page."""
 
     def __init__(
         self,
@@ -94,14 +94,14 @@ class _DrillDown:
         self._prompts = prompts
         self._size = size
         self._judged: dict[tuple[int, int], list[tuple[str, str]]] = {}
-        for cell, question, name, reply in reader.judgements(_LONGEST_JUDGEMENT):
+        for cell, question, name, reply in reader.judgements(_MAX_JUDGEMENT):
             self._judged.setdefault((cell, question), []).append((name, one_line(reply)))
         judged = sum(len(name) + len(reply) + 40 for some in self._judged.values() for name, reply in some)
         count = len(reader.questions)
         self._limits = _limits(max(0, size - judged), count, answers, with_prompts=prompts is not None)
         self.lacking = ""
-        if prompts is not None and self._limits.prompts < _FEWEST_PROMPTS:
-            self._stop_prompts("there are too many answers for a page that opens quickly")
+        if prompts is not None and self._limits.prompts < _MIN_PROMPTS:
+            self._hide_prompts("there are too many answers for a page of limited size")
         self._metrics = sorted(results.ranking_metrics, key=lambda name: name != metric)[:_METRICS]
         self._cells = [*_named_cells(results)]
         self._answers: list[dict[str, StoredAnswer]] = [{} for _ in range(count)]
@@ -112,7 +112,7 @@ class _DrillDown:
         """The questions that fit, as HTML."""
         found: list[str] = []
         used = 0
-        for question in sorted(range(len(self._answers)), key=self._spread):
+        for question in sorted(range(len(self._answers)), key=self._negative_score_range):
             body = self._body(len(found) + 1, question)
             used += len(body.encode())
             if used > self._size:
@@ -121,7 +121,7 @@ class _DrillDown:
         return found
 
     def _scores(self, question: int) -> dict[str, float]:
-        """The score of each cell, in the metric of the report."""
+        """The score of each cell in the main metric."""
         found = {cell.key: self._value(self._metric or "", cell, question) for cell in self._cells}
         return {cell: value for cell, value in found.items() if value is not None}
 
@@ -133,10 +133,10 @@ class _DrillDown:
         notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
         if answer.route:
             notes.insert(0, f"route: {answer.route}")
-        said = f"No answer. {answer.error}: {(answer.message or '')[: self._limits.answer]}"
-        text = said if answer.failed else answer.text
+        failure = f"No answer. {answer.error}: {(answer.message or '')[: self._limits.answer]}"
+        text = failure if answer.failed else answer.text
         scores = [score(self._value(metric, cell, question)) for metric in self._metrics]
-        # Without a model, the tokens of the context.
+        # If no model was called, show the tokens of the context.
         called = self._value("calls", cell, question)
         tokens = self._value("tokens" if called else "context_tokens", cell, question) or 0.0
         judged = [
@@ -145,7 +145,7 @@ class _DrillDown:
         ]
         return _Row(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
 
-    def _spread(self, question: int) -> float:
+    def _negative_score_range(self, question: int) -> float:
         scores = self._scores(question).values()
         return min(scores) - max(scores) if scores else 1.0
 
@@ -156,7 +156,7 @@ class _DrillDown:
         sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
         prompts = [(cell.name, [*self._calls(cell, question)]) for cell, _, _ in pair]
         shown = {
-            "text": shortened(question.question, _LONGEST),
+            "text": shortened(question.question, _MAX_TEXT),
             "summary": _summary(question, scores, self._metric),
             "about": _about(question),
             "cut": self._limits.answer if any(answer.more for answer in answers.values()) else 0,
@@ -169,28 +169,28 @@ class _DrillDown:
         return render("question.html", number=number, question=shown)
 
     def _calls(self, cell: CellName, question: QuestionRecord) -> Iterator[Mapping[str, Any]]:
-        """The prompts of an answer with their replies, cut to the room that there is."""
+        """The prompts of an answer with their replies, shortened to fit."""
         if self._prompts is None:
             return
         try:
             calls = self._prompts.at(cell.key, question.key)
         except (ExperimentError, MissingExtraError) as error:
-            self._stop_prompts(str(error))
+            self._hide_prompts(str(error))
             return
-        most = max(1, self._limits.prompts // _CALL)
-        room = self._limits.prompts // max(1, min(len(calls), most))
-        for call in calls[:most]:
-            yield _call(call, room)
-        if len(calls) > most:
-            yield {"step": f"{counted(len(calls) - most, 'call')} more", "messages": (), "reply": ""}
+        limit = max(1, self._limits.prompts // _CALL)
+        available = self._limits.prompts // max(1, min(len(calls), limit))
+        for call in calls[:limit]:
+            yield _call(call, available)
+        if len(calls) > limit:
+            yield {"step": f"{counted(len(calls) - limit, 'call')} more", "messages": (), "reply": ""}
 
-    def _stop_prompts(self, why: str) -> None:
+    def _hide_prompts(self, why: str) -> None:
         self._prompts = None
-        self.lacking = f"Prompts are not shown: {why}. `prompts_of` of `oprag.compare` shows those of an answer."
+        self.lacking = f"Prompts are not shown: {why}. `oprag.compare.prompts_of` returns the prompts of an answer."
 
 
 def _named_cells(results: Results) -> Iterator[CellName]:
-    """The cells, with the name of their setting, and their seed and repeat where it has several."""
+    """The cells, named by their setting, plus the seed and repeat if the setting has several."""
     for setting in results.settings:
         differ, _ = varying_axes([results.matrix.cells[row] for row in setting.setting.cells])
         for row in setting.setting.cells:
@@ -200,28 +200,28 @@ def _named_cells(results: Results) -> Iterator[CellName]:
 
 
 def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> Limits:
-    """How much is shown of each question, given the room for all of them.
+    """How much to show of each question, given the size of all questions in bytes.
 
-    Answers before chunks: first the room for rows, then that for their texts, and for prompts.
+    Answers are allocated first, then chunk texts and prompts share the rest.
     """
-    room = size / max(1, questions)
+    available = size / max(1, questions)
     rows = answers / max(1, questions)
-    cut = int(min(2_000, max(80, (0.7 * room / max(1, rows)) - _ROW)))
-    left = max(0.0, 0.95 * room - rows * (_ROW + min(cut, 160)))
+    cut = int(min(2_000, max(80, (0.7 * available / max(1, rows)) - _ROW)))
+    left = max(0.0, 0.95 * available - rows * (_ROW + min(cut, 160)))
     side = left / 2 / (3 if with_prompts else 2)
     chunks = int(min(40, max(3, side / _CHUNK)))
-    return Limits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MOST_PROMPTS, side)))
+    return Limits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MAX_PROMPTS, side)))
 
 
-def _call(call: ShownPrompt, room: int) -> Mapping[str, Any]:
-    reply = _without_middle(call.reply, room // 4)
-    each = (room - len(reply)) // max(1, len(call.messages))
-    messages = [(message.role, _without_middle(message.content, each)) for message in call.messages]
+def _call(call: ShownPrompt, available: int) -> Mapping[str, Any]:
+    reply = _without_middle(call.reply, available // 4)
+    per_message = (available - len(reply)) // max(1, len(call.messages))
+    messages = [(message.role, _without_middle(message.content, per_message)) for message in call.messages]
     return {"step": call.step, "messages": messages, "reply": reply}
 
 
 def _without_middle(text: str, longest: int) -> str:
-    """A text without its middle: a prompt has the question at its end."""
+    """Shorten a text in the middle, since the question is at the end of a prompt."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -244,14 +244,16 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
     if question.choices:
         letters = zip(ascii_uppercase, question.choices, strict=False)
         choices = [
-            f"{letter}. {choice}{' (right)' if number == question.right_choice else ''}"
+            f"{letter}. {choice}{' (correct)' if number == question.right_choice else ''}"
             for number, (letter, choice) in enumerate(letters)
         ]
         about.append(("Choices", "\n".join(choices)))
     about.append(("Documents", "\n".join(question.documents)))
     if question.evidence:
         places = [f"{name}, characters {start:,}–{end:,}" for name, start, end in question.evidence]
-        more = [f"and {len(places) - _EVIDENCE:,} more"] if len(places) > _EVIDENCE else []
-        about.append(("Gold evidence", "\n".join([*places[:_EVIDENCE], *more])))
-    about += [(shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_ABOUT]]
-    return [(name, shortened(text, _LONGEST)) for name, text in about]
+        more = [f"and {len(places) - _MAX_EVIDENCE:,} more"] if len(places) > _MAX_EVIDENCE else []
+        about.append(("Gold evidence", "\n".join([*places[:_MAX_EVIDENCE], *more])))
+    about += [
+        (shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_MAX_FIELDS]
+    ]
+    return [(name, shortened(text, _MAX_TEXT)) for name, text in about]

@@ -47,15 +47,15 @@ def _about(results: Results, reader: ResultsReader) -> Iterator[tuple[str, str]]
     table = results.settings
     yield "Experiment", results.experiment
     yield "Results file", results.path.name
-    asked = described.get("data", {})
-    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in asked.items())
+    question_counts = described.get("data", {})
+    yield "Data", ", ".join(f"{name}: {counted(count, 'question')}" for name, count in question_counts.items())
     for name in ("models", "embedders"):
         yield name.capitalize(), ", ".join(_identified(*one) for one in described.get(name, {}).items())
     yield "Cells", f"{len(results.matrix.cells):,}, in {counted(len(table), 'setting')}"
     yield "Answers", f"{sum(row.answered for row in table):,} of {sum(row.asked for row in table):,}"
     yield "Metrics", ", ".join(described.get("metrics", ()))
-    yield "Embedder of answers", described.get("score_embedder") or ""
-    yield "Token counter of contexts", described.get("count_tokens") or ""
+    yield "Embedder for scores", described.get("score_embedder") or ""
+    yield "Token counter", described.get("count_tokens") or ""
     same = [
         f"{name} {value_text(value)}"
         for name, value in varying_axes(results.settings)[1].items()
@@ -75,7 +75,7 @@ def _failures(reader: ResultsReader) -> Iterator[Part]:
     if rows := [(failure.error, failure.message, f"{failure.count:,}") for failure in reader.failures()]:
         yield Table("Failures by cause", ("Error", "Message", "Answers"), rows, words=True)
         yield Text(
-            "Means of settings leave out the questions that failed; paired differences compare the same questions.",
+            "Means exclude failed questions; paired differences only compare questions with scores in both settings.",
             quiet=True,
         )
 
@@ -90,7 +90,7 @@ def _notes(results: Results) -> Iterator[Part]:
 
 
 def _spending(reader: ResultsReader) -> Iterator[Part]:
-    """What each model took for answers and for each metric that asks one, where there are several."""
+    """The spending of each model by purpose (answers, or a metric that calls a model), if there are several."""
     rows = [
         (model, purpose, f"{spent.calls:,}", amount(spent.tokens), money_text(spent.money) if spent.money else "–")
         for (model, purpose), spent in reader.spending().items()
@@ -104,11 +104,11 @@ def _runs(reader: ResultsReader) -> Iterator[Part]:
     shown: list[tuple[str, ...]] = []
     for number, run in enumerate(rows):
         same = number and run.versions == rows[number - 1].versions
-        told = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
-        shown.append((_time(run.started), _time(run.ended), run.outcome or "not finished", told))
+        versions = "the same" if same else ", ".join(f"{name} {version}" for name, version in run.versions.items())
+        shown.append((_time(run.started), _time(run.ended), run.outcome or "not finished", versions))
     yield Table(
-        "Runs, the latest first; times are UTC",
-        ("Began", "Ended", "Outcome", "Versions"),
+        "Runs, latest first (times in UTC)",
+        ("Started", "Ended", "Outcome", "Versions"),
         shown,
         words=True,
     )

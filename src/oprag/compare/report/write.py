@@ -1,4 +1,4 @@
-"""Writing the report."""
+"""Write the report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from oprag.masking import describe
 
 __all__ = ["REPORT", "write_report"]
 
-_LARGEST = 4_800_000  # bytes of a report, about
+_MAX_SIZE = 4_800_000  # approximate bytes of a report
 
 REPORT = FileKind("an HTML file", lambda path: begins_with(path, b"<!doctype html"))
-"""What a report may replace."""
+"""The kind of file that a report may replace."""
 
 
 def write_report(
@@ -32,28 +32,29 @@ def write_report(
     metric: str | None = None,
     documents: Experiment | Mapping[str, DataSet] | None = None,
 ) -> Path:
-    """Write one HTML file that shows what an experiment found; it opens offline, and loads nothing.
+    """Write a report of the results of an experiment as one self-contained HTML file, which loads nothing.
 
-    A section without anything to show is left out. Questions, documents, replies and errors are shown as text,
-    whatever they contain. The file stays under five megabytes; what does not fit is counted.
+    Empty sections are omitted. Questions, documents, replies and errors are escaped, so HTML in them has no effect. The
+    file stays under five megabytes; the number of omitted items is shown.
 
     Args:
-        results_path: The results file; it is read only.
-        output_path: The HTML file; an earlier one is replaced when the new one is whole.
-        experiment: The name of the experiment; not needed where the file has one alone.
-        metric: The metric of the charts and of the differences; by default the first of the experiment that has scores
-            and more of which is better.
-        documents: The experiment whose data has the texts of the documents, or that data; a results file has none, and
-            without them chunks are shown by their places. With the experiment prompts are shown as well.
+        results_path: The results file, opened read-only.
+        output_path: The HTML file; an existing one is replaced atomically.
+        experiment: The name of the experiment; only required if the file contains several.
+        metric: The metric of the charts and differences; by default the first metric of the experiment with scores for
+            which higher is better.
+        documents: The experiment, or its data sets by name, for the texts of the documents: a results file does not
+            contain them, so without this argument only the positions of chunks are shown. Prompts are only shown if
+            the experiment is given.
 
     Returns:
         The path of the HTML file.
 
     Raises:
-        ExperimentError: There is no such experiment in the file, or several where none is named.
-        ResultsFileError: There is no such file, or it is damaged or another one.
-        OptionError: There are no scores of the metric, or the HTML file cannot be written, is one that is read, or
-            exists and is not HTML.
+        ExperimentError: The file does not contain the experiment, or contains several and `experiment` is missing.
+        ResultsFileError: The results file is missing, corrupt or not a results file.
+        OptionError: The metric has no scores, or the output path cannot be written, is one of the input files, or
+            already exists and is not an HTML file.
         MissingExtraError: The extra `compare` is not installed.
     """
     check_installed()
@@ -73,23 +74,23 @@ def write_report(
     return output
 
 
-def _metric_of(results: Results, wanted: str | None) -> str | None:
-    """The metric of the charts, see `write_report`; None where nothing is scored."""
-    there = results.ranking_metrics
-    if wanted is None:
-        return next(iter(there), None)
-    check_better(wanted, results.matrix.described)
-    if wanted not in there:
+def _metric_of(results: Results, metric: str | None) -> str | None:
+    """The metric of the charts, see `write_report`; None if there are no scores."""
+    scored = results.ranking_metrics
+    if metric is None:
+        return next(iter(scored), None)
+    check_better(metric, results.matrix.described)
+    if metric not in scored:
         raise OptionError(
-            f"no answer has a score of {describe(wanted)}; there are scores of {', '.join(there) or 'none'}", wanted
+            f"no scores of {describe(metric)}; metrics with scores: {', '.join(scored) or 'none'}", metric
         )
-    return wanted
+    return metric
 
 
 def _sections(
     results: Results, metric: str | None, experiment: Experiment | None, *, with_prompts: bool
 ) -> list[Section]:
-    """The sections, in the sequence of the page; the questions get the room that the others leave."""
+    """The sections in page order; the questions get the space that the others leave."""
     parts = (
         overview.section,
         settings.section,
@@ -104,5 +105,7 @@ def _sections(
     found = [made for part in parts if (made := part(results, metric)) is not None]
     last = run.section(results)
     size = len(page("", [*found, last]).encode())
-    asked = questions.section(results, metric, experiment, max(0, _LARGEST - size), with_prompts=with_prompts)
-    return [*found, *([] if asked is None else [asked]), last]
+    question_section = questions.section(
+        results, metric, experiment, max(0, _MAX_SIZE - size), with_prompts=with_prompts
+    )
+    return [*found, *([] if question_section is None else [question_section]), last]

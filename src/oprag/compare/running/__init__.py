@@ -1,3 +1,3 @@
-"""Running an experiment: what is planned, asked, kept and reported."""
+"""Run an experiment: dry run, engine, model calls, storage and report of a run."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Working on many questions and cells at a time, so that identical model calls are made once.
+"""The engine: processes many questions and cells concurrently, and makes identical model calls once.
 
-A method is a generator that yields what it needs (`oprag.methods.effects`). So thousands of them can wait at a time,
-without a thread each, and all that wait for the same reply get it from one call.
+A method is a generator that yields its requests (`oprag.methods.effects`). Thousands of generators can therefore wait
+at the same time without a thread each, and all that wait for the same reply share one call.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Engine"]
 
-# Items that wait for replies at the same time; each holds little more than a context.
-_MOST_WAITING = 4_000
-# Of prompts that wait for replies: whole documents are long, and each cell has its own copy.
-_MOST_CHARACTERS = 200_000_000
-_LONGEST = 500  # characters of an error, in the reason of a stop
+# Items that wait for replies at the same time; the memory of each is about one context.
+_MAX_WAITING = 4_000
+# Characters of prompts that wait for replies: whole documents are long, and each cell has its own copy.
+_MAX_CHARACTERS = 200_000_000
+_MAX_ERROR = 500  # characters of an error message in the reason of a stop
 
 
 class Engine:
-    """Works on items until all are done, or it is stopped."""
+    """Processes items until all are done or it is stopped."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Engine:
         self._models = resolved.models
         self._judges = resolved.judges
         self._failures = 0
-        self._unfound = 0
+        self._search_failures = 0
         self._ready: deque[tuple[WorkInProgress, object]] = deque()
         self._calls: deque[Call] = deque()
         self._waiting: dict[str, list[WorkInProgress]] = {}
@@ -60,19 +60,19 @@ class Engine:
         self.stopped: str | None = None
 
     def stop(self, reason: str) -> None:
-        """Make no more calls and begin no items; calls in flight still come in.
+        """Start no more calls or items; calls in flight are still completed.
 
-        A signal handler may call this between any two steps of the engine, so it changes nothing but the reason.
+        Safe to call from a signal handler, since it only sets the reason.
         """
         if self.stopped is None:
             self.stopped = reason
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """Yield the outcome of each item when it is done; after a stop, of those that need no further call.
+        """Yield the outcome of each item when it is done; after a stop, only of items that need no further call.
 
         Raises:
             ResultsFileError: A reply could not be stored.
-            MissingExtraError: A package that the items or a model need is not installed.
+            MissingExtraError: A package that an item or a model needs is not installed.
         """
         waiting = iter(items)
         while True:
@@ -80,11 +80,11 @@ class Engine:
                 outcome = self._advance(*self._ready.popleft())
                 if outcome is not None:
                     self._works -= 1
-                    # The caller writes it to the file; meanwhile the threads have calls to make.
+                    # Start calls before yielding, so that threads are busy while the consumer writes the outcome to the file.
                     self._begin_calls()
                     yield outcome
             self._begin_calls()
-            if self._wants_more and (item := next(waiting, None)) is not None:
+            if self._can_start_item and (item := next(waiting, None)) is not None:
                 try:
                     self._ready.append((WorkInProgress.begun(item, self._judges), None))
                     self._works += 1
@@ -92,7 +92,7 @@ class Engine:
                     yield Outcome(item, error=error)
             elif self._caller.running:
                 for made in self._caller.take():
-                    self._take(made)
+                    self._deliver(made)
             else:
                 break
         for works in self._waiting.values():
@@ -100,17 +100,17 @@ class Engine:
                 work.body.close()
 
     @property
-    def _wants_more(self) -> bool:
-        """Whether to begin further items, so that no thread is idle."""
+    def _can_start_item(self) -> bool:
+        """Whether to start another item: there are too few queued calls to keep all threads busy."""
         return (
             self.stopped is None
             and len(self._calls) < self._experiment.max_concurrency
-            and self._works < _MOST_WAITING
-            and self._characters < _MOST_CHARACTERS
+            and self._works < _MAX_WAITING
+            and self._characters < _MAX_CHARACTERS
         )
 
     def _advance(self, work: WorkInProgress, reply: object) -> Outcome | None:
-        """Send a method what it asked for, until it waits for a model or is done; return its outcome if it is done."""
+        """Advance a method until it waits for a model or ends; return its outcome if it has ended."""
         try:
             while True:
                 try:
@@ -119,27 +119,29 @@ class Engine:
                     answer: Answer = stop.value
                     return work.ended(answer)
                 if isinstance(request, Generate | AskModel):
-                    if not self._asked(work, request):
+                    if not self._request_replies(work, request):
                         return None
-                    reply = self._taken(work)
+                    reply = self._take_replies(work)
                 else:
-                    reply = self._fetched(work, request)
-                    self._unfound = 0
+                    reply = self._fetch(work, request)
+                    self._search_failures = 0
         except (ResultsFileError, MissingExtraError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to this item, and is written down
+        except Exception as error:  # noqa: BLE001 - any exception is recorded as the failure of this item
             if not isinstance(error, OpragError) or isinstance(error, EmbeddingError):
-                self._note_unfound(error)
+                self._count_search_failure(error)
             return work.ended(None, error)
 
-    def _note_unfound(self, error: Exception) -> None:
-        """Count failures that are not the fault of the item, such as an embedder that cannot be reached."""
-        self._unfound += 1
-        if self._unfound >= self._experiment.give_up_after:
-            self.stop(f"the last {self._unfound} searches failed, the last one with {named_error(error, _LONGEST)}")
+    def _count_search_failure(self, error: Exception) -> None:
+        """Count failures that are not specific to an item, such as an unreachable embedder; stop after too many."""
+        self._search_failures += 1
+        if self._search_failures >= self._experiment.give_up_after:
+            self.stop(
+                f"the last {self._search_failures} searches failed, the last one with {named_error(error, _MAX_ERROR)}"
+            )
 
-    def _fetched(self, work: WorkInProgress, request: Request) -> object:
-        """The contexts, vectors or texts that a method asks for."""
+    def _fetch(self, work: WorkInProgress, request: Request) -> object:
+        """The contexts, vectors or texts that a method requests."""
         item, embedded = work.outcome.item, work.outcome.embedded
         if isinstance(request, Retrieve):
             embedded += self._library.embeds(item.cell, request.questions)
@@ -147,10 +149,10 @@ class Engine:
         if isinstance(request, Embed):
             embedded += [*request.questions, *request.texts]
             return self._library.vectors(item.cell, request.questions, request.texts)
-        assert not isinstance(request, Generate)  # noqa: S101 - told apart before
+        assert not isinstance(request, Generate)  # noqa: S101 - handled by the caller
         return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
 
-    def _asked(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
+    def _request_replies(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
         cell = work.outcome.item.cell
         work.judging = isinstance(request, AskModel)
@@ -183,8 +185,8 @@ class Engine:
         (stored,) = self._cache.get(Reply, [key])
         return stored and stored.completion
 
-    def _taken(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
-        """The replies in the sequence of the prompts; they are recorded as calls of the item."""
+    def _take_replies(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
+        """The replies in the order of the prompts; also records them as calls of the item."""
         self._characters -= work.characters
         work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.wanted)
@@ -197,11 +199,11 @@ class Engine:
         return replies
 
     def _begin_calls(self) -> None:
-        most = self._experiment.max_concurrency
-        while self._calls and self.stopped is None and self._caller.running < most:
+        limit = self._experiment.max_concurrency
+        while self._calls and self.stopped is None and self._caller.running < limit:
             call = self._calls[0]
             if (reason := self._ledger.refusal(call.at_most)) is not None:
-                # Calls in flight may take less than was reserved for them; only what is spent is final.
+                # Calls in flight may spend less than reserved, so only stop when none are left.
                 if not self._caller.running:
                     self.stop(reason)
                 return
@@ -210,11 +212,11 @@ class Engine:
             self._caller.begin(call)
 
     def _at_most(self, model: str, prompt: Prompt) -> Spent:
-        # Counting the tokens of a prompt takes time, so only where there is a limit that they may exceed.
+        # Counting the tokens of a prompt is slow, so only do it if there is a spending limit.
         return Tariff.of(self._experiment, model).at_most(prompt) if self._ledger.limited else Spent(1)
 
-    def _take(self, made: Made) -> None:
-        """Pass a reply on to all items that wait for it."""
+    def _deliver(self, made: Made) -> None:
+        """Deliver a reply to all items that wait for it."""
         call, completion, spent = made
         self._ledger.settle(call.at_most, spent)
         if isinstance(completion.error, MissingExtraError):
@@ -225,13 +227,13 @@ class Engine:
             self._failures += 1
         if self._failures >= self._experiment.give_up_after:
             self.stop(
-                f"the last {self._failures} calls failed, the last one with {named_error(completion.error, _LONGEST)}"
+                f"the last {self._failures} calls failed, the last one with {named_error(completion.error, _MAX_ERROR)}"
             )
         for work in self._waiting.pop(call.key):
             if work.replies.get(call.key, completion) is not None:
-                continue  # it has ended without this one, since another call had failed
+                continue  # the item has already ended, since another of its calls failed
             work.replies[call.key] = completion
             if completion.error is not None or all(work.replies.values()):
-                # A failed call ends the question, so it does not wait for the others.
-                self._ready.append((work, self._taken(work)))
+                # A failed call ends the item, so do not wait for its other calls.
+                self._ready.append((work, self._take_replies(work)))
                 work.replies = {}

@@ -1,3 +1,3 @@
-"""The charts of a report as SVG: lines with whiskers, dots with a Pareto front, and forest plots."""
+"""SVG charts of a report: line charts with error bars, scatter plots with a Pareto front, and forest plots."""
 
 __all__: list[str] = []

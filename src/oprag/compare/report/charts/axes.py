@@ -1,4 +1,4 @@
-"""Axes: the numbers on them, and where values are between them."""
+"""Chart axes: their scale and tick labels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from oprag.text_table import escaped
 
 __all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
-_MOST_NUMBERS = 6
-_LETTER = 6.8  # pixels of a digit of 12 pixels
-_SPREAD = 8
-"""Values above 0 that are spread by such a factor are on a logarithmic axis."""
-_ALIKE = 1e-9
-"""Values that differ by less, absolutely or of their size, are alike: the difference may be one of rounding."""
+_MAX_TICKS = 6
+_DIGIT_WIDTH = 6.8  # pixels, at a font size of 12 pixels
+_LOG_SCALE_RATIO = 8
+"""An axis of positive values is logarithmic if the largest is at least this many times the smallest."""
+_TOLERANCE = 1e-9
+"""Values that differ by less, absolutely or relatively, are equal: the difference may be a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Axis:
     """An axis of a chart.
 
     Attributes:
-        title: What it shows.
-        unit: In what it is counted, such as "tokens".
+        title: The quantity on the axis.
+        unit: Its unit, such as "tokens"; empty if it has none.
     """
 
     title: str
@@ -39,13 +39,13 @@ class Axis:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def words(self, value: float) -> str:
-        """A value with its unit, such as 4,096 tokens; without a unit after the title of the axis."""
+        """A value with its unit, such as "4,096 tokens"; without a unit, after the title of the axis."""
         return f"{figure(value)} {self.unit}" if self.unit else f"{self.title} {figure(value)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Where values are on a drawing: `low` at `start`, `high` at `end`, in pixels."""
+    """Mapping from values to pixels: `low` is at `start`, `high` at `end`."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Scale:
     logarithmic: bool
 
     def place(self, value: float) -> float:
-        """Where a value is."""
+        """The pixel coordinate of a value."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = log10(low), log10(high), log10(value)
@@ -63,13 +63,10 @@ class Scale:
 
 
 def scale_of(values: Sequence[float], start: float, end: float, *, logarithmic: bool = False) -> Scale:
-    """A scale for values, of which there is at least one, with at most six numbers.
-
-    A linear scale goes on to the next number at both ends.
-    """
+    """A scale for one or more values, with at most six ticks; a linear scale starts and ends at a tick."""
     low, high = min(values), max(values)
-    if high - low <= _ALIKE * max(1.0, -low, high):
-        wider = abs(low) / 2 if abs(low) > _ALIKE else 0.5
+    if high - low <= _TOLERANCE * max(1.0, -low, high):
+        wider = abs(low) / 2 if abs(low) > _TOLERANCE else 0.5
         low, high = (low / 2, high * 2) if logarithmic else (low - wider, high + wider)
     if logarithmic:
         numbers = _powers(low, high)
@@ -80,53 +77,53 @@ def scale_of(values: Sequence[float], start: float, end: float, *, logarithmic: 
 
 
 def _steps(low: float, high: float) -> list[tuple[float, str]]:
-    """Numbers from one at or below `low` to one at or above `high`, in steps of 1, 2 or 5 times a power of ten."""
+    """Ticks from at most `low` to at least `high`, in steps of 1, 2 or 5 times a power of ten."""
     power = floor(log10(high - low))
     step, exponent = next(
         (step, exponent)
         for exponent, factor in product(range(power - 1, power + 2), (1, 2, 5))
-        if (high - low) / (step := factor * 10.0**exponent) <= _MOST_NUMBERS - 2
+        if (high - low) / (step := factor * 10.0**exponent) <= _MAX_TICKS - 2
     )
-    places = range(floor(low / step + _ALIKE), ceil(high / step - _ALIKE) + 1)
+    places = range(floor(low / step + _TOLERANCE), ceil(high / step - _TOLERANCE) + 1)
     return [(place * step, f"{place * step:,.{max(0, -exponent)}f}") for place in places]
 
 
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
-    """Numbers on a logarithmic scale: 1 2 5 10 20 50 if they are few enough, else powers of ten or some of them."""
+    """Ticks of a logarithmic scale: 1 2 5 10 20 50 if there are at most six, else powers of ten or some of them."""
     found: list[float] = []
     for factors in ((1, 2, 5), (1,)):
         powers = product(range(floor(log10(low)), ceil(log10(high)) + 1), factors)
         found = [value for exponent, factor in powers if low <= (value := factor * 10.0**exponent) <= high]
-        if len(found) <= _MOST_NUMBERS:
+        if len(found) <= _MAX_TICKS:
             break
-    found = found[:: ceil(len(found) / _MOST_NUMBERS) or 1]
+    found = found[:: ceil(len(found) / _MAX_TICKS) or 1]
     return [(value, figure(value)) for value in (found if len(found) > 1 else (low, high))]
 
 
 def figure(value: float) -> str:
-    """A number in a sentence: four digits that count, whole from a thousand on."""
+    """A number as text: four significant digits below 1,000, whole numbers above."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """An area with two axes."""
+    """A plot area with two axes."""
 
     x: Scale
     y: Scale
 
     @classmethod
     def of(cls, across: Sequence[float], upwards: Sequence[float]) -> Plot:
-        """The area for values, with room at the left and below for the numbers."""
+        """A plot area for these values, with margins for the tick labels at the left and below."""
         y = scale_of(upwards, 210, 8)
-        left = 16 + _LETTER * max(len(text) for _, text in y.numbers)
-        spread = min(across) > 0 and max(across) >= _SPREAD * min(across)
+        left = 16 + _DIGIT_WIDTH * max(len(text) for _, text in y.numbers)
+        spread = min(across) > 0 and max(across) >= _LOG_SCALE_RATIO * min(across)
         return cls(x=scale_of(across, left, WIDTH - 12, logarithmic=spread), y=y)
 
     def picture(self, body: Iterable[str], *, title: str, description: str) -> str:
-        """The chart: what is drawn in the area, as wide as a phone, with text as large as people can read there.
+        """The chart as SVG, with `body` drawn in the plot area.
 
-        Its ids come from its content, so that several charts can be in one page and equal input gives equal output.
+        Ids are hashes of the content, so that they are unique on a page and equal input gives equal output.
         """
         drawn = "\n".join([*self._axes(), *body])
         mark = hashlib.sha256("\0".join([title, description, drawn]).encode("utf-8", "replace")).hexdigest()[:12]
@@ -141,7 +138,7 @@ class Plot:
         )
 
     def _axes(self) -> Iterator[str]:
-        """The lines and numbers of both axes, stronger at 0."""
+        """The grid lines and tick labels of both axes, with a darker line at 0."""
         left, right, bottom = self.x.start - 10, WIDTH - 2, self.y.start
         upright = "".join(f"M{pixels(self.x.place(value))} 8V{pixels(bottom)}" for value, _ in self.x.numbers)
         level = "".join(f"M{pixels(left)} {pixels(self.y.place(value))}H{pixels(right)}" for value, _ in self.y.numbers)
@@ -154,12 +151,12 @@ class Plot:
         yield from (label(left - 4, self.y.place(value) + 4, text, anchor="end") for value, text in self.y.numbers)
         yield '</g><g class="oprag-x">'
         for value, text in self.x.numbers:
-            half = _LETTER * len(text) / 2
+            half = _DIGIT_WIDTH * len(text) / 2
             yield label(min(self.x.place(value), WIDTH - half), bottom + 16, text, anchor="middle")
         yield "</g>"
 
 
 def span_of(axis: Axis, scale: Scale, values: Sequence[float]) -> str:
-    """From where to where the values on an axis go, as a sentence."""
+    """The range of the values on an axis, as a sentence."""
     logarithmic = ", logarithmic" if scale.logarithmic else ""
     return f"{axis.label}{logarithmic}: {figure(min(values))} to {figure(max(values))}."

@@ -1,4 +1,4 @@
-"""A forest plot: an interval a row, all on one scale, each drawn on its own for a row of a table."""
+"""Forest plots: one interval per table row, each drawn as a separate SVG, all on the same scale."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _WIDTH, _HEIGHT, _INSET = 240, 24, 16
 
 
 def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], str]:
-    """A picture of each difference and its interval, and one of the axis below them, which contains 0.
+    """An SVG for each difference with its interval, and one for the axis below them, which contains 0.
 
-    A mark is filled where the difference is shown, and a diamond where it is pooled.
+    The marker of a significant difference is filled; that of a pooled difference is a diamond.
     """
     values = [end for one, _ in rows for end in (one.mean, one.low, one.high) if end is not None]
     scale = scale_of([0.0, *values], _INSET, _WIDTH - _INSET)
     grid = "".join(f"M{pixels(scale.place(value))} 0V{_HEIGHT}" for value, _ in scale.numbers)
-    behind = f'<path d="{grid}" stroke="{paint("grid")}"/>'
-    behind += f'<path d="M{pixels(scale.place(0))} 0V{_HEIGHT}" stroke="{paint("quiet")}"/>'
+    grid_lines = f'<path d="{grid}" stroke="{paint("grid")}"/>'
+    grid_lines += f'<path d="M{pixels(scale.place(0))} 0V{_HEIGHT}" stroke="{paint("quiet")}"/>'
     found: list[str] = []
     for one, pooled in rows:
         colour = paint("1" if one.shown else "quiet")
@@ -34,13 +34,13 @@ def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], st
             fill = colour if one.shown else paint("page")
             shape = f"M{pixels(scale.place(one.mean))} 12{DIAMOND if pooled else CIRCLE}"
             line += f'<path d="{shape}" fill="{fill}" stroke="{colour}" stroke-width="1.6"/>'
-        found.append(_drawn(behind + line))
+        found.append(_drawn(grid_lines + line))
     numbers = (label(scale.place(value), 15, text, anchor="middle") for value, text in scale.numbers)
     return found, _drawn("".join(numbers))
 
 
 def _drawn(body: str) -> str:
-    # The figures are in the row: there is nothing else to tell.
+    # Hidden from screen readers, since the table row contains the same numbers.
     return (
         f'<svg class="oprag-row" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" font-size="12"'
         f' aria-hidden="true">{body}</svg>'

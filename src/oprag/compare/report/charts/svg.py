@@ -1,7 +1,7 @@
-"""What every picture in SVG needs: numbers, tooltips, and colours for light and dark pages.
+"""SVG primitives for all charts: numbers, tooltips, and colors for light and dark mode.
 
-Charts are our own few lines because the pictures of a plotting library are large, and neither follow a page into dark
-mode nor stay legible on a phone. Words belong beside a chart, in HTML, which wraps: a drawing has numbers alone.
+Charts do not use a plotting library: its images are large, do not follow dark mode, and are not legible on a phone.
+Titles and labels are HTML text outside the chart, which wraps; the SVG only contains numbers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 WIDTH = 360.0
-"""The width of a chart, in pixels: that of the narrowest phones, where text of 12 pixels is then shown as such."""
+"""The width of a chart, in pixels: that of the narrowest phones, so that 12-pixel text is never scaled down."""
 
-# Light, dark. Those of data have a contrast of 3 to 1 and more with the page, those of text 4.5 to 1. The first six are
-# 20 and more apart in CIELAB, also as people see them who lack one kind of cones (Machado et al. 2009).
+# Colors for light and dark mode. The contrast with the page is at least 3:1 for data and 4.5:1 for text. The six data
+# colors are at least 20 apart in CIELAB, also with simulated color blindness (Machado et al. 2009).
 COLOURS = {
     "1": ("#0f62b5", "#4a93ff"),
     "2": ("#ad2c0c", "#e07a2a"),
@@ -47,8 +47,8 @@ COLOURS = {
 }
 _HUES = 6
 _DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "13 4")
-# Around the point: circle, square, triangle, diamond, plus, triangle upside down, cross, bar. Eight, so that the six
-# colours come back with other shapes.
+# SVG paths around the point: circle, square, triangle, diamond, plus, inverted triangle, cross, bar. Eight, so that the
+# six colors repeat with other shapes.
 _SHAPES = (
     "m-3.8 0a3.8 3.8 0 1 0 7.6 0a3.8 3.8 0 1 0-7.6 0z",
     "m-3.4-3.4h6.8v6.8h-6.8z",
@@ -60,16 +60,16 @@ _SHAPES = (
     "m-5-1.9h10v3.8h-10z",
 )
 MOST_NAMED = 16
-"""More than these cannot be told apart on one chart."""
+"""Maximum number of series with a distinct style; more could not be distinguished on one chart."""
 
 
 class Look(NamedTuple):
-    """How the points and the line of a series look.
+    """The style of the points and the line of a series.
 
     Attributes:
-        colour: For `fill` and `stroke`.
-        dash: For `stroke-dasharray`; "" for a solid line.
-        shape: The path of a point, from its place on.
+        colour: The value of `fill` and `stroke`.
+        dash: The value of `stroke-dasharray`; empty for a solid line.
+        shape: The SVG path of a marker, relative to its point.
     """
 
     colour: str
@@ -77,28 +77,28 @@ class Look(NamedTuple):
     shape: str
 
     def marker(self, x: float, y: float) -> str:
-        """The path of a point, as `d`."""
+        """The attribute `d` of the path of a point's marker."""
         return f"M{pixels(x)} {pixels(y)}{self.shape}"
 
     @property
     def line(self) -> str:
-        """The attributes of its line, as XML."""
+        """The XML attributes of the line."""
         dash = f' stroke-dasharray="{self.dash}"' if self.dash else ""
         return f'fill="none" stroke="{self.colour}" stroke-width="2"{dash}'
 
 
 def paint(name: str) -> str:
-    """A colour that a page can set, and that is the one for light pages where it does not."""
+    """A CSS color variable; its fallback is the color for light mode."""
     return f"var(--oprag-{name},{COLOURS[name][0]})"
 
 
 CIRCLE, DIAMOND = _SHAPES[0], _SHAPES[3]
 OTHERS = Look(paint("quiet"), "", CIRCLE)
-"""The look of all after those that can be told apart."""
+"""The style of all series after the first `MOST_NAMED`."""
 
 
 def look(number: int) -> Look:
-    """The look of a series, counted from 0."""
+    """The style of a series, by its number from 0."""
     if number >= MOST_NAMED:
         return OTHERS
     return Look(
@@ -113,7 +113,7 @@ def ring(x: float, y: float, inside: str = "") -> str:
 
 
 def sample(shown: Look | None, *, line: bool) -> str:
-    """A picture of how something looks, for a legend; None for the ring around a point."""
+    """An SVG sample of a style for a legend; None for the ring around a point."""
     width = 30 if line else 16
     if shown is None:
         drawn = ring(width / 2, 9)
@@ -132,18 +132,18 @@ def pixels(value: float) -> str:
 
 
 def label(x: float, y: float, text: str, *, anchor: str) -> str:
-    """A number at an axis."""
+    """A tick label of an axis."""
     return f'<text x="{pixels(x)}" y="{pixels(y)}" text-anchor="{anchor}" fill="{paint("quiet")}">{text}</text>'
 
 
 def tooltip(*lines: str) -> str:
-    """The tooltip of the element that contains it."""
+    """A tooltip for the SVG element that contains it."""
     return f"<title>{escaped(chr(10).join(line for line in lines if line))}</title>"
 
 
-def _values(dark: int) -> str:
+def _css_variables(dark: int) -> str:
     return ";".join(f"--oprag-{name}:{pair[dark]}" for name, pair in COLOURS.items())
 
 
-CHART_STYLE = f":root{{{_values(0)}}}@media (prefers-color-scheme:dark){{:root{{{_values(1)}}}}}"
-"""The colours, light or dark as the reader's system is."""
+CHART_STYLE = f":root{{{_css_variables(0)}}}@media (prefers-color-scheme:dark){{:root{{{_css_variables(1)}}}}}"
+"""The CSS variables of the colors, for light and dark mode."""

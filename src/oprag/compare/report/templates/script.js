@@ -5,14 +5,14 @@
   const all = [...list.children];
   const label = document.createElement("label");
   label.className = "find";
-  label.textContent = "Show questions with these words ";
+  label.textContent = "Filter questions by words ";
   const input = document.createElement("input");
   input.type = "search";
-  const told = document.createElement("span");
-  told.className = "quiet";
-  told.setAttribute("role", "status");
+  const count = document.createElement("span");
+  count.className = "quiet";
+  count.setAttribute("role", "status");
   label.append(input);
-  list.before(label, told);
+  list.before(label, count);
   let waiting = 0;
   input.addEventListener("input", () => {
     clearTimeout(waiting);
@@ -24,7 +24,7 @@
         one.hidden = !words.every((word) => text.includes(word));
         shown += one.hidden ? 0 : 1;
       }
-      told.textContent = words.length ? `${shown} of ${all.length} questions` : "";
+      count.textContent = words.length ? `${shown} of ${all.length} questions` : "";
     }, 200);
   });
 })();
