@@ -59,8 +59,8 @@ def texts_of(given: ResolvedExperiment | None, question_keys: Sequence[str]) -> 
     lacking = ""
     if len(questions) < len(question_keys):
         lacking = (
-            f"Texts are shown for {len(questions):,} of {len(question_keys):,} questions. The documents of the others are not "
-            "in the data of the experiment, or have changed since the questions were answered."
+            f"Texts are shown for {len(questions):,} of {len(question_keys):,} questions. For the others, the "
+            "documents are missing in the data of the experiment, or have changed since the questions were answered."
         )
     return Texts(given.experiment.data, questions, lacking)
 

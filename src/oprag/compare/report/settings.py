@@ -109,7 +109,7 @@ def _usage(results: Results) -> Part:
 def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
     names = [name_of(one.values, results.axes) for one in results.settings]
     rows = list(zip(names, *columns.values(), strict=True))
-    return Table(caption, ("setting", *columns), rows, marked=marked, highest_n=_MAX_ROWS)
+    return Table(caption, ("setting", *columns), rows, marked=marked, most=_MAX_ROWS)
 
 
 def _scores(results: Results, metric: str) -> list[str]:
@@ -144,8 +144,8 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
             yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
     if any(one.doubtful for one in results.settings):
         yield Text(
-            f"! marks settings with this problem in more than {MANY:.0%} of the answers, so their scores are not reliable. "
-            "If replies are cut short, increase max_tokens of the model.",
+            f"! marks settings with this problem in more than {MANY:.0%} of the answers, so their scores are not "
+            "reliable. If replies are cut short, increase max_tokens of the model.",
         )
     if any(one.cells > 1 for one in results.settings):
         yield Text("The scores of each question are first averaged over seeds and repeats.", quiet=True)
@@ -173,7 +173,7 @@ def measured(results: Results, _: str | None = None) -> Section | None:
         ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
         rows,
         names=2,
-        highest_n=_MAX_PHASES,
+        most=_MAX_PHASES,
     )
     note = f"Cells were measured one at a time, each in a new process without caches. {measured_how(settings)}"
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])

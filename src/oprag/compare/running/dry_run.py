@@ -149,7 +149,7 @@ class _DryEngine(Engine):
         found = key_of("found", list(cell.split), cell.embedder, list(search_of(cell)), options)
         return tuple(
             replace(reply, text=reply.text.replace(_CELL, found)) if reply is not None and step == _VARIANTS else reply
-            for (step, _), reply in zip(work.wanted, replies, strict=True)
+            for (step, _), reply in zip(work.requested, replies, strict=True)
         )
 
 

@@ -80,7 +80,7 @@ class Engine:
                 outcome = self._advance(*self._ready.popleft())
                 if outcome is not None:
                     self._works -= 1
-                    # Start calls before yielding, so that threads are busy while the consumer writes the outcome to the file.
+                    # Start calls first, so that threads are busy while the consumer writes the outcome to the file.
                     self._begin_calls()
                     yield outcome
             self._begin_calls()
@@ -158,11 +158,11 @@ class Engine:
         work.judging = isinstance(request, AskModel)
         model = request.model if isinstance(request, AskModel) else cell.model or ""
         identity = self._models[model].identity
-        work.wanted = []
+        work.requested = []
         work.replies = {}
         for prompt in request.prompts:
             key = prompt_key(identity, prompt, cell.repeat)
-            work.wanted.append((prompt.step, key))
+            work.requested.append((prompt.step, key))
             if key in work.replies:
                 continue
             known = None if key in self._waiting else self._known(key)
@@ -189,11 +189,11 @@ class Engine:
         """The replies in the order of the prompts; also records them as calls of the item."""
         self._characters -= work.characters
         work.characters = 0
-        replies = tuple(work.replies[key] for _, key in work.wanted)
+        replies = tuple(work.replies[key] for _, key in work.requested)
         calls = work.outcome.metric_calls if work.judging else work.outcome.calls
         calls += [
             called
-            for called, reply in zip(work.wanted, replies, strict=True)
+            for called, reply in zip(work.requested, replies, strict=True)
             if reply is not None and reply.error is None
         ]
         return replies

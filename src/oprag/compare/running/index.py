@@ -1,4 +1,4 @@
-"""An index of some documents, which are split, embedded and searched once in all runs."""
+"""An index of some documents; chunks, vectors and retrievals are cached across runs."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ __all__ = ["Index", "Search", "Splitting"]
 
 
 class Search(NamedTuple):
-    """How an index is searched."""
+    """The parameters of a search."""
 
     kind: SearchKind  # how chunks are ranked
-    store: str  # what finds the nearest vectors
-    depth: int | None  # how many chunks are wanted; None for all
+    store: str  # name of the vector store
+    depth: int | None  # number of chunks to return; None for all
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """How documents become chunks."""
+    """Splits documents into chunks."""
 
     split: Split
-    tokenizer: NamedTokenizer  # counts the tokens of a chunk as the embedder does
+    tokenizer: NamedTokenizer  # the tokenizer of the embedder
 
     def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
-        """The chunks of documents."""
+        """The chunks of the documents, as places without text."""
         count = None if self.split.splitter != "words" else offsets_of(self.tokenizer.tokenizer)
         return [
             Piece(
@@ -58,8 +58,8 @@ class Splitting:
         ]
 
 
-_ANYTHING = "anything"
-_AT_ONCE = 100_000  # hits
+_WARMUP_QUESTION = "anything"
+_BATCH_HITS = 100_000
 
 
 class Index:
@@ -72,9 +72,11 @@ class Index:
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],  # by its name, with chunks in it
-        searches: Iterable[Search] = (),  # all that will be made: the exact index is searched once for all depths
-        store_identities: Mapping[str, str] | None = None,  # of the stores whose name is not their identity
+        open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],  # opens a store by name and fills it
+        searches: Iterable[
+            Search
+        ] = (),  # all planned searches: the exact index is searched once, to the greatest depth
+        store_identities: Mapping[str, str] | None = None,  # by name, if they differ from the name
     ) -> None:
         self._documents = documents
         self._splitting = replace(splitting, split=splitting.split.complete())
@@ -90,7 +92,7 @@ class Index:
 
     @cached_property
     def pieces(self) -> Sequence[Piece]:
-        """The chunks by their rows."""
+        """The chunks by row, as places without text."""
         (known,) = self._cache.get(IndexRecord, [self.key])
         if known is not None:
             return known.pieces
@@ -102,7 +104,7 @@ class Index:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """The chunks by their rows, with the metadata that stamping at ingestion writes, and placed by it."""
+        """The chunks by row, with the metadata that stamping at ingestion would write, and with positions."""
         numbers: dict[str, int] = {}
         chunks: list[Chunk] = []
         for row, piece in enumerate(self.pieces):
@@ -114,12 +116,12 @@ class Index:
                 document = document[piece.page - 1]
             place |= {"start_index": piece.start, "end_index": piece.end}
             chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
-        # Every chunk is stamped, so placing them once here is the same as placing a few for each context.
+        # Every chunk is stamped, so its position does not depend on others and can be found once for all contexts.
         return find_places(chunks, source_key=None, position_key=None).chunks
 
     @cached_property
     def spans(self) -> list[tuple[str, int, int]]:
-        """The places of the chunks in the whole texts of their documents, by their rows."""
+        """The document, start and end of each chunk by row; offsets are those in the whole text of the document."""
         starts = {name: page_starts(text) for name, text in self._documents.items() if not isinstance(text, str)}
         found: list[tuple[str, int, int]] = []
         for piece in self.pieces:
@@ -134,37 +136,39 @@ class Index:
 
     @cached_property
     def neighbors(self) -> NeighborReader:
-        """Reads the chunks around one."""
+        """Reads the chunks adjacent to a chunk."""
         return neighbors_among(self.chunks)
 
     def warm(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
-        """Split, embed and store what these questions need, unless all of them were searched for before."""
-        wanted = list(dict.fromkeys(self._shared(search) for search in searches))
-        keys = [self._key(question, search) for question in questions for search in wanted if search.depth is not None]
-        whole = any(search.depth is None for search in wanted)
+        """Split and embed the documents, unless all retrievals of these questions are cached."""
+        distinct = list(dict.fromkeys(self._shared(search) for search in searches))
+        keys = [
+            self._key(question, search) for question in questions for search in distinct if search.depth is not None
+        ]
+        whole = any(search.depth is None for search in distinct)
         if not whole and None not in self._cache.get(Retrieval, keys):
             return
         _ = self.pieces
-        if any(search.kind != "bm25" for search in wanted):
+        if any(search.kind != "bm25" for search in distinct):
             _ = self.vectors
 
     def make_ready(self, search: Search) -> None:
-        """Split, embed and index now what the first search would."""
+        """Split, embed and index now instead of in the first search."""
         if not self.chunks:
             return
         if search.store != "index":
             self._store(search.store)
         elif search.kind == "bm25":
-            self._by_words.search(_ANYTHING, 1, "bm25")
+            self._bm25_index.search(_WARMUP_QUESTION, 1, "bm25")
         else:
-            self._by_meaning.search(_ANYTHING, 1, search.kind)
+            self._dense_index.search(_WARMUP_QUESTION, 1, search.kind)
 
     def forget(self) -> None:
-        """Forget retrievals and question vectors, so that the next question is searched for as if it were the first."""
+        """Forget retrievals and question vectors, so that the next question is embedded and searched for again."""
         self._hits.clear()
         self._source.forget_questions()
-        # What serves all questions stays, such as the index of words.
-        embedder = self._by_meaning.embedder if "_by_meaning" in self.__dict__ else None
+        # Indexes are kept, since all questions share them.
+        embedder = self._dense_index.embedder if "_dense_index" in self.__dict__ else None
         if isinstance(embedder, QuestionVectors):
             embedder.forget()
 
@@ -175,27 +179,27 @@ class Index:
         self._stores.clear()
 
     def prepare(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
-        """Search for these questions, embedded in one batch and searched with one product, and store what is found."""
+        """Search for these questions in batches, and cache the retrievals."""
         found: list[Retrieval] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
             if search.depth is None:
-                continue  # whole rankings would fill the memory; each is made when needed
+                continue  # complete rankings would need too much memory, so each is computed when needed
             new: list[str] = []
-            asked_for = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
-            known = self._cache.get(Retrieval, [self._key(question, search) for question in asked_for])
-            for question, retrieval in zip(asked_for, known, strict=True):
+            uncached = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
+            known = self._cache.get(Retrieval, [self._key(question, search) for question in uncached])
+            for question, retrieval in zip(uncached, known, strict=True):
                 if retrieval is None:
                     new.append(question)
                 else:
                     self._hits[question, search] = retrieval.hits
-            at_once = max(1, _AT_ONCE // search.depth)
-            for start in range(0, len(new), at_once):
-                asked = new[start : start + at_once]
-                for question, hits in zip(asked, self._found(asked, search), strict=True):
+            batch_size = max(1, _BATCH_HITS // search.depth)
+            for start in range(0, len(new), batch_size):
+                batch = new[start : start + batch_size]
+                for question, hits in zip(batch, self._search(batch, search), strict=True):
                     self._hits[question, search] = hits
                     found.append(self._record(question, search, hits))
         if found:
-            _ = self.pieces  # hits refer to them, so they are stored first
+            _ = self.pieces  # stored first, since hits refer to them
             self._cache.put(found)
 
     def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
@@ -214,23 +218,23 @@ class Index:
 
     def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:
         if search.depth is None:
-            return self._found([question], search)[0]
+            return self._search([question], search)[0]
         if (question, search) not in self._hits:
             self.prepare([question], [search])
         return self._hits[question, search]
 
     def _shared(self, search: Search) -> Search:
-        """The search that includes this one: the exact index finds the same first chunks at every depth."""
+        """The deepest search that includes this one: the exact index ranks the same chunks first at every depth."""
         if search.store != "index" or search.depth is None:
             return search
         return search._replace(depth=max(search.depth, self._deepest.get(search.kind, 0)))
 
-    def _found(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
+    def _search(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
         if not questions or not self.chunks:
             return [[] for _ in questions]
         depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
         if search.store == "index":
-            index = self._by_words if search.kind == "bm25" else self._by_meaning
+            index = self._bm25_index if search.kind == "bm25" else self._dense_index
             found = index.search_all(questions, depth, search.kind)
             return [[Hit(int(chunk.id or 0), chunk.score) for chunk in hits] for hits in found]
         store = self._store(search.store)
@@ -244,11 +248,11 @@ class Index:
         return self._stores[name]
 
     @cached_property
-    def _by_meaning(self) -> DocumentIndex:
+    def _dense_index(self) -> DocumentIndex:
         return DocumentIndex(*self._contents, self.vectors, self._source)
 
     @cached_property
-    def _by_words(self) -> DocumentIndex:
+    def _bm25_index(self) -> DocumentIndex:
         # BM25 needs no vectors.
         return DocumentIndex(*self._contents)
 
@@ -274,7 +278,7 @@ class Index:
 
 
 def _deepest(searches: Iterable[Search]) -> dict[str, int]:
-    """For each kind of search over the exact index the largest depth that is a number."""
+    """The largest finite depth of each kind of search in the exact index."""
     deepest: dict[str, int] = {}
     for search in searches:
         if search.store == "index" and search.depth is not None:

@@ -1,4 +1,4 @@
-"""The cost of model calls, the spending of a run, and its limits."""
+"""Cost of model calls, and spending and spending limits of a run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from oprag.tokens import TokenCounter, count
 __all__ = ["Ledger", "LimitReached", "Tariff"]
 
 _UNKNOWN_REPLY = 1_024
-"""Tokens to reserve for a reply of a model that has no limit."""
+"""Tokens to reserve for a reply if the model has no output limit."""
 
 
 class LimitReached(str):
-    """Why a run stopped, if a higher limit would let it continue."""
+    """The reason why a run stopped at a spending limit; with a higher limit it could continue."""
 
     __slots__ = ()
 
 
 class Tariff(NamedTuple):
-    """The price of a model's calls, and how their tokens are counted."""
+    """The price, output limit and token counter of a model."""
 
     price: Price | None
-    longest: int | None  # tokens of a reply; None if the model has no limit
+    longest: int | None  # maximum number of tokens of a reply; None if unlimited
     count_tokens: TokenCounter
 
     @classmethod
@@ -37,25 +37,25 @@ class Tariff(NamedTuple):
         return cls(experiment.prices.get(model), longest, experiment.token_counter)
 
     def at_most(self, prompt: Prompt) -> Spent:
-        """The maximum a call can take: the tokens of its prompt as counted here, and the longest reply."""
+        """The estimated maximum spending of a call: the counted tokens of its prompt, and the longest reply."""
         output = _UNKNOWN_REPLY if self.longest is None else self.longest
         usage = Usage(count(prompt.text, self.count_tokens), output)
         return Spent(1, usage.input_tokens + output, self.cost(usage) or 0.0)
 
     def spent(self, completion: Completion) -> Spent:
-        """What a call took; a failed one has no tokens."""
+        """The spending of a call; a failed call has no tokens."""
         if completion.error is not None or completion.usage is None:
             return Spent(1)
         usage = completion.usage
         return Spent(1, usage.input_tokens + usage.output_tokens, self.cost(usage) or 0.0)
 
     def cost(self, usage: Usage) -> float | None:
-        """The cost of tokens; None without a price."""
+        """The cost of the tokens; None if the model has no price."""
         return None if self.price is None else self.price.of(usage)
 
 
 class Ledger:
-    """Counts what was spent, and what calls in flight may spend."""
+    """Tracks spending, including the amount reserved for calls in flight."""
 
     def __init__(self, limits: Limits, spent: Spent) -> None:
         self._limits = limits
@@ -64,22 +64,22 @@ class Ledger:
         self.limited = limits != Limits()
 
     def refusal(self, call: Spent) -> str | None:
-        """Why a call that takes at most this must not be made; None if it may."""
+        """Why a call with this maximum spending would exceed a limit; None if it is allowed."""
         for name, limit in self._limits:
             if limit is None:
                 continue
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if spent + getattr(call, name) > limit:
                 return LimitReached(
-                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} are spent, and the next call may take more"
+                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it"
                 )
         return None
 
     def reserve(self, call: Spent) -> None:
-        """Count a call that begins."""
+        """Reserve the maximum spending of a call that starts."""
         self._reserved = self._reserved.plus(call)
 
     def settle(self, reserved: Spent, spent: Spent) -> None:
-        """Count a call that has ended."""
+        """Replace the reservation of a finished call with its spending."""
         self._reserved = self._reserved.minus(reserved)
         self.spent = self.spent.plus(spent)

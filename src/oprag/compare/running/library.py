@@ -1,4 +1,4 @@
-"""The contexts, vectors and whole texts of an experiment; shared ones are made once."""
+"""The contexts, vectors and whole texts of an experiment; shared ones are computed once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from oprag.index.splitting import Split
 
 __all__ = ["Library", "search_of"]
 
-_INDEXES = 16
-# Chunks in all contexts in memory, about half a kilobyte each. A context of k=128 has as many, one that is cut
-# by its tokens alone all chunks of its documents.
-_CHUNKS = 100_000
+_MAX_INDEXES = 16
+# Chunks of all contexts in memory, about half a kilobyte each. A context with k=128 has 128; a context limited only by
+# a token budget has all chunks of its documents, kept or dropped.
+_MAX_CHUNKS = 100_000
 
 
 class Library:
@@ -32,8 +32,8 @@ class Library:
         resolved: ResolvedExperiment,
         cache: WorkCache,
         *,
-        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # instead of those of the experiment
-        together: bool = True,  # whether to search for all questions about some documents with the first one
+        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # default: those of the experiment
+        together: bool = True,  # whether the first question also searches for all others about the same documents
     ) -> None:
         self._resolved = resolved
         self._embedders = embedders or resolved.embedders
@@ -48,29 +48,30 @@ class Library:
         for name, data_set in resolved.experiment.data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
-        self._indexes: Recent[Index] = Recent(_INDEXES, forget=Index.close)
-        self._given: Recent[ContextInputs] = Recent(_CHUNKS, lambda given: 1 + len(given.chunks))
-        self._contexts: Recent[Context] = Recent(_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped))
+        self._indexes: Recent[Index] = Recent(_MAX_INDEXES, forget=Index.close)
+        self._given: Recent[ContextInputs] = Recent(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
+        self._contexts: Recent[Context] = Recent(
+            _MAX_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped)
+        )
 
-    def contexts(self, cell: Cell, question: Question, asked: Sequence[str]) -> list[Context]:
-        """The context of each question that a method asks about the documents of a question of the set."""
+    def contexts(self, cell: Cell, question: Question, texts: Sequence[str]) -> list[Context]:
+        """The context of each text, which is a question or a variant of it, in the documents of the question."""
         index = self.index(cell, question.documents)
-        if len(asked) > 1:
-            # In one batch.
-            index.prepare(asked, [search_of(cell)])
-        return [self._context(cell, index, one) for one in asked]
+        if len(texts) > 1:
+            index.prepare(texts, [search_of(cell)])  # in one batch
+        return [self._context(cell, index, text) for text in texts]
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
-        """Which of these questions are embedded to be searched for."""
+        """The questions that are embedded for a search: all or, for bm25 without thresholds, none."""
         return questions if cell.search != "bm25" or cell.context_options.needs_vectors else ()
 
     def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
-        """A vector for each question and for each text."""
+        """The vectors of the questions, and the vectors of the texts."""
         source = self._vectors[cell.embedder]
         return source.embed_questions(questions), source.embed_documents(texts)
 
     def embedded_tokens(self, cell: Cell, texts: Iterable[str]) -> int:
-        """The tokens of texts in the unit of the cell's embedder."""
+        """The number of tokens of the texts, by the tokenizer of the cell's embedder."""
         embedder = self._embedders.get(cell.embedder)
         return 0 if embedder is None else sum(embedder.tokenizer.count(text) for text in texts)
 
@@ -83,17 +84,17 @@ class Library:
 
         def make() -> Index:
             index = self._new_index(cell, documents)
-            index.prepare(*self._asked_of(cell, documents))
+            index.prepare(*self._planned(cell, documents))
             return index
 
         return self._indexes.get((cell.data, documents, cell.split, cell.embedder), make)
 
     def warm(self, cell: Cell, documents: tuple[str, ...]) -> None:
-        """Split and embed what is missing of an index, and store it; threads may do so for several of them."""
-        self._new_index(cell, documents).warm(*self._asked_of(cell, documents))
+        """Split and embed what is not yet cached for an index; thread-safe."""
+        self._new_index(cell, documents).warm(*self._planned(cell, documents))
 
     def forget(self) -> None:
-        """Forget retrievals and contexts; indexes stay."""
+        """Forget retrievals and contexts; indexes are kept."""
         self._given.clear()
         self._contexts.clear()
         for index in self._indexes.values():
@@ -112,30 +113,30 @@ class Library:
             self._vectors[cell.embedder],
             self._cache,
             open_store=self._resolved.open_store,
-            searches=self._asked_of(cell, documents)[1],
+            searches=self._planned(cell, documents)[1],
             store_identities=self._resolved.experiment.store_identities,
         )
 
-    def _asked_of(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[Search]]:
-        """The questions of the data set about some documents, and all searches for them."""
+    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[Search]]:
+        """All questions of the data set about these documents, and all searches for them."""
         searches = self._searches.get((cell.data, cell.split, cell.embedder), ())
         return self._questions.get((cell.data, documents), []), list(searches)
 
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
         search = search_of(cell)
-        wants = cell.context_options.needs_vectors, cell.context_options.neighbors > 0
-        place = index.key, cell.embedder, search, question, wants
+        inputs = cell.context_options.needs_vectors, cell.context_options.neighbors > 0
+        place = index.key, cell.embedder, search, question, inputs
 
         def retrieve() -> ContextInputs:
-            return index.given(question, search, with_vectors=wants[0], with_neighbors=wants[1])
+            return index.given(question, search, with_vectors=inputs[0], with_neighbors=inputs[1])
 
-        def put_together() -> Context:
+        def build() -> Context:
             return assemble(self._given.get(place, retrieve), cell.options.numbered(cell.context_options))
 
-        return self._contexts.get((place, cell.context_options, cell.options.cite), put_together)
+        return self._contexts.get((place, cell.context_options, cell.options.cite), build)
 
 
 def search_of(cell: Cell) -> Search:
-    """How a cell searches."""
+    """The search parameters of a cell."""
     options = cell.context_options
     return Search(cell.search, cell.store, options.max_candidates or options.k)

@@ -1,4 +1,4 @@
-"""Calling models, and storing their replies."""
+"""Model calls, and storage of their replies."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["Call", "Caller", "Made", "ModelCaller", "ask", "reply_of"]
 
 
 class Call(NamedTuple):
-    """A call to be made."""
+    """A planned call."""
 
-    key: str  # of its reply
-    model: str  # its name in the experiment
+    key: str  # key of the reply
+    model: str  # name in the experiment
     prompt: Prompt
-    at_most: Spent  # what it may take
+    at_most: Spent  # maximum spending
 
 
 class Made(NamedTuple):
-    """A call that has ended."""
+    """A finished call."""
 
     call: Call
-    completion: Completion  # stored already, so that it outlives the process
+    completion: Completion  # already stored, so that it is not lost if the process ends
     spent: Spent
 
 
@@ -49,24 +49,24 @@ class Caller(Protocol):
         ...
 
     def begin(self, call: Call) -> None:
-        """Begin a call, whose reply will be stored."""
+        """Start a call; its reply will be stored."""
         ...
 
     def take(self) -> Sequence[Made]:
-        """Wait for a call to end; return all calls that have ended."""
+        """Wait for a call to finish; return all finished calls."""
         ...
 
 
-_NEVER = 10**15
-"""More tokens than any call has."""
+_MAX_TOKENS = 10**15
+"""Larger token counts are invalid."""
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
-    """Ask a model; the reply is checked, and its tokens and its time are counted if the model does not report them."""
+    """Call a model and check its reply; tokens and time are measured if the model does not report them."""
     started = time.perf_counter()
     try:
         completion = _checked(model.complete(prompt))
-    except Exception as error:  # noqa: BLE001 - a user's own model may raise anything
+    except Exception as error:  # noqa: BLE001 - a custom model may raise anything
         completion = Completion(error=error)
     usage = completion.usage
     if usage is None and completion.error is None:
@@ -75,7 +75,7 @@ def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:
 
 
 def reply_of(key: str, model: Model, step: str, completion: Completion, tariff: Tariff) -> Reply:
-    """The record of a reply of a model."""
+    """The record of a reply."""
     usage = completion.usage or Usage()
     about = (key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
     return Reply(*about, tariff.cost(usage))
@@ -89,7 +89,7 @@ class ModelCaller:
         resolved: ResolvedExperiment,
         cache: WorkCache,
         *,
-        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while none ends
+        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
     ) -> None:
         experiment = resolved.experiment
         self._models = resolved.models
@@ -105,39 +105,39 @@ class ModelCaller:
         return self._threads.running
 
     def begin(self, call: Call) -> None:
-        """Begin a call, whose reply will be stored."""
-        self._threads.submit(lambda: self._made(call))
+        """Start a call; its reply will be stored."""
+        self._threads.submit(lambda: self._call(call))
 
     def take(self) -> list[Made]:
-        """Wait for a call to end; return all calls that have ended."""
+        """Wait for a call to finish; return all finished calls."""
         made = self._threads.take(self._tell)
         self._tell()
         return made
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Let the threads end after their current call."""
         self._threads.close()
 
-    def _made(self, call: Call) -> Made:
+    def _call(self, call: Call) -> Made:
         """Make a call, and store its reply."""
         model, step, tariff = self._models[call.model], call.prompt.step, self._tariffs[call.model]
         completion = ask(model, call.prompt, self._count)
         spent = tariff.spent(completion)
         if (error := completion.error) is None:
-            # Used as it will be read from the file next time, so that a run and its repetition are equal.
+            # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
             (kept,) = self._cache.put([reply_of(call.key, model, step, completion, tariff)])
             return Made(call, kept.completion, spent)
-        told = error_name(error), error_message(error), completion.seconds
-        self._cache.put([FailedCall(call.key, model.identity, step, *told)])
+        details = error_name(error), error_message(error), completion.seconds
+        self._cache.put([FailedCall(call.key, model.identity, step, *details)])
         return Made(call, completion, spent)
 
 
 def _checked(given: Any) -> Completion:
-    """A reply as it will be read from the file: a user's own model may return anything."""
+    """Validate a reply, since a custom model may return anything, and normalize it to what can be stored."""
     if not isinstance(given, Completion):
-        raise ModelError(f"a model must give a Completion, got {describe(given)}", given)
-    told: Any = given.seconds
-    seconds = told if isinstance(told, int | float) and 0 <= told < math.inf else 0.0
+        raise ModelError(f"a model must return a Completion, got {describe(given)}", given)
+    reported: Any = given.seconds
+    seconds = reported if isinstance(reported, int | float) and 0 <= reported < math.inf else 0.0
     if given.error is not None:
         return replace(given, seconds=seconds)
     if not isinstance(given.text, str):
@@ -148,7 +148,7 @@ def _checked(given: Any) -> Completion:
             usage = _counted(*usage)
         except (TypeError, ValueError, OverflowError) as error:
             raise ModelError(
-                f"the usage of a reply must have numbers of tokens, got {describe(usage)}", given
+                f"the usage of a reply must consist of token counts, got {describe(usage)}", given
             ) from error
     reason = None if reason is None else storable(str(reason))
     return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason, seconds=seconds)
@@ -156,6 +156,6 @@ def _checked(given: Any) -> Completion:
 
 def _counted(read: Any, written: Any, cached: Any, estimated: Any) -> Usage:
     usage = Usage(int(read), int(written), int(cached), bool(estimated))
-    if not all(0 <= tokens < _NEVER for tokens in usage[:3]):
-        raise ValueError(f"tokens must be from 0 to {_NEVER:,}")
+    if not all(0 <= tokens < _MAX_TOKENS for tokens in usage[:3]):
+        raise ValueError(f"token counts must be from 0 to {_MAX_TOKENS:,}")
     return usage

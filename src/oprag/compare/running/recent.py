@@ -1,4 +1,4 @@
-"""A cache of the most recently used values, limited by their weight."""
+"""An LRU cache limited by the total weight of its values."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Value]):
-    """Values by their keys, with a total weight of at most `most`, or one value; the least recently used go first."""
+    """An LRU cache with a total weight of at most `most`; a single heavier value is kept as well."""
 
     def __init__(
         self,
         most: int,
         weigh: Callable[[Value], int] = lambda _: 1,
-        forget: Callable[[Value], None] = lambda _: None,  # called with each value that is dropped
+        forget: Callable[[Value], None] = lambda _: None,  # called with each dropped value
     ) -> None:
-        self._most = most
+        self._max_weight = most
         self._weigh = weigh
         self._forget = forget
         self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._weight = 0
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of a key; made if missing."""
+        """The value of a key; `make` is called if it is missing."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key][0]
         value = make()
         self._values[key] = value, self._weigh(value)
         self._weight += self._values[key][1]
-        while self._weight > self._most and len(self._values) > 1:
+        while self._weight > self._max_weight and len(self._values) > 1:
             _, (oldest, weight) = self._values.popitem(last=False)
             self._weight -= weight
             self._forget(oldest)
         return value
 
     def values(self) -> list[Value]:
-        """All values, the least recently used first."""
+        """All values, least recently used first."""
         return [value for value, _ in self._values.values()]
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all values."""
         for value in self.values():
             self._forget(value)
         self._values.clear()

@@ -1,4 +1,4 @@
-"""From the outcomes of questions to the records of their answers."""
+"""Conversion of outcomes to answer records, with scores."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from oprag.methods.answer import Answer
 
 __all__ = ["Recorder"]
 
-_CHUNKS = 50_000  # in all contexts in memory
-_LONGEST = 2_000  # characters of an error message
+_MAX_CHUNKS = 50_000  # of all contexts in memory
+_MAX_ERROR = 2_000  # characters of an error message
 
 
-class _About(NamedTuple):
-    """The record of a context and what its scores need; several methods share it."""
+class _ContextInfo(NamedTuple):
+    """A context, its record, and inputs of its scores; shared by several methods."""
 
     context: Context | None = None
     record: ContextRecord | None = None
@@ -40,25 +40,25 @@ class _About(NamedTuple):
     chunks: int | None = None
     spans: Sequence[tuple[str, int, int]] = ()
     ranked: Sequence[int] = ()
-    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - nothing is scored without a context
+    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - the default is never written to: without a context there are no context scores
 
 
 class Recorder:
-    """Makes records of answers, with their scores."""
+    """Makes answer records with scores."""
 
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
         embedder = resolved.score_embedder
         self._library = library
         self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
-        self._contexts: Recent[_About] = Recent(_CHUNKS, _weight)
+        self._contexts: Recent[_ContextInfo] = Recent(_MAX_CHUNKS, _weight)
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._found: dict[Hashable, frozenset[int]] = {}
+        self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
     def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
-        """The records of these outcomes; those that failed come first."""
+        """The records of the outcomes; failures come first."""
         failed = [_failed(outcome) for outcome in outcomes if outcome.answer is None]
         answered = [
-            (outcome, answer, self._about(outcome.item, answer.context))
+            (outcome, answer, self._context_info(outcome.item, answer.context))
             for outcome in outcomes
             if (answer := outcome.answer) is not None
         ]
@@ -66,7 +66,7 @@ class Recorder:
         return failed + [self._answered(*one, *score) for one, score in zip(answered, scored, strict=True)]
 
     def _answered(
-        self, outcome: Outcome, answer: Answer, about: _About, scores: Mapping[str, float], notes: Sequence[str]
+        self, outcome: Outcome, answer: Answer, info: _ContextInfo, scores: Mapping[str, float], notes: Sequence[str]
     ) -> AnswerRecord:
         item = outcome.item
         return AnswerRecord(
@@ -78,41 +78,41 @@ class Recorder:
             calls=outcome.calls,
             usage=answer.usage,
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
-            context_tokens=about.tokens,
-            context_embedder_tokens=about.embedder_tokens,
-            context_chunks=about.chunks,
-            context=about.record,
+            context_tokens=info.tokens,
+            context_embedder_tokens=info.embedder_tokens,
+            context_chunks=info.chunks,
+            context=info.record,
             scores={**scores, **outcome.judged},
             metric_calls=outcome.metric_calls,
         )
 
-    def _scored(self, outcome: Outcome, answer: Answer, about: _About) -> ScoredAnswer:
+    def _scored(self, outcome: Outcome, answer: Answer, info: _ContextInfo) -> ScoredAnswer:
         cell, question = outcome.item.cell, outcome.item.question
         return ScoredAnswer(
             question=question,
             method=cell.method,
             text=answer.text,
-            context=about.context,
-            spans=about.spans,
-            ranked=about.ranked,
-            relevant=self._relevant(cell, question) if about.context is not None else frozenset(),
+            context=info.context,
+            spans=info.spans,
+            ranked=info.ranked,
+            relevant=self._relevant(cell, question) if info.context is not None else frozenset(),
             k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             tokens_of_sources=self._length(cell, question),
-            context_scores=about.scores,
+            context_scores=info.scores,
         )
 
-    def _about(self, item: WorkItem, context: Context | None) -> _About:
+    def _context_info(self, item: WorkItem, context: Context | None) -> _ContextInfo:
         if context is None:
-            return _About()
+            return _ContextInfo()
 
-        def make() -> _About:
+        def make() -> _ContextInfo:
             index = self._library.index(item.cell, item.question.documents)
             rows = [int(chunk.id or 0) for chunk in context.kept]
             kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
             dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
             ranked = sorted(context.kept, key=attrgetter("rank"))
-            return _About(
+            return _ContextInfo(
                 context,
                 ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
                 context.tokens,
@@ -123,24 +123,24 @@ class Recorder:
                 {},
             )
 
-        # It holds the context, so no other one can have the same id.
+        # The cached value references the context, so its id cannot be reused.
         return self._contexts.get(id(context), make)
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
-        """The rows of the chunks that have a character of the evidence."""
+        """The rows of the chunks that overlap the evidence."""
         if not question.evidence:
             return frozenset()
         index = self._library.index(cell, question.documents)
         key = index.key, question.evidence
-        if key not in self._found:
+        if key not in self._relevant_rows:
             documents = {one.document for one in question.evidence}
             rows = [row for row, span in enumerate(index.spans) if span[0] in documents]
             touched = touching([index.spans[row] for row in rows], question.evidence)
-            self._found[key] = frozenset(rows[place] for place in touched)
-        return self._found[key]
+            self._relevant_rows[key] = frozenset(rows[place] for place in touched)
+        return self._relevant_rows[key]
 
     def _length(self, cell: Cell, question: Question) -> int:
-        """The tokens of the whole documents of a question."""
+        """The number of tokens of the whole documents of a question."""
         key = cell.data, question.documents
         if key not in self._lengths:
             texts = (self._library.whole_text(cell, name) for name in question.documents)
@@ -148,17 +148,17 @@ class Recorder:
         return self._lengths[key]
 
 
-def _weight(about: _About) -> int:
-    return 1 + (0 if about.context is None else len(about.context.kept) + len(about.context.dropped))
+def _weight(info: _ContextInfo) -> int:
+    return 1 + (0 if info.context is None else len(info.context.kept) + len(info.context.dropped))
 
 
 def _failed(outcome: Outcome) -> AnswerRecord:
-    # The error of the model's client says more than that of the method that it ended.
+    # The client's error, which is the cause, is more specific than the error of the method.
     cause = outcome.error and (outcome.error.__cause__ or outcome.error)
     return AnswerRecord(
         cell=outcome.item.cell_key,
         question=outcome.item.question_key,
         error=error_name(cause),
-        message=error_message(outcome.error, _LONGEST),
+        message=error_message(outcome.error, _MAX_ERROR),
         calls=outcome.calls,
     )

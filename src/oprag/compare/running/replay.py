@@ -1,4 +1,4 @@
-"""Making answers again from their stored replies: to score measured ones, and to show the prompts of one."""
+"""Rebuild answers from stored replies: to score measured answers, and to show the prompts of an answer."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ __all__ = ["PromptReader", "Replay", "ShownPrompt", "prompts_of"]
 
 
 class Replay(Engine):
-    """Makes answers from stored replies, and asks judges about them; an answer that needs a call is left out."""
+    """Rebuilds answers from stored replies, and calls judges for them; skips answers with a missing reply."""
 
     def __init__(
         self, resolved: ResolvedExperiment, library: Library, cache: WorkCache, ledger: Ledger | None = None
     ) -> None:
-        self._models_of_judges = ModelCaller(resolved, cache)
-        super().__init__(resolved, library, self._models_of_judges, cache, ledger or Ledger(Limits(), Spent()))
+        self._judge_caller = ModelCaller(resolved, cache)
+        super().__init__(resolved, library, self._judge_caller, cache, ledger or Ledger(Limits(), Spent()))
         if ledger is None:
-            self._judges = []  # without a ledger nothing can be paid
+            self._judges = []  # without a ledger no calls are allowed
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """Yield the outcome of each item that needs no call of its own."""
-        return (outcome for outcome in super().run(items) if not isinstance(outcome.error, _NotKeptError))
+        """Yield the outcome of each item whose replies are all stored."""
+        return (outcome for outcome in super().run(items) if not isinstance(outcome.error, _MissingReplyError))
 
     def close(self) -> None:
-        """Let the threads end."""
-        self._models_of_judges.close()
+        """Let the threads end after their current call."""
+        self._judge_caller.close()
 
     def _queue(self, work: WorkInProgress, call: Call) -> None:
         if not work.judging:
-            raise _NotKeptError("the reply is not stored", call.key)
+            raise _MissingReplyError("the reply is not stored", call.key)
         super()._queue(work, call)
 
 
-class _NotKeptError(ModelError):
-    """A reply is not stored, so the answer would need a call."""
+class _MissingReplyError(ModelError):
+    """A reply is not stored, so the answer cannot be rebuilt without a call."""
 
 
 class ShownPrompt(NamedTuple):
-    """A call of a model that an answer is made of.
+    """A model call of an answer.
 
     Attributes:
         step: The purpose of the call, such as "answer" or "combine".
@@ -72,21 +72,22 @@ class ShownPrompt(NamedTuple):
 
 
 def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: str, **values: Any) -> list[ShownPrompt]:
-    """Show what a model read to answer a question, and what it wrote, in the sequence of the calls.
+    """Return the prompts and replies of an answer, in the order of the calls.
 
-    A results file holds no text of documents, so the method is run again with the replies that are in the file; no
-    model is asked. A reply is found by its model and its whole prompt, so the prompts are those that were sent.
+    A results file does not contain document text, so the method is run again with the stored replies, without calling a
+    model. Replies are looked up by model and complete prompt, so the prompts are exactly those that were sent.
 
     Args:
         experiment: The experiment, with the same documents.
         path: The results file.
         question: The id of the question.
-        **values: Values on axes that one setting alone has, such as `method="refine", k=8`.
+        **values: Axis values that identify one cell, such as `method="refine", k=8`.
 
     Raises:
-        ExperimentError: No setting has these values, or several have; or there is no such question.
-        OptionError: There is no such axis.
-        ResultsFileError: The file has no answer that was made of these documents, or is damaged or another one.
+        ExperimentError: The question is unknown, or no cell or several cells have these values.
+        OptionError: An axis is unknown.
+        ResultsFileError: The file contains no answer from these documents, or it is missing, corrupt or not a results
+            file.
 
     Example:
         ```python
@@ -96,20 +97,18 @@ def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: s
     """
     for name in values:
         check_axis(name)
-    if not Path(path).is_file():  # to open it would make it
-        raise ResultsFileError(f"there is no results file {path}", path)
+    if not Path(path).is_file():  # opening it would create it
+        raise ResultsFileError(f"results file not found: {path}", path)
     with PromptReader(experiment, path) as reader:
         outcome = reader.replayed(reader.item(question, values))
     if outcome is None or outcome.answer is None:
         why = "some of its replies are missing" if outcome is None else str(outcome.error)
-        raise ResultsFileError(
-            f"{path} has no answer to {question!r} that was made of these documents, with these prompts: {why}", path
-        )
+        raise ResultsFileError(f"{path} has no answer to {question!r} from these documents and prompts: {why}", path)
     return _shown(outcome)
 
 
 class PromptReader:
-    """Makes answers again from the replies in a results file, one after the other."""
+    """Rebuilds single answers from the replies in a results file."""
 
     def __init__(self, experiment: Experiment, path: str | os.PathLike[str]) -> None:
         self._stack = ExitStack()
@@ -126,26 +125,26 @@ class PromptReader:
         self._stack.close()
 
     def at(self, cell_key: str, question_key: str) -> list[ShownPrompt]:
-        """The calls of the answer at a place; none where the experiment has no such place, or a reply is missing."""
+        """The calls of an answer; empty if the experiment does not contain the item, or a reply is missing."""
         item = self._items.get((cell_key, question_key))
         outcome = None if item is None else self.replayed(item)
         return [] if outcome is None else _shown(outcome)
 
     def item(self, question: str, values: dict[str, Any]) -> WorkItem:
-        """The question, by its id, in the one cell that has these values."""
+        """The item of a question, by its id, in the only cell with these axis values."""
         found = [
             item
             for item in self._items.values()
             if item.question.id == question and values.items() <= item.cell.values().items()
         ]
         if len(found) != 1:
-            told = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no values"
-            what = "no setting" if not found else f"{len(found):,} settings; give values on more axes"
-            raise ExperimentError(f"the question {question!r} with {told} has {what}", question)
+            given = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no axis values"
+            problem = "matches no cell" if not found else f"matches {len(found):,} cells; give values of more axes"
+            raise ExperimentError(f"the question {question!r} with {given} {problem}", question)
         return found[0]
 
     def replayed(self, item: WorkItem) -> Outcome | None:
-        """What comes of an item without a call; None where it needs one."""
+        """The outcome of an item from stored replies; None if one is missing."""
         return next(Replay(self.resolved, self._library, self._cache).run([item]), None)
 
     @cached_property

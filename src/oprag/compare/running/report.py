@@ -1,4 +1,4 @@
-"""What a run has done, and what is left."""
+"""Progress and report of a run."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama"
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """What a run did, or has done so far.
+    """The report of a run, final or in progress.
 
     Attributes:
-        outcome: "complete", or why it ended before or is ending; a `LimitReached` where a limit stopped it. Empty while
-            it goes on.
-        total: Number of questions in cells.
-        answered: Number of them that have an answer.
-        failed: Number of them that failed, by the class of the error.
-        left: Number of them that were not tried.
-        broken: Number of stored answers that failed verification, since a reply was missing or changed; they were
+        outcome: "complete", or why the run stopped or is stopping early; a `LimitReached` if at a spending limit. Empty
+            while the run continues.
+        total: Number of answers to generate: one for each question of each cell.
+        answered: Number of answers that exist, including those of earlier runs.
+        failed: Number of answers that failed, by the class of the error.
+        left: Number of answers that were not tried.
+        broken: Number of stored answers that failed verification because a reply was missing or changed; they are
             regenerated.
-        spent: Calls, tokens and money that all runs have spent on models.
+        spent: Calls, tokens and money spent by all runs.
         running: Number of calls in flight.
-        seconds: The duration of this run.
+        seconds: The duration of this run, in seconds.
     """
 
     outcome: str
@@ -49,7 +49,7 @@ class RunReport:
 
     @property
     def done(self) -> int:
-        """Number of questions in cells that have an answer or failed, in earlier runs as well."""
+        """Number of answers that exist or failed, including those of earlier runs."""
         return self.total - self.left
 
     @property
@@ -59,16 +59,16 @@ class RunReport:
 
 
 Watch = Callable[[RunReport], None]
-"""Called with what a run has done so far, a few times a second."""
+"""A function that is called with the report so far, several times a second."""
 
 
 class RunState:
-    """Which items of an experiment are done, have failed, or wait.
+    """The answered, failed and waiting items of an experiment.
 
     Args:
         items: All items of the experiment.
-        found: Those that are done.
-        retry_failed: Whether to retry those that failed before.
+        found: The items that are answered or failed in the results file.
+        retry_failed: Whether to retry items that failed before.
     """
 
     def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
@@ -90,7 +90,7 @@ class RunState:
                 self.failed[record.cell, record.question] = record.error
 
     def report(self, spent: Spent, since: float, outcome: str = "", running: int = 0) -> RunReport:
-        """The report of a run that began at this `time.perf_counter()`."""
+        """The report of a run that started at `since`, in seconds of `time.perf_counter()`."""
         return RunReport(
             outcome=outcome,
             total=self.total,
@@ -105,7 +105,7 @@ class RunState:
 
 
 def versions() -> dict[str, str]:
-    """The versions, the system and the cores that a run has."""
+    """The package versions, system and CPU cores of this process."""
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

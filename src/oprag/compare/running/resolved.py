@@ -1,4 +1,4 @@
-"""An experiment with its models and embedders open, and the keys of all its work."""
+"""A resolved experiment: open models and embedders, metrics, and the keys of cells and questions."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ __all__ = ["ResolvedExperiment", "Scorable"]
 
 
 class Scorable(NamedTuple):
-    """How many questions a metric can score, and why not all of them, in words."""
+    """Number of questions that a metric can score, and why it cannot score the others."""
 
     questions: int
     why: str
 
 
 class ResolvedExperiment:
-    """An experiment that can be run, planned or measured: all of them share this object.
+    """An experiment with its models and embedders, ready to be run, planned or measured.
 
     Args:
         experiment: The experiment.
-        stop: Set when the run is to end; models then stop retrying.
-        identities: For a plan, which loads no model and needs no key: the identity that each model and embedder had
-            when a run opened it, by the hash of its specification. One that is not listed gets that hash as its
-            identity, since nothing of it can be in the results file.
+        stop: An event that makes models stop retrying when set.
+        identities: For a plan, which does not load models or need keys: the identities of models and embedders in
+            earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
+            results file cannot contain any of its replies.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
@@ -62,7 +62,7 @@ class ResolvedExperiment:
         given: Any = experiment
         if not isinstance(given, Experiment):
             raise OptionError(
-                f"experiment must be an Experiment, as Experiment.from_file() reads it, got {describe(given)}", given
+                f"experiment must be an Experiment, such as from Experiment.from_file(), got {describe(given)}", given
             )
         self.experiment = experiment
         self.stop = stop or Event()
@@ -72,7 +72,7 @@ class ResolvedExperiment:
     def of(
         cls, given: Experiment | ResolvedExperiment, identities: Mapping[str, str] | None = None
     ) -> ResolvedExperiment:
-        """Resolve an experiment, unless it is resolved already."""
+        """Resolve an experiment, unless it is already resolved."""
         return given if isinstance(given, ResolvedExperiment) else cls(given, identities=identities)
 
     @cached_property
@@ -82,38 +82,38 @@ class ResolvedExperiment:
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The models that a cell or a judge asks, by their names in the experiment."""
-        asked = [cell.model for cell in self.cells.cells if cell.model is not None]
-        judging = [judge.model for judge in self._asked_judges.values()]
-        return {name: self._open_model(name) for name in dict.fromkeys([*asked, *judging])}
+        """The models that a cell or a judge uses, by name in the experiment."""
+        answering = [cell.model for cell in self.cells.cells if cell.model is not None]
+        judging = [judge.model for judge in self._used_judges.values()]
+        return {name: self._open_model(name) for name in dict.fromkeys([*answering, *judging])}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
-        """The embedders that a cell uses, by their names in the experiment."""
+        """The embedders that a cell uses, by name in the experiment."""
         used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
         return {name: self._open_embedder("embedder", name, self.experiment.embedders[name]) for name in used}
 
     @cached_property
     def score_embedder(self) -> ExperimentEmbedder | None:
-        """Embeds answers for their cosine; None if no cosine is asked for, or no question has a gold answer."""
+        """The embedder for the cosine metric; None if it is not a metric, or no question has a gold answer."""
         questions = (question for data_set in self.experiment.data.values() for question in data_set.questions)
         if COSINE not in self.experiment.metrics or not any(question.answers for question in questions):
             return None
         return self._open_embedder("score_embedder", "", self.experiment.score_embedder)
 
     def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
-        """How the documents of a cell become chunks that its embedder reads."""
+        """The splitting of the documents of a cell, in tokens of its embedder."""
         return Splitting(cell.split, embedder.tokenizer)
 
     def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
-        """A store with these chunks."""
+        """Open a store and fill it with these chunks."""
         return open_store(self.experiment.stores.get(name, name), name, texts, vectors)
 
     @property
-    def _asked_judges(self) -> Mapping[str, Judge]:
-        """The judges, where a cell has answers for them."""
-        there = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
-        return self.experiment.judges if there else {}
+    def _used_judges(self) -> Mapping[str, Judge]:
+        """The judges, if any cell generates answers for them."""
+        has_answers = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
+        return self.experiment.judges if has_answers else {}
 
     def _open_model(self, name: str) -> Model:
         spec: ModelSpec = self.experiment.models[name]
@@ -139,53 +139,53 @@ class ResolvedExperiment:
 
     @cached_property
     def judges(self) -> list[JudgeMetric]:
-        """The metrics that ask a model."""
+        """The metrics that call a model."""
         return [one for one in self.metrics if isinstance(one, JudgeMetric)]
 
     def _judge(self, name: str, judge: Judge) -> Metric:
-        model = self.models[judge.model].identity if name in self._asked_judges else ""
+        model = self.models[judge.model].identity if name in self._used_judges else ""
         return judge_metric(name, judge, model)
 
     @cached_property
     def scorable(self) -> dict[str, Scorable]:
-        """How many questions have what each metric needs, in a cell whose method gives what it scores."""
+        """The number of questions that each metric can score: the question and the method provide what it needs."""
         data = self.experiment.data
         methods: dict[str, set[str]] = {}
         for cell in self.cells.cells:
             methods.setdefault(cell.data, set()).add(cell.method)
         found: dict[str, Scorable] = {}
         for metric in self.metrics:
-            sets = [data[name] for name, there in methods.items() if any(map(metric.scores, there))]
+            sets = [data[name] for name, used in methods.items() if any(map(metric.scores, used))]
             count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
             why = metric.needs and f"{'the others do not have' if count else 'no question has'} {metric.needs}"
             given = {"answer": "an answer"}.get(metric.of, f"a {metric.of}")
-            found[metric.name] = Scorable(count, why if sets else f"no method gives {given}")
+            found[metric.name] = Scorable(count, why if sets else f"no method produces {given}")
         return found
 
     @property
     def unscored(self) -> str | None:
-        """Why models must not be asked: no metric that judges answers could score any; None if one could."""
-        wanted = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
-        asks = any(cell.model for cell in self.cells.cells)
-        if not asks or not wanted or any(one.questions for one in wanted.values()):
+        """Why a run is refused: no metric for which higher is better could score an answer; None if one could."""
+        quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
+        uses_model = any(cell.model for cell in self.cells.cells)
+        if not uses_model or not quality or any(one.questions for one in quality.values()):
             return None
         needs: dict[str, list[str]] = {}
-        for name, one in wanted.items():
+        for name, one in quality.items():
             needs.setdefault(one.why, []).append(name)
-        told = ", ".join(f"{why} (for {', '.join(names)})" for why, names in needs.items())
+        reasons = ", ".join(f"{why} (for {', '.join(names)})" for why, names in needs.items())
         return (
-            f"nothing could be scored, so no model is asked: {told}. To ask without such scores, name "
-            'other metrics alone, such as metrics = ["paper_token_usage"]'
+            f"no answer could be scored, so no model is called: {reasons}. To run without these scores, only "
+            'list other metrics, such as metrics = ["paper_token_usage"]'
         )
 
     @cached_property
     def cell_records(self) -> list[CellRecord]:
-        """The cells, as they are stored."""
+        """The records of the cells."""
         return [self._cell_record(cell) for cell in self.cells.cells]
 
     @cached_property
     def question_records(self) -> list[QuestionRecord]:
-        """The questions, as they are stored, by data set."""
+        """The records of the questions, grouped by data set."""
         used = {cell.data for cell in self.cells.cells}
         records: list[QuestionRecord] = []
         for name, data_set in self.experiment.data.items():
@@ -202,13 +202,13 @@ class ResolvedExperiment:
         return records
 
     def items(self) -> Iterator[WorkItem]:
-        """Every question in every cell: question by question, so that all cells are equally far at any time."""
+        """Every question in every cell, question by question, so that all cells progress equally."""
         by_data: dict[str, list[tuple[Cell, str]]] = {}
         for cell, record in zip(self.cells.cells, self.cell_records, strict=True):
             by_data.setdefault(cell.data, []).append((cell, record.key))
         keys = {(record.data, record.name): record.key for record in self.question_records}
         for name, cells in by_data.items():
-            # Questions about the same documents follow each other, so that each index is held for a while only.
+            # Group questions about the same documents, so that each index is only needed for a short time.
             groups: dict[tuple[str, ...], list[Question]] = {}
             for question in self.experiment.data[name].questions:
                 groups.setdefault(question.documents, []).append(question)
@@ -236,7 +236,7 @@ class ResolvedExperiment:
         }
 
     def _identities(self) -> Iterator[tuple[str, str]]:
-        """The hash of each specification and the identity of what it opens, so that a plan need not open it."""
+        """The hash and identity of each model and embedder, so that a later plan does not need to open them."""
         experiment = self.experiment
         yield from ((experiment.models[name].spec_hash, model.identity) for name, model in self.models.items())
         yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
@@ -245,18 +245,18 @@ class ResolvedExperiment:
 
     @cached_property
     def _common(self) -> dict[str, Any]:
-        """What answers in every cell depend on."""
+        """The part of the cell identity that is the same in all cells."""
         return {
             "count_tokens": counter_of(self.experiment.count_tokens).identity,
             "prompts": _prompts_key(self.experiment.prompts),
-            # An answer is stored with its scores, so other metrics make another cell, which shares its replies.
+            # An answer is stored with its scores, so other metrics need another cell; it shares the replies.
             "metrics": sorted(one.identity for one in self.metrics),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
     @cached_property
     def _stores(self) -> Mapping[str, str]:
-        """The identities of the user's own stores; those that a cell uses can be opened."""
+        """The identities of custom stores; also checks that the functions of used stores can be imported."""
         stores = self.experiment.stores
         for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
             given = stores[name]
@@ -274,14 +274,14 @@ class ResolvedExperiment:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:
             identity["store"] = self._stores[cell.store]
-        # Names are for people; two names for one model make two cells that share all replies.
+        # The key contains the names of models: one model under two names makes two cells, which share all replies.
         key = key_of("cell", values, identity)
         stored = {name: one for name, one in values.items() if name in CELL_COLUMNS or one != axes()[name].default}
         return CellRecord(key, stored, identity)
 
 
 def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
-    """Open a model, an embedder, a metric or a store; its errors are raised with its name."""
+    """Open a model, embedder, metric or store; errors are raised with its name."""
     try:
         return opening(*arguments)
     except (ExperimentError, OptionError) as error:
@@ -289,7 +289,7 @@ def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) 
 
 
 def _prompts_key(prompts: Prompts) -> str:
-    """The key of prompts: of what they look like with the names of their fields in the fields."""
+    """The key of prompts: a hash of the templates rendered with their field names as values."""
     shown: dict[str, Any] = {}
     for step in STEPS:
         template = getattr(prompts, step)

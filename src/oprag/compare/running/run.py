@@ -1,4 +1,4 @@
-"""Running an experiment, from where earlier runs left it."""
+"""Run an experiment, or continue an earlier run."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from oprag.errors import ExperimentError, ResultsFileError
 
 __all__ = ["Session", "execute", "run", "session"]
 
-# Answers can be made again from the stored replies, so writing them may wait a little.
+# Answers can be rebuilt from stored replies, so they are written in batches.
 _FLUSH_SECONDS = 0.5
 _FLUSH_ANSWERS = 256
-_FLUSH_CHARACTERS = 20_000_000  # of the prompts of answers, which are held until then
+_FLUSH_CHARACTERS = 20_000_000  # of the prompts of unwritten answers, which are in memory
 
 
 def run(
@@ -40,23 +40,24 @@ def run(
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
 
-    Identical model calls are made once, across cells and runs. Every reply is written to the file before it is used,
-    so a run can end in any way and the next one continues. The first Ctrl-C waits for the calls in flight, a second
-    one does not.
+    Identical model calls are made once, across cells and runs. Every reply is stored in the file before it is used, so
+    the next run can continue after any interruption. The first Ctrl-C waits for calls in flight; a second one exits at
+    once.
 
     Args:
-        experiment: The experiment; one that is resolved already is not opened again.
+        experiment: The experiment; if it is already resolved, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with what the run has done so far, a few times a second.
+        watch: Called with the report so far, several times a second.
 
     Returns:
-        What the run did: why it ended, what was answered and what failed.
+        The report of the run: its outcome, and the number of answers and failures.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
         ExperimentError: The experiment cannot be run as described.
-        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; what was written stays.
+        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
+            kept.
         MissingExtraError: A package that the experiment needs is not installed.
     """
     return execute(ResolvedExperiment.of(experiment), path, retry_failed=retry_failed, watch=watch)
@@ -70,25 +71,25 @@ def execute(
     watch: Watch | None = None,
     around: AbstractContextManager[Prepare | None] | None = None,
 ) -> RunReport:
-    """Do the work of `run`; `around` is entered only if something is left to do."""
-    with session(resolved, path) as going:
-        ledger = Ledger(resolved.experiment.limits, going.file.spent(resolved.experiment.name))
-        state = RunState([*resolved.items()], going.file.done(resolved.experiment.name), retry_failed=retry_failed)
+    """Run a resolved experiment; `around` is only entered if there is work left."""
+    with session(resolved, path) as current:
+        ledger = Ledger(resolved.experiment.limits, current.file.spent(resolved.experiment.name))
+        state = RunState([*resolved.items()], current.file.done(resolved.experiment.name), retry_failed=retry_failed)
         if state.waiting:
             with around or nullcontext() as prepare:
-                _work(resolved, going, ledger, state, watch=watch, prepare=prepare)
+                _work(resolved, current, ledger, state, watch=watch, prepare=prepare)
         else:
-            going.outcome = "complete"
-    return state.report(ledger.spent, going.since, going.outcome)
+            current.outcome = "complete"
+    return state.report(ledger.spent, current.since, current.outcome)
 
 
 Prepare = Callable[[Library, RunState], None]
-"""Prepares what all items need, before the engine starts."""
+"""A function that prepares shared work, such as vectors, before the engine starts."""
 
 
 @dataclass
 class Session:
-    """A run in progress; its `outcome` is set by the code that does the work."""
+    """A run in progress; the code inside the context manager sets `outcome`."""
 
     file: ResultsFile
     since: float = field(default_factory=time.perf_counter)
@@ -97,47 +98,47 @@ class Session:
 
 @contextmanager
 def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Iterator[Session]:
-    """Begin a run in its file, and record how it ended, whatever happens."""
-    going = Session(ResultsFile(path))
-    file = going.file
+    """Start a run in its results file, and always record how it ended."""
+    current = Session(ResultsFile(path))
+    file = current.file
     if resolved.unscored is not None:
         raise ExperimentError(resolved.unscored, resolved.experiment.metrics)
     file.check()
     described = resolved.described()
     file.begin(resolved.experiment.name, described, resolved.cell_records, resolved.question_records, versions())
     try:
-        yield going
+        yield current
     except Exception as error:
-        going.outcome = named_error(error)
+        current.outcome = named_error(error)
         raise
     finally:
-        # If it cannot be written, on a full disk say, the first write that failed has raised that.
+        # If the file cannot be written, for example on a full disk, the first failed write has raised the error.
         with suppress(ResultsFileError):
-            file.end(going.outcome)
+            file.end(current.outcome)
         file.close()
 
 
 def _work(
     resolved: ResolvedExperiment,
-    going: Session,
+    current: Session,
     ledger: Ledger,
     state: RunState,
     *,
     watch: Watch | None,
     prepare: Prepare | None,
 ) -> None:
-    """Do the waiting items."""
-    told = time.monotonic()
+    """Process the waiting items."""
+    last_report = time.monotonic()
 
-    def tell(*, now: bool = False) -> None:
-        nonlocal told
-        if watch is not None and (now or time.monotonic() - told > _FLUSH_SECONDS):
-            watch(state.report(ledger.spent, going.since, engine.stopped or "", caller.running))
-            told = time.monotonic()
+    def report(*, now: bool = False) -> None:
+        nonlocal last_report
+        if watch is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
+            watch(state.report(ledger.spent, current.since, engine.stopped or "", caller.running))
+            last_report = time.monotonic()
 
-    file = going.file
+    file = current.file
     library = Library(resolved, file)
-    caller = ModelCaller(resolved, file, tell=tell)
+    caller = ModelCaller(resolved, file, tell=report)
     engine = Engine(resolved, library, caller, file, ledger)
     recorder = Recorder(resolved, library, file)
     try:
@@ -148,17 +149,17 @@ def _work(
                 records = recorder.records(outcomes)
                 file.put_answers(records)
                 state.add(records)
-                tell(now=True)
+                report(now=True)
     finally:
         resolved.stop.set()
         caller.close()
         library.close()
-    going.outcome = engine.stopped or "complete"
+    current.outcome = engine.stopped or "complete"
 
 
 @contextmanager
 def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop the engine cleanly; a second one raises KeyboardInterrupt."""
+    """Stop the engine cleanly on Ctrl-C or SIGTERM; a second signal raises KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -174,12 +175,12 @@ def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]
         yield
     finally:
         for number, handler in before.items():
-            # A handler that was not set by Python cannot be restored.
+            # A handler that was not installed from Python is None and cannot be restored.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
-    """Group outcomes for writing: a few times a second, or when there are many."""
+    """Batch outcomes for writing: twice a second, or earlier if there are many."""
     batch: list[Outcome] = []
     characters = 0
     since = time.monotonic()

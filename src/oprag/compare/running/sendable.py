@@ -1,4 +1,4 @@
-"""Which parts of an experiment can be pickled for another process."""
+"""Check which parts of an experiment can be pickled for another process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["as_pickle", "check_sendable"]
 
 
 class _Pickler(pickle.Pickler):
-    """Refuses what another process cannot import: the program that was started is not run again there."""
+    """Rejects functions and classes of `__main__`, which another process cannot import."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Functions and classes are pickled by their names."""
+        """Check functions and classes, which are pickled by name."""
         name = getattr(value, "__qualname__", None)
         if name is not None and getattr(value, "__module__", None) == "__main__":
-            raise pickle.PicklingError(f"{name} is in the program that was started, and not in a module")
+            raise pickle.PicklingError(f"{name} is defined in the main program instead of an importable module")
         return NotImplemented
 
 
 def as_pickle(value: Any) -> bytes:
-    """A pickle that a process of another program can read."""
+    """Pickle a value for a process with another main program."""
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
 def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pickle) -> None:
-    """Refuse an experiment that cannot be pickled, naming the part."""
+    """Raise an error that names the part of an experiment that cannot be pickled, if any."""
     parts: dict[str, Any] = {}
     for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
         parts |= {f"the {noun} {name!r}": one for name, one in given.items()}
@@ -50,7 +50,7 @@ def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = as_pi
             dumps(part)
         except Exception as error:
             raise ExperimentError(
-                f"{what} cannot be sent to another process: {error}; give it by name, as MODULE:FUNCTION of a module "
-                "that every process can import",
+                f"{what} cannot be sent to another process: {error}; specify it as MODULE:FUNCTION, in a module that "
+                "every process can import",
                 getattr(part, "use", part),
             ) from error

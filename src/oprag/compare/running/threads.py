@@ -13,13 +13,13 @@ Result = TypeVar("Result")
 
 
 class ModelThreads(Generic[Result]):
-    """Runs functions in threads; their results are taken in the sequence in which they end.
+    """Runs functions in threads; results are returned in order of completion.
 
-    The threads are daemons: a process that exits does not wait for a model.
+    The threads are daemons, so that a process can exit without waiting for a model.
     """
 
     def __init__(self, threads: int) -> None:
-        self._most = threads
+        self._max_threads = threads
         self._started = 0
         self._waiting: SimpleQueue[Callable[[], Result] | None] = SimpleQueue()
         self._done: SimpleQueue[Result | BaseException] = SimpleQueue()
@@ -27,23 +27,23 @@ class ModelThreads(Generic[Result]):
 
     @property
     def running(self) -> int:
-        """Number of functions whose results were not taken yet."""
+        """Number of functions whose results have not been returned yet."""
         return self._running
 
     def submit(self, function: Callable[[], Result]) -> None:
         """Run a function as soon as a thread is free."""
         self._running += 1
-        if self._started < min(self._most, self._running):
+        if self._started < min(self._max_threads, self._running):
             self._started += 1
             threading.Thread(target=self._work, name=f"oprag-model-{self._started}", daemon=True).start()
         self._waiting.put(function)
 
     def take(self, waiting: Callable[[], None] = lambda: None) -> list[Result]:
-        """Wait for a function to end; return the results of all that have ended."""
+        """Wait for a function to finish; return the results of all finished functions."""
         taken: list[Result] = []
         while not taken or not self._done.empty():
             try:
-                # With a timeout, so that Ctrl-C is heard on every system.
+                # A wait without a timeout could not be interrupted with Ctrl-C on Windows.
                 result = self._done.get(timeout=0.5)
             except Empty:
                 waiting()
@@ -64,5 +64,5 @@ class ModelThreads(Generic[Result]):
         while (function := self._waiting.get()) is not None:
             try:
                 self._done.put(function())
-            except BaseException as error:  # noqa: BLE001 - raised again where the result is taken
+            except BaseException as error:  # noqa: BLE001 - raised again by `take`
                 self._done.put(error)

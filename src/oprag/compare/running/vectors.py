@@ -1,4 +1,4 @@
-"""Vectors of questions and documents, each embedded once in all runs."""
+"""Vectors of questions and documents, cached across runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH = 256
 
 
 class VectorSource:
-    """An embedder that looks into the cache first; the rest is embedded and stored batch by batch."""
+    """A cached embedder: missing vectors are embedded and stored in batches."""
 
     def __init__(self, embedder: Embedder, cache: WorkCache) -> None:
         self.embedder = embedder
@@ -39,7 +39,7 @@ class VectorSource:
         return np.stack([self._questions[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
 
     def forget_questions(self) -> None:
-        """Forget the vectors of questions in memory."""
+        """Drop the in-memory vectors of questions."""
         self._questions.clear()
 
     def _vectors(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""One question in one cell, while it is worked on."""
+"""A question in a cell, and its processing state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AskModel", "Outcome", "WorkInProgress", "WorkItem"]
 
 
 class WorkItem(NamedTuple):
-    """A question in a cell."""
+    """A question in a cell, with their keys."""
 
     cell: Cell
     question: Question
@@ -37,7 +37,7 @@ class WorkItem(NamedTuple):
 
 
 class AskModel(NamedTuple):
-    """Ask a judge's model; the result is a tuple of one `Completion`."""
+    """A request to call a judge's model; its result is a tuple of one `Completion`."""
 
     model: str
     prompts: tuple[Prompt]
@@ -45,32 +45,32 @@ class AskModel(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The outcome of an item: an answer, or the error that it failed with."""
+    """The outcome of an item: an answer or an error."""
 
     item: WorkItem
     answer: Answer | None = None
     error: Exception | None = None
-    calls: list[tuple[str, str]] = field(default_factory=list)  # the step and the key of each reply, in sequence
-    embedded: list[str] = field(default_factory=list)  # texts that were embedded for it
-    judged: dict[str, float] = field(default_factory=dict)  # the scores of judges
-    notes: list[str] = field(default_factory=list)  # why a judge gave no score
-    metric_calls: list[tuple[str, str]] = field(default_factory=list)  # as `calls`, for judges
+    calls: list[tuple[str, str]] = field(default_factory=list)  # the step and key of each reply, in order
+    embedded: list[str] = field(default_factory=list)  # texts that were embedded for the item
+    judged: dict[str, float] = field(default_factory=dict)  # scores by judges
+    notes: list[str] = field(default_factory=list)  # why a judge returned no score
+    metric_calls: list[tuple[str, str]] = field(default_factory=list)  # like `calls`, for judges
 
 
 @dataclass(eq=False)
 class WorkInProgress:
-    """An item that is being worked on."""
+    """An item that is being processed."""
 
     outcome: Outcome  # so far
     body: Generator[Request | AskModel, Any, Answer]  # the method, then its judges
-    replies: dict[str, Completion | None] = field(default_factory=dict)  # that it waits for; None until they come
-    wanted: list[tuple[str, str]] = field(default_factory=list)  # their steps and keys, in the sequence of the prompts
-    characters: int = 0  # of the prompts that it waits with
-    judging: bool = False  # whether it waits for a judge
+    replies: dict[str, Completion | None] = field(default_factory=dict)  # requested replies by key; None while missing
+    requested: list[tuple[str, str]] = field(default_factory=list)  # steps and keys of the replies, in prompt order
+    characters: int = 0  # of the prompts of the requested replies
+    judging: bool = False  # whether the requested replies are those of a judge
 
     @classmethod
     def begun(cls, item: WorkItem, judges: Sequence[JudgeMetric] = ()) -> WorkInProgress:
-        """Begin an item."""
+        """Start an item."""
         cell, question = item.cell, item.question
         inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
         task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
@@ -78,7 +78,7 @@ class WorkInProgress:
         return cls(outcome, _judged(answering(task, CONTROLS.get(cell.method)), outcome, judges))
 
     def ended(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
-        """End it, and return its outcome."""
+        """End the item and return its outcome."""
         self.body.close()
         self.outcome.answer, self.outcome.error = answer, error
         return self.outcome
@@ -87,7 +87,7 @@ class WorkInProgress:
 def _judged(
     method: Answering, outcome: Outcome, judges: Sequence[JudgeMetric]
 ) -> Generator[Request | AskModel, Any, Answer]:
-    """The method, then the judges of its answer; a failed call of a judge fails the question."""
+    """Run the method, then the judges of its answer; a failed judge call fails the item."""
     answer = yield from method
     cell, question = outcome.item.cell, outcome.item.question
     given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)

@@ -1,3 +1,3 @@
-"""The specification of an experiment, checked."""
+"""The validated specification of an experiment."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The axes of a grid: those of experiments, and every option of the assembly and of the methods."""
+"""The axes of a grid: parts of the experiment, and all options of the assembly and the methods."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["AVERAGED", "Axis", "Part", "axes", "check_axis", "has_effect", "plai
 Part = Literal["parts", "context", "method"]
 
 AVERAGED = ("seed", "repeat")
-"""The axes that make no setting: the scores of a question are averaged over them first."""
+"""Axes that do not distinguish settings: the scores of each question are first averaged over them."""
 
-# What stays the same in all cells: functions, what belongs to conversations, and how a run treats failures.
+# Options that are not axes: functions, options for conversations, and how failures are handled.
 _FIXED = {
     ContextOptions: {"count_tokens"},
     MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
@@ -28,30 +28,35 @@ _FIXED = {
 
 
 class Axis(NamedTuple):
-    """One thing that can be varied: an option of `ContextOptions` or `MethodOptions`, or a part of the experiment."""
+    """An axis of a grid: an option of `ContextOptions` or `MethodOptions`, or a part of the experiment."""
 
     name: str
     part: Part
-    default: Any  # None for data, embedder and model, whose default is all data sets, and the first of the others
+    default: Any  # None for data (all data sets) and for embedder and model (the first one)
     help: str
 
 
 _FRACTIONS = {"similarity_threshold", "redundancy_threshold", "answer_threshold"}
 
 _PARTS = (
-    Axis("data", "parts", None, "The data sets, by their names; all of them by default."),
-    Axis("splitter", "parts", "tokens", "How documents are split: tokens, words or recursive."),
-    Axis("chunk_size", "parts", None, "Tokens in a chunk, or words; the default of the splitter."),
-    Axis("chunk_overlap", "parts", None, "Tokens or words that neighbors share; the default of the splitter."),
-    Axis("embedder", "parts", None, "The embedders, by their names; the first by default."),
-    Axis("search", "parts", "dense", "How chunks are ranked: dense, bm25 or hybrid."),
-    Axis("store", "parts", "index", "What finds the nearest vectors: index (exact), or a vector store."),
-    Axis("model", "parts", None, "The models that answer, by their names; the first by default."),
-    Axis("repeat", "parts", 1, "A number; with another one a model is asked again."),
+    Axis("data", "parts", None, "Names of data sets; all by default."),
+    Axis("splitter", "parts", "tokens", "How to split documents: tokens, words or recursive."),
+    Axis("chunk_size", "parts", None, "Tokens or words per chunk; by default that of the splitter."),
+    Axis(
+        "chunk_overlap",
+        "parts",
+        None,
+        "Overlap of adjacent chunks, in tokens or words; by default that of the splitter.",
+    ),
+    Axis("embedder", "parts", None, "Names of embedders; the first by default."),
+    Axis("search", "parts", "dense", "How to rank chunks: dense, bm25 or hybrid."),
+    Axis("store", "parts", "index", "Vector search: index (exact), or a vector store."),
+    Axis("model", "parts", None, "Names of the models that answer; the first by default."),
+    Axis("repeat", "parts", 1, "Number of the repeat; each number calls the models again."),
 )
 
-# The methods of ours that read an option; all methods that ask a model read the other options.
-_METHODS_WITH: dict[str, frozenset[str]] = {
+# Built-in methods that read an option; options not listed are read by all methods that call a model.
+_METHODS_READING: dict[str, frozenset[str]] = {
     "inner_method": frozenset({"step_down", "reciprocal"}),
     "passage_tokens": frozenset({"map_reduce", "refine", "map_rerank"}),
     "collapse_tokens": frozenset({"map_reduce"}),
@@ -61,8 +66,8 @@ _METHODS_WITH: dict[str, frozenset[str]] = {
     "source_token_budget": frozenset({"long_context", "self_route"}),
     "overflow": frozenset({"long_context", "self_route"}),
 }
-# Axes that have an effect together with some values of other axes alone.
-_WITH_OTHERS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+# Axes that only have an effect with certain values of other axes.
+_HAS_EFFECT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "seed": lambda values: values["order"] == "random",
     "source_ranking": lambda values: values["order"] == "source",
     "min_chunks": lambda values: any(values[f"{kind}_threshold"] is not None for kind in ("similarity", "redundancy")),
@@ -71,7 +76,7 @@ _WITH_OTHERS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 
 @cache
 def axes() -> dict[str, Axis]:
-    """All axes by their names."""
+    """All axes by name."""
     found = list(_PARTS)
     for kind, part in ((ContextOptions, "context"), (MethodOptions, "method")):
         for field in fields(kind):
@@ -82,14 +87,14 @@ def axes() -> dict[str, Axis]:
 
 
 def check_axis(axis: str) -> None:
-    """Refuse an axis that does not exist, or over which scores are averaged: its values cannot be compared."""
+    """Reject an unknown axis, and an axis that scores are averaged over, whose values cannot be compared."""
     check_names([axis], axes(), what="axis")
     if axis in AVERAGED:
-        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values are not compared", axis)
+        raise OptionError(f"scores are averaged over the axis {axis!r}, so its values cannot be compared", axis)
 
 
 def has_effect(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether another value of this axis could give another answer, given the values on all axes."""
+    """Whether another value of this axis could change the answer, given the values of all axes."""
     method = values["method"]
     kind = kind_of(method)
     if name in ("data", "method"):
@@ -100,25 +105,25 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
         return False
     if axes()[name].part == "method":
         return kind.writes is not None and _reads(name, method, values["inner_method"])
-    return name not in _WITH_OTHERS or _WITH_OTHERS[name](values)
+    return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
 
 
 def _reads(option: str, method: str, inner_method: str) -> bool:
-    """Whether a method reads an option, itself or in its inner method."""
-    used = {method, inner_method} if method in _METHODS_WITH["inner_method"] else {method}
-    readers = _METHODS_WITH.get(option)
-    # A method of the user's own may read any of them.
+    """Whether a method or its inner method reads an option."""
+    used = {method, inner_method} if method in _METHODS_READING["inner_method"] else {method}
+    readers = _METHODS_READING.get(option)
+    # A custom method may read any option.
     return readers is None or not used.isdisjoint(readers) or not used.issubset((*OUR_METHODS, *CONTROLS))
 
 
 def plain_value(axis: Axis, value: Any) -> Any:
-    """A value as it is written in a grid: "none" stands for None where that is a value, since TOML has none."""
+    """A value of a grid: since TOML has no null, "none" means None for axes that allow it."""
     value = plain_number(value)
     if axis.name in _FRACTIONS and type(value) in (int, float):
-        return float(value) + 0.0  # so that 1 and 1.0, or 0 and -0, are one value
+        return float(value) + 0.0  # so that 1 and 1.0, and 0 and -0, are the same value
     return None if value == "none" and takes_none(axis) else value
 
 
 def takes_none(axis: Axis) -> bool:
-    """Whether None is a value of the axis."""
+    """Whether the axis allows None."""
     return axis.default is None and axis.name not in ("data", "embedder")

@@ -1,4 +1,4 @@
-"""The specification of an experiment, in Python and in its TOML file."""
+"""The specification of an experiment, in Python and in a TOML file."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-# Validators check the form alone: nothing that a file names may be imported, opened or read before it is trusted.
+# Validators only check the form: nothing that a file names may be imported, opened or read before it is trusted.
 
 
 def _data_sets(given: Any) -> Any:
     if not isinstance(given, Mapping) or not given or not all(isinstance(one, DataSet) for one in given.values()):
-        raise PydanticCustomError("data", "must map names to data sets, as read_data() reads them")
+        raise PydanticCustomError("data", "must map names to data sets, such as from read_data()")
     return given
 
 
@@ -65,7 +65,7 @@ def _counter(given: Any) -> Any:
 
 
 def _named(given: Any) -> Any:
-    """Models or embedders, each with its name in the experiment unless it has another one."""
+    """Set the name of each model or embedder to its name in the experiment, unless it has one."""
     if not isinstance(given, Mapping):
         return given
     return {name: with_name(one, name) for name, one in given.items()}
@@ -80,7 +80,7 @@ def _metrics(given: Any) -> Any:
 
 def _store(given: Any) -> Any:
     if isinstance(given, Mapping):
-        # In a table with `use`, as models are.
+        # A table with `use`, like that of a model.
         check_names(given, ("use",), what="key")
         given = given.get("use", "")
     if isinstance(given, str) and ":" not in given:
@@ -89,35 +89,38 @@ def _store(given: Any) -> Any:
 
 
 class Experiment(StrictModel):
-    """Questions, and all the ways in which they are answered.
+    """An experiment: questions, and all combinations of options to answer them with.
 
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or several such grids; see `oprag.compare.spec.axes`.
-        models: Models by name: `ModelSpec`s, or what they take. The first one is the default of the axis.
-        embedders: Embedders by name: `EmbedderSpec`s, or what they take.
-        stores: Your own stores by name: MODULE:FUNCTION or a function, which takes LangChain `Embeddings` and returns
-            an empty vector store, or takes nothing and returns one of LlamaIndex. Others need not be listed.
-        metrics: Names of metrics; your own are MODULE:FUNCTION, or a function, of a `ScoredAnswer`.
-        judges: Metrics that ask a model, by name: `Judge`s, or what they take; each is named in `metrics` too.
-        score_embedder: Embeds answers and gold answers for `answer_cosine`; the same in all cells, so that it favours
-            none of them.
-        count_tokens: Counts the tokens of contexts, in the reader's unit: approximate, words, characters, local,
-            tiktoken:ENCODING, huggingface:PATH, MODULE:FUNCTION, or such a function.
+        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`.
+        models: Models by name: a `ModelSpec`, its `use`, or a mapping of its fields. The first one is the default of
+            the axis `model`.
+        embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
+        stores: Custom vector stores by name: a function, or its name as MODULE:FUNCTION, that takes LangChain
+            `Embeddings` and returns an empty LangChain vector store, or takes nothing and returns an empty LlamaIndex
+            vector store. Built-in stores do not need to be listed.
+        metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`, or its name as MODULE:FUNCTION.
+        judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields. List the names in `metrics`
+            as well.
+        score_embedder: Embedder of answers and gold answers for `answer_cosine`; the same in all cells, so that scores
+            are comparable.
+        count_tokens: Token counter of contexts and prompts: approximate, words, characters, local, tiktoken:ENCODING,
+            huggingface:PATH, MODULE:FUNCTION, or a function.
         prompts: Prompts by the name of their step.
-        prices: Price of a million tokens of a model, by the name of the model.
-        limits: Maximum that all runs together may spend.
-        max_concurrency: Maximum number of concurrent calls of models.
-        give_up_after: Number of consecutive failed calls that end a run, since the model is not available.
+        prices: Price of a million tokens, by the name of the model.
+        limits: Maximum spending of all runs together.
+        max_concurrency: Maximum number of concurrent model calls.
+        give_up_after: Number of consecutive failed calls after which a run ends, since the model is not available.
 
     Raises:
-        ExperimentError: Something is unknown or invalid; the message begins with its place.
-        PromptError: A prompt cannot be used.
+        ExperimentError: Something is unknown or invalid; the message starts with its path.
+        PromptError: A prompt is invalid.
     """
 
     name: Text
-    # Any, since pydantic would look into dataclasses, whose public module has not the names of their annotations.
+    # Any, since pydantic would inspect the dataclass and fail: its public module lacks the names in its annotations.
     data: Annotated[Mapping[str, Any], PlainValidator(_data_sets)]
     grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)]
     models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
@@ -139,37 +142,37 @@ class Experiment(StrictModel):
     def from_file(
         cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
     ) -> Experiment:
-        """Read an experiment from a TOML file; `docs/experiment_file.md` has all keys.
+        """Read an experiment from a TOML file; `docs/experiment_file.md` lists all keys.
 
-        A file can name functions to call, addresses to send data to, and files to read. Without trust such a file is
-        refused before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
-        trusted: it is the caller's own code.
+        A file can name functions to call, addresses to send data to, and files to read. Without trust, such a file is
+        rejected before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
+        trusted, since it is the caller's own code.
 
         Args:
-            path: The file. Paths of data in it are relative to its folder.
-            trust: Whether the file may run code and reach other hosts and folders; or a function that says so, which is
-                called with the parts that need trust, as in `UntrustedExperimentError.needs`.
-            changes: Replaces values of the file; tables are changed key by key.
+            path: The path of the file. Data paths in it are relative to its folder.
+            trust: Whether the file may run code and access other hosts and folders; or a function that decides this. It
+                is called with the parts that require trust, the same as `UntrustedExperimentError.needs`.
+            changes: Values that override those of the file; tables are merged key by key.
 
         Raises:
-            UntrustedExperimentError: Parts of the file need trust and are not trusted; `needs` has them.
-            InputFileError: The file, or one of the files of data, is missing or cannot be read.
-            ExperimentError: The file is not TOML, or something in it is unknown or invalid; the message names the
-                file and the key.
-            DataError: The data are not in their format.
-            PromptError: A prompt cannot be used.
-            MissingExtraError: A package that reads the data is not installed.
-            OptionError: `trust` is neither a truth value nor a function.
+            UntrustedExperimentError: Parts of the file require trust and are not trusted; see `needs`.
+            InputFileError: The file or a data file is missing or cannot be read.
+            ExperimentError: The file is not TOML, or something in it is unknown or invalid; the message contains the
+                file name and the key.
+            DataError: A data file does not match its format.
+            PromptError: A prompt is invalid.
+            MissingExtraError: A package that is needed to read the data is not installed.
+            OptionError: `trust` is neither a Boolean nor a function.
         """
         if not isinstance(trust, bool) and not callable(trust):
             raise OptionError(f"trust must be True, False or a function, got {describe(trust)}", trust)
         file = Path(path)
-        said = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
+        content = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
         with _at(file.name):
-            # Before any value can be shown.
-            _check_settings(said)
-            checked = _ExperimentFile(**said)
-            trusted = check_trust(said, file.parent, trust=trust)
+            # First, so that no error message can show a secret.
+            _check_settings(content)
+            checked = _ExperimentFile(**content)
+            trusted = check_trust(content, file.parent, trust=trust)
             data = {name: one.read(name, file.parent, trusted=trusted) for name, one in checked.data.items()}
             experiment = checked.replace(data=data)
             _ = experiment.token_counter
@@ -178,26 +181,26 @@ class Experiment(StrictModel):
         return experiment
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse values that do not go together."""
+        """Reject values that contradict each other."""
         super().model_post_init(context)
         if not self.embedders:
             raise ExperimentError("an experiment must have an embedder", self.embedders)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
-                raise ExperimentError(f"there is a store {name!r} already; call yours otherwise", name)
+                raise ExperimentError(f"{name!r} is the name of a built-in store; choose another name for yours", name)
         _ = self.store_identities
         check_metric_names(self.metrics, self.judges, taken=axes())
         self._check_judges()
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """The names of the metrics, as results have them."""
+        """The names of the metrics, the same as in results."""
         return tuple(metric_name(one) for one in self.metrics)
 
     @property
     def store_identities(self) -> Mapping[str, str]:
-        """MODULE:FUNCTION of each of the user's own stores, the same in every process."""
+        """MODULE:FUNCTION of each custom store, by name; the same in every process."""
         return {
             name: store if isinstance(store, str) else qualified_name(store, f"the store {name!r}")
             for name, store in self.stores.items()
@@ -205,38 +208,38 @@ class Experiment(StrictModel):
 
     @cached_property
     def token_counter(self) -> TokenCounter:
-        """Counts the tokens of contexts."""
+        """The token counter of contexts and prompts."""
         with _at("count_tokens"):
             counter = counter_of(self.count_tokens)
-        # The function itself, by which a context knows that its tokens are an approximation.
+        # Return this exact function, since a context checks for it to mark its token count as approximate.
         return approximate_tokens if counter.identity == "approximate" else counter
 
     @cached_property
     def grid_cells(self) -> Cells:
-        """The cells of the grid, and counts of the other combinations."""
+        """The cells of the grid, and the number of other combinations."""
         return cells_of(self)
 
     def replace(self, **changes: Any) -> Experiment:
-        """The same experiment with other values, which are checked.
+        """Make a copy with some attributes replaced; the new values are validated.
 
         Args:
-            **changes: The values, by the names of the attributes.
+            **changes: New values by attribute name.
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def pilot(self, questions: int) -> Experiment:
-        """The same experiment with a few questions of each data set.
+        """Make a copy with a sample of the questions of each data set.
 
-        Its results show how much scores differ between questions, and so how many questions are needed. The experiment
-        itself uses all of its answers again, in the same results file.
+        Its results show how much scores vary between questions, and hence how many questions are needed. The full
+        experiment reuses all of its answers if it is run with the same results file.
 
         Args:
-            questions: Number of questions of each data set.
+            questions: Number of questions from each data set.
 
         Raises:
-            OptionError: The number is not a whole number from 1.
+            OptionError: `questions` is not a whole number from 1.
         """
-        # Of the sample: a sample of ten is not a part of one of thirty.
+        # Sample from the data set as given, which may already be a sample.
         check_count("questions", questions, optional=False)
         return self.replace(data={name: data_set.sample(questions) for name, data_set in self.data.items()})
 
@@ -244,28 +247,30 @@ class Experiment(StrictModel):
         for name, judge in self.judges.items():
             if judge.model not in self.models:
                 raise ExperimentError(
-                    f"the judge {name!r} has the model {describe(judge.model)}, and there is no such model", judge.model
+                    f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models",
+                    judge.model,
                 )
             if self.models[judge.model].gives_likelihoods:
                 raise ExperimentError(
-                    f"the judge {name!r} has the model {judge.model!r}, which gives likelihoods and writes nothing",
+                    f"the judge {name!r} uses the model {judge.model!r}, which only returns likelihoods; use a model "
+                    "that generates text",
                     judge.model,
                 )
 
     def _check_prices(self) -> None:
         for name in self.prices:
             if name not in self.models:
-                raise ExperimentError(f"there is a price for {name!r}, and no such model", name)
+                raise ExperimentError(f"there is a price for the unknown model {name!r}", name)
         without = [name for name in self.models if name not in self.prices]
         if self.limits.money is not None and without:
             raise ExperimentError(
-                f"there is a limit of money, and no price for the model {without[0]!r}; give it one, which may be 0",
+                f"limits.money needs a price for every model, and {without[0]!r} has none; set one, which may be 0",
                 without[0],
             )
 
 
 class _DataTable(StrictModel, extra="allow"):
-    """A data set in an experiment file; other keys are options of its format."""
+    """A data set in an experiment file; all other keys are options of its format."""
 
     path: String
     format: String = "oprag"
@@ -274,15 +279,15 @@ class _DataTable(StrictModel, extra="allow"):
     seed: Integer | None = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Refuse options that the format does not have."""
+        """Reject options that the format does not support."""
         super().model_post_init(context)
         options = self.model_extra or {}
         check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
         if self.seed is not None and self.questions is None:
-            raise ExperimentError("seed goes with questions, which says how many are drawn", self.seed)
+            raise ExperimentError("seed has no effect without questions, the number of questions to sample", self.seed)
 
     def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
-        """The data set; of a file that is not trusted only what lies in its folder."""
+        """Read the data set; for an untrusted file, only files in its folder are read."""
         documents = None if self.documents is None else folder / self.documents
         within = None if trusted else folder
         with _at(f"data.{name}"):
@@ -293,29 +298,31 @@ class _DataTable(StrictModel, extra="allow"):
 
 
 class _ExperimentFile(Experiment):
-    """An experiment whose data are not read."""
+    """An experiment whose data has not been read yet."""
 
     data: dict[str, _DataTable]
 
 
-def _changed(said: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    changed = dict(said)
+def _changed(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    changed = dict(content)
     for name, value in changes.items():
         old = changed.get(name)
         changed[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
     return changed
 
 
-def _check_settings(said: Mapping[str, Any]) -> None:
-    """Refuse models and embedders that are not named, and settings of them that would be secrets."""
-    tables = {"score_embedder": said.get("score_embedder", LOCAL)}
+def _check_settings(content: Mapping[str, Any]) -> None:
+    """Reject models and embedders without a name, and settings that contain secrets."""
+    tables = {"score_embedder": content.get("score_embedder", LOCAL)}
     for part in ("models", "embedders"):
-        named = said.get(part)
+        named = content.get(part)
         tables |= {f"{part}.{name}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
     for place, table in tables.items():
         use = table.get("use", "") if isinstance(table, Mapping) else table
         if not isinstance(use, str):
-            raise ExperimentError(f'{place} must say what to use, such as use = "local", got {describe(use)}', use)
+            raise ExperimentError(
+                f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}', use
+            )
         _check_no_secrets(table, place)
 
 
@@ -323,8 +330,8 @@ def _check_no_secrets(table: Any, place: str) -> None:
     for name, value in table.items() if isinstance(table, Mapping) else ():
         if _SECRET.fullmatch(name.replace("-", "_")):
             raise ExperimentError(
-                f"{place}.{name} would be a secret in a file that is passed on; leave it out, and set the environment "
-                "variable that the provider reads, such as OPENAI_API_KEY, or name another one in api_key_env",
+                f"{place}.{name} would be a secret in a file that others may read; remove it, and set the environment "
+                "variable that the provider reads, such as OPENAI_API_KEY, or name another variable in api_key_env",
                 name,
             )
         _check_no_secrets(value, f"{place}.{name}")
@@ -332,7 +339,7 @@ def _check_no_secrets(table: Any, place: str) -> None:
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """Put the place before the message of an error."""
+    """Prefix the messages of errors with their place."""
     try:
         yield
     except MissingExtraError:

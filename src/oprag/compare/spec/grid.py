@@ -1,4 +1,4 @@
-"""The cells of the grids of an experiment: impossible combinations are counted, equal ones are one cell."""
+"""The cells of an experiment: impossible combinations are skipped and counted, equivalent ones are merged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Cell", "Cells", "Grid", "as_grids", "cells_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """How every question of a data set is answered; data, embedder, store and model are names in the experiment."""
+    """The options for answering a data set; data, embedder, store and model are names in the experiment."""
 
     data: str
     split: Split
@@ -40,7 +40,7 @@ class Cell:
     store: str
     context_options: ContextOptions
     options: MethodOptions
-    model: str | None  # None where none is asked
+    model: str | None  # None if no model is called
     repeat: int
 
     @property
@@ -60,22 +60,22 @@ class Cell:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
-        """The cell with these values on all axes; raises an OptionError where they exclude each other."""
-        of: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
+        """The cell with these values on all axes; raises an OptionError if they contradict each other."""
+        by_part: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
         for name, axis in axes().items():
-            of[axis.part][name] = values[name]
-        parts = of["parts"]
+            by_part[axis.part][name] = values[name]
+        parts = by_part["parts"]
         split = Split(*(parts.pop(name) for name in ("splitter", "chunk_size", "chunk_overlap"))).complete()
         if split.overlap is not None and split.size is not None and split.overlap >= split.size:
-            raise OptionError(f"chunk_overlap={split.overlap} is not less than chunk_size={split.size}", split)
-        context_options = ContextOptions(count_tokens=count_tokens, **of["context"])
-        options = MethodOptions(prompts=prompts, **of["method"])
+            raise OptionError(f"chunk_overlap={split.overlap} must be less than chunk_size={split.size}", split)
+        context_options = ContextOptions(count_tokens=count_tokens, **by_part["context"])
+        options = MethodOptions(prompts=prompts, **by_part["method"])
         return cls(split=split, context_options=context_options, options=options, **parts)
 
     def normal(self) -> Cell:
-        """The cell with the default on each axis that has no effect, so that cells that do the same are equal."""
+        """The cell with defaults on all axes without effect, so that equivalent cells are equal."""
         values = self.values()
-        defaults = {name: _NOTHING.get(name, axis.default) for name, axis in axes().items()}
+        defaults = {name: _WITHOUT_EFFECT.get(name, axis.default) for name, axis in axes().items()}
         changes = {
             name: default
             for name, default in defaults.items()
@@ -86,25 +86,25 @@ class Cell:
         return Cell.of(values | changes, self.context_options.count_tokens, self.options.prompts)
 
 
-_LARGEST = 10**18 - 1
-# Keys hold it, so it must stay.
-_NOTHING = {"embedder": ""}
+_MAX_NUMBER = 10**18 - 1
+# Values of axes without effect, if not the default. Stored keys contain them, so they must not change.
+_WITHOUT_EFFECT = {"embedder": ""}
 
 Grid = Mapping[str, Sequence[Any]]
-"""The values of each axis that is named."""
+"""Values by axis name; other axes have their defaults."""
 
 
 class Cells(NamedTuple):
-    """The cells of an experiment, each once."""
+    """The distinct cells of an experiment, and counts of combinations."""
 
     cells: tuple[Cell, ...]
-    combinations: int  # of values in all grids
-    impossible: Mapping[str, int]  # how many of them cannot be run, by reason
-    repeated: int  # how many of them do the same as another one
+    combinations: int  # number of combinations of values in all grids
+    impossible: Mapping[str, int]  # number of combinations that cannot be run, by reason
+    repeated: int  # number of combinations that are equivalent to another one
 
 
 def as_grids(given: Any) -> tuple[Grid, ...]:
-    """One grid or several, with a list of values for each axis."""
+    """Convert one grid or a list of grids to a tuple of grids, with a list of values for each axis."""
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
@@ -124,37 +124,37 @@ def _as_grid(given: Mapping[str, Any]) -> Grid:
 
 
 def _with_type(value: Any) -> tuple[type, Any]:
-    """The value with its type, which tells 1 from True; refuses one that a results file cannot hold."""
+    """The value with its type, which distinguishes 1 from True; raises for values that cannot be stored."""
     if not isinstance(value, str | int | float | tuple | None):
         raise ExperimentError(
-            f"a value of an axis must be a text, a number or true or false, got {describe(value)}", value
+            f"a value of an axis must be a string, a number, true or false, got {describe(value)}", value
         )
-    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, int) and not -_MAX_NUMBER <= value <= _MAX_NUMBER:
         raise ExperimentError(f"a value of an axis must have at most 18 digits, got {value}", value)
     return type(value), value
 
 
 def cells_of(experiment: Experiment) -> Cells:
-    """All cells of an experiment; raises an ExperimentError where a value is invalid, or no combination can be run."""
+    """All cells of an experiment; raises an ExperimentError if a value is invalid or no combination can be run."""
     completed = [_completed(grid, experiment) for grid in experiment.grid]
     number = sum(prod(map(len, full.values())) for full in completed)
-    # More are a slip of the pen, and would take minutes to be counted.
-    if number > (most := limit("grid_combinations")):
+    # More are probably a mistake, and would take minutes to check.
+    if number > (maximum := limit("grid_combinations")):
         raise ExperimentError(
-            f"the grid has {number:,} combinations, and there can be at most {most:,}; take fewer values, or several "
-            f"grids as [[grid]] of what belongs together, or raise {variable('grid_combinations')}",
+            f"the grid has {number:,} combinations, and the maximum is {maximum:,}; use fewer values, or several "
+            f"smaller grids as [[grid]], or increase {variable('grid_combinations')}",
             number,
         )
     common = (experiment.token_counter, experiment.prompts)
     likelihood_models = {name for name, model in experiment.models.items() if model.gives_likelihoods}
-    # By their values: hashing the prompts of every cell would take longer than everything else.
+    # Keyed by values: hashing the cells themselves, with their prompts, would be slow.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
     repeated = 0
     for full in completed:
         for values in product(*full.values()):
             try:
-                # As given, though it may have no effect: values that exclude each other are counted.
+                # Check the values as given, even those without effect, so that contradictions are reported.
                 cell = Cell.of(dict(zip(full, values, strict=True)), *common).normal()
             except OptionError as error:
                 impossible[str(error)] += 1
@@ -172,37 +172,35 @@ def cells_of(experiment: Experiment) -> Cells:
 
 
 def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
-    """The grid with the defaults of the axes that it does not name."""
-    there_is: dict[str, Sequence[Any]] = {
+    """The grid with defaults for the missing axes; raises for unknown names and invalid values."""
+    defined: dict[str, Sequence[Any]] = {
         "data": list(experiment.data),
         "embedder": list(experiment.embedders),
         "model": [*experiment.models, None],
         "store": [*STORE_NAMES, *experiment.stores],
     }
-    for name, names in there_is.items():
+    for name, names in defined.items():
         for value in grid.get(name, ()):
             if value not in names:
                 known = ", ".join(str(one) for one in names if one is not None) or "none"
-                raise ExperimentError(
-                    f"there is no {name} {describe(value)} in this experiment; there are: {known}", value
-                )
-    defaults = {"data": there_is["data"], "embedder": there_is["embedder"][:1], "model": there_is["model"][:1]}
+                raise ExperimentError(f"unknown {name} {describe(value)}; this experiment has: {known}", value)
+    defaults = {"data": defined["data"], "embedder": defined["embedder"][:1], "model": defined["model"][:1]}
     full = {name: grid.get(name) or defaults.get(name) or [axis.default] for name, axis in axes().items()}
     for name, values in full.items():
         for value in values:
-            # Invalid in every combination: a typing error is not an impossible combination.
+            # A value that is invalid in every combination is an error instead of an impossible combination.
             try:
                 _check_value(name, value)
             except OpragError as error:
-                none = '; None is written "none"' if takes_none(axes()[name]) else ""
+                none = '; for None write "none"' if takes_none(axes()[name]) else ""
                 raise ExperimentError(
-                    f"the axis {name!r} cannot have the value {describe(value)}: {error}{none}", value
+                    f"invalid value {describe(value)} of the axis {name!r}: {error}{none}", value
                 ) from error
     return full
 
 
 def _check_value(name: str, value: Any) -> None:
-    """Refuse a value that its axis cannot have; values that exclude each other are counted later."""
+    """Raise if a value is invalid for its axis, regardless of the other axes."""
     part = axes()[name].part
     if name == "method":
         check_choice(name, value, (*method_names(), *CONTROLS))
@@ -221,14 +219,14 @@ def _check_value(name: str, value: Any) -> None:
 
 
 def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
-    """Why a cell cannot be run; None where it can."""
+    """Why a cell cannot be run; None if it can."""
     if reason := _wrong_model(cell, likelihood_models):
         return reason
     if cell.search != "dense" and cell.store != "index":
-        return f"a vector store ranks by vectors, so search={cell.search} needs store=index"
+        return f"vector stores only support dense search, so search={cell.search} needs store=index"
     reads = kind_of(cell.method).reads is not None
     if reads and cell.context_options.k is None and cell.context_options.token_budget is None:
-        return "neither k nor token_budget is set, so whole documents would be the context"
+        return "neither k nor token_budget is set, so the context would be the whole documents"
     if cell.method in CONTROLS:
         return None
     try:
@@ -240,11 +238,11 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
 
 
 def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
-    """Why the model of a cell cannot do what its method asks; None where it can."""
+    """Why the model of a cell cannot be used with its method; None if it can."""
     writes = kind_of(cell.method).writes
     if cell.model is None and writes is not None:
         return f"method={cell.method} needs a model"
     if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
-        does = "returns likelihoods and writes no answers" if cell.model in likelihood_models else "only writes"
-        return f"the model {cell.model!r} {does}, so it cannot do method={cell.method}"
+        only = "only returns likelihoods" if cell.model in likelihood_models else "does not return likelihoods"
+        return f"the model {cell.model!r} {only}, so it does not support method={cell.method}"
     return None

@@ -1,4 +1,4 @@
-"""Prices of models, and the limits of what an experiment may spend."""
+"""Prices of models, and spending limits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _MILLION = 1_000_000
 
 
 class Price(StrictModel):
-    """Price of a million tokens of a model, in any one currency.
+    """Prices of a model per million tokens, in any currency; use the same one for all models.
 
     Attributes:
-        input: Price of the tokens that it reads.
-        output: Price of the tokens that it writes.
-        cached: Price of the tokens that it reads from its cache; that of `input` by default.
+        input: Price of input tokens.
+        output: Price of output tokens.
+        cached: Price of cached input tokens; by default that of `input`.
 
     Raises:
-        ExperimentError: A price is not a number, or negative.
+        ExperimentError: A price is negative or not a number.
     """
 
     input: Amount
@@ -27,12 +27,12 @@ class Price(StrictModel):
     cached: Amount | None = None
 
     def of(self, usage: Usage) -> float:
-        """The price of these tokens.
+        """The price of some tokens.
 
         Args:
-            usage: The tokens of one call, or of several together.
+            usage: The tokens of one or more calls.
         """
-        # Some providers count cached tokens apart from the others.
+        # At least 0, since some providers do not include cached tokens in the input tokens.
         fresh = max(0, usage.input_tokens - usage.cached_tokens)
         cached = self.input if self.cached is None else self.cached
         spent = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
@@ -40,15 +40,15 @@ class Price(StrictModel):
 
 
 class Limits(StrictModel):
-    """Maximum that an experiment may spend on models, over all its runs; None for no limit.
+    """Spending limits of an experiment on models, over all its runs; None for no limit.
 
     Attributes:
-        calls: Calls of models, failed ones included.
-        tokens: Tokens that models read and write.
-        money: Price of these tokens, in the currency of the prices.
+        calls: Maximum number of model calls, including failed ones.
+        tokens: Maximum number of input and output tokens.
+        money: Maximum price of the tokens, in the currency of the prices.
 
     Raises:
-        ExperimentError: A limit is not a number, or negative.
+        ExperimentError: A limit is negative or not a number.
     """
 
     calls: Natural | None = None

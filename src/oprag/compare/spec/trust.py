@@ -1,6 +1,7 @@
-"""The parts of an experiment file that need trust: they run code, send or read data elsewhere, or might.
+"""The parts of an experiment file that require trust: they could run code, send data, or read files elsewhere.
 
-Names alone decide, before anything is imported, opened or called. Whatever is not known to be harmless needs trust.
+Only names are checked, before anything is imported, opened or called. Everything that is not known to be harmless
+requires trust.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from oprag.token_counters import HUGGINGFACE, TIKTOKEN
 
 __all__ = ["AskTrust", "TrustNeed", "check_trust", "describe_needs"]
 
-_SHOWN = 30  # parts that a message names
-_LONGEST = 100  # characters of a value in it
+_MAX_SHOWN = 30  # parts in a message
+_MAX_LENGTH = 100  # characters of a value in a message
 
 _CODE = "runs Python code"
 _NO_PROVIDER = f"{_CODE}, or is a provider that oprag does not know"
-_MODEL_FILES = "loads a model from files or from the Hugging Face hub"
-_ADDRESS = "sends texts to an address that the file chooses"
+_MODEL_FILES = "loads a model from files or from the Hugging Face Hub"
+_ADDRESS = "sends texts to an address set in the file"
 _KEY = "sends the value of this environment variable"
 _SETTING = "may name an address, a file or code; it is not one of the settings known to be harmless"
-_OUTSIDE = "is hidden, or is outside the folder of the experiment file"
-_SPENDS = "calls the embedder as if it were free, for a plan too"
+_OUTSIDE = "is a hidden file, or is outside the folder of the experiment file"
+_SPENDS = "treats the embedder as free, so that even a plan calls it"
 
 _HARMLESS = ("name", "grid", "judges", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
 _HARMLESS_SETTINGS = frozenset(
@@ -50,7 +51,7 @@ _REMOTE = "trust_remote_code"
 
 
 class TrustNeed(NamedTuple):
-    """A part of an experiment file that needs trust: its place, its value, shortened, and what it could do."""
+    """A part of an experiment file that requires trust: its place, its shortened value, and the reason."""
 
     place: str
     value: str
@@ -61,55 +62,55 @@ class TrustNeed(NamedTuple):
 
 
 AskTrust = Callable[[Sequence[TrustNeed]], bool]
-"""Whether these parts are trusted; asks on a terminal, for example."""
+"""A function that decides whether these parts are trusted, for example by a prompt on the terminal."""
 
 
 def check_trust(given: Mapping[str, Any], folder: Path, *, trust: bool | AskTrust) -> bool:
-    """Whether the content of an experiment file, which is valid, is trusted; False for one that needs no trust."""
+    """Whether the valid content of an experiment file is trusted; False if it does not require trust."""
     if trust is True:
         return True
     needs = tuple(need for name, value in given.items() for need in _needs_of(name, value, folder))
     if not needs:
         return False
-    # What an async function gives would pass for a yes.
+    # `is True`, since the coroutine of an async function would be truthy.
     if callable(trust) and trust(needs) is True:
         return True
     raise UntrustedExperimentError(
-        f"the file is not trusted, and these parts need trust:\n{describe_needs(needs)}\nRead the file; if you trust "
-        "its author, pass --trust on the command line or trust=True in Python",
+        f"the file is not trusted, and these parts require trust:\n{describe_needs(needs)}\nReview the file; if you "
+        "trust its author, pass --trust on the command line or trust=True in Python",
         needs,
     )
 
 
 def describe_needs(needs: Sequence[TrustNeed]) -> str:
-    """The parts that need trust, one in a line."""
-    more = [f"  and {len(needs) - _SHOWN:,} more"] if len(needs) > _SHOWN else []
-    return "\n".join([*(f"  {need}" for need in needs[:_SHOWN]), *more])
+    """The parts that require trust, one per line."""
+    more = [f"  and {len(needs) - _MAX_SHOWN:,} more"] if len(needs) > _MAX_SHOWN else []
+    return "\n".join([*(f"  {need}" for need in needs[:_MAX_SHOWN]), *more])
 
 
 def _needs_of(name: str, value: Any, folder: Path) -> Iterator[TrustNeed]:
     if name in ("data", "models", "embedders", "stores"):
-        for one, said in value.items():
+        for one, part in value.items():
             place = f"{name}.{one}"
-            yield from _of_data(place, said, folder.resolve()) if name == "data" else _of_used(name, place, said)
+            yield from _data_needs(place, part, folder.resolve()) if name == "data" else _use_needs(name, place, part)
     elif name == "score_embedder":
-        yield from _of_used("embedders", name, value)
+        yield from _use_needs("embedders", name, value)
     elif name == "count_tokens":
-        yield from _of_tokenizer(name, value)
+        yield from _tokenizer_needs(name, value)
     elif name == "metrics":
         yield from (_need(f"{name}[{number}]", one, _CODE) for number, one in enumerate(value) if ":" in one)
     elif name not in _HARMLESS:
         yield _need(name, value, _SETTING)
 
 
-def _of_data(place: str, given: Mapping[str, Any], root: Path) -> Iterator[TrustNeed]:
+def _data_needs(place: str, given: Mapping[str, Any], root: Path) -> Iterator[TrustNeed]:
     for option in ("path", "documents"):
         if option in given and not is_within(root, root / given[option]):
             yield _need(f"{place}.{option}", given[option], _OUTSIDE)
 
 
-def _of_used(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
-    """The needs of a store, a model or an embedder: a name, or a table with `use` and settings."""
+def _use_needs(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
+    """The needs of a store, model or embedder, given as a name or as a table with `use` and settings."""
     table = {"use": given} if isinstance(given, str) else given
     use = table["use"]
     if part == "stores":
@@ -120,20 +121,20 @@ def _of_used(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
         yield _need(place if isinstance(given, str) else f"{place}.use", use, reason)
     for name, value in table.items():
         if part == "embedders" and name == "tokenizer":
-            yield from _of_tokenizer(f"{place}.{name}", value)
+            yield from _tokenizer_needs(f"{place}.{name}", value)
         elif part == "embedders" and name == "spends":
             if value is not True:
                 yield _need(f"{place}.{name}", value, _SPENDS)
-        # The other keys of a function are its arguments.
+        # The other keys of a function are its arguments, covered by the trust in the function.
         elif name != "use" and reason != _NO_PROVIDER and (why := _why_setting(name, value, use)):
             yield _need(f"{place}.{name}", value, why)
 
 
 def _why_named(part: str, use: str) -> str | None:
-    """Why the name of a model or an embedder needs trust; None where it is one of ours, or a provider's."""
+    """Why the name of a model or embedder requires trust; None for packaged ones and known providers."""
     kind, colon, _ = use.partition(":")
     if use in {LOCAL, LOCAL_LIKELIHOOD} or not colon:
-        # LangChain infers the provider from the name of the model; such a name is never imported.
+        # Without a colon LangChain infers the provider from the name; such a name is never imported.
         return None
     if kind in _FROM_FILES[part]:
         return _MODEL_FILES
@@ -143,7 +144,7 @@ def _why_named(part: str, use: str) -> str | None:
 
 
 def _why_setting(name: str, value: Any, use: str) -> str | None:
-    """Why a setting needs trust; None for one that is harmless."""
+    """Why a setting requires trust; None if it is harmless."""
     if name == "api_key_env":
         return _KEY
     if name == _REMOTE or (isinstance(value, Mapping) and _REMOTE in value):
@@ -154,30 +155,30 @@ def _why_setting(name: str, value: Any, use: str) -> str | None:
     return _ADDRESS if addresses_of({name: value}) else _SETTING
 
 
-def _of_tokenizer(place: str, given: str) -> Iterator[TrustNeed]:
+def _tokenizer_needs(place: str, given: str) -> Iterator[TrustNeed]:
     if ":" in given and given.partition(":")[0] != TIKTOKEN:
         yield _need(place, given, _MODEL_FILES if given.startswith(f"{HUGGINGFACE}:") else _CODE)
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a setting is a text, a number, or a flat list or table of such."""
+    """Whether a setting is a string, a number, or a flat list or table of them."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
     return all(isinstance(one, str | int | float) for one in inner)
 
 
 def _need(place: str, value: Any, why: str) -> TrustNeed:
     if why == _ADDRESS:
-        # Without a login.
+        # Shortened to the host, without a login.
         shown = ", ".join(map(shown_address, addresses_of({"address": value})))
     elif isinstance(value, Mapping | list):
         names = ", ".join(map(str, value)) if isinstance(value, Mapping) else ""
         shown = f"a table of {names}" if names else f"a {'table' if isinstance(value, Mapping) else 'list'}"
     else:
         shown = describe(value)
-    return TrustNeed(_in_a_line(place), _in_a_line(shown), why)
+    return TrustNeed(_one_line(place), _one_line(shown), why)
 
 
-def _in_a_line(text: str) -> str:
-    """A text of the file, shortened and escaped, so that it cannot look like other lines of a message."""
-    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _one_line(text: str) -> str:
+    """Shorten and escape a text of the file, so that it cannot imitate other lines of a message."""
+    text = text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -1,3 +1,3 @@
-"""Statistics of scores: intervals, paired differences, p-values. Arrays in, NaN where a question has no score."""
+"""Statistics of score arrays: intervals, paired differences and p-values. NaN means that a question has no score."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""How small a difference a number of questions can show."""
+"""Statistical power: the smallest difference that a number of questions can show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oprag.compare.stats.resampling import FloatArray, IntArray, units_of
 __all__ = ["POWER", "detectable_difference"]
 
 POWER = 0.8
-"""The conventional probability that an existing difference is shown."""
+"""The conventional power: the probability that a real difference is found significant."""
 
 
 def detectable_difference(
@@ -23,21 +23,21 @@ def detectable_difference(
     comparisons: int = 1,
     confidence: float = 0.95,
 ) -> float | None:
-    """The smallest mean difference that a comparison of a number of questions is likely to show.
+    """The smallest mean difference that a comparison of a number of questions is likely to find significant.
 
-    The normal approximation for the mean of paired differences: the standard error times the sum of the quantiles of
-    the two-sided level and of `POWER`. Questions of one cluster count together, as they do where intervals are drawn,
-    so that it is the spread between clusters that decides. More questions are taken to come in clusters like these.
+    Normal approximation for the mean of paired differences: the standard error, times the sum of the quantiles of the
+    two-sided significance level and of `POWER`. As for intervals, questions of a cluster are one unit, so the variation
+    between clusters determines the result. Further questions are assumed to come in similar clusters.
 
     Args:
-        apart: The known difference of each question, of shape (questions,); NaN where it is not known.
-        clusters: What each question belongs to, such as its document, of the same shape.
+        apart: The known difference of each question, of shape (questions,); NaN if unknown.
+        clusters: The cluster of each question, such as its document, of the same shape.
         questions: Number of questions that will be compared.
-        comparisons: Number of comparisons that share the level (Bonferroni, so rather too large than too small).
-        confidence: One minus the level.
+        comparisons: Number of comparisons to correct for (Bonferroni, so the result is rather too large).
+        confidence: Confidence level, which is 1 minus the significance level.
 
     Returns:
-        None if so few clusters are known, or will be compared, that no difference could be shown, or if all known
+        The smallest difference; None if there are, or will be, too few clusters to show any difference, or if all known
         differences are equal.
     """
     known = ~np.isnan(apart)
@@ -46,10 +46,10 @@ def detectable_difference(
         return None
     units = units_of(apart, None if clusters is None else clusters[known])
     count = len(units.sums)
-    # The p-value of sign flips cannot fall below 2 / 2^n (`sign_flip_p_value`).
+    # The p-value of the sign-flip test is at least 2 / 2^n (`sign_flip_p_value`).
     if 2.0 ** (1 - count * min(1.0, questions / len(apart))) >= 1 - confidence:
         return None
-    # The mean is a ratio, since clusters differ in size: of its linearisation.
+    # Clusters differ in size, so the mean is a ratio estimator: use the residuals of its linearization.
     residuals = units.sums - units.sizes * units.mean
     error = sqrt(count / (count - 1) * float(np.sum(residuals**2))) / len(apart)
     if not error:

@@ -17,12 +17,12 @@ class Summary:
 
     Attributes:
         n: Number of scores.
-        mean: Their mean; None without any.
-        low: The lower end of the interval of the mean; None with fewer than two units, or without samples.
-        high: Its upper end.
-        median: The median; None without any.
-        standard_deviation: Of the sample (divided by n - 1); None for fewer than two scores.
-        units: The number of clusters, or of scores if there are none. Below ten the interval is too narrow.
+        mean: The mean score; None without scores.
+        low: The lower end of the confidence interval of the mean; None with fewer than two units, or 0 resamples.
+        high: The upper end of the confidence interval; None if `low` is.
+        median: The median score; None without scores.
+        standard_deviation: The sample standard deviation (n - 1); None with fewer than two scores.
+        units: Number of clusters, or of scores if there are no clusters. Below ten the interval is too narrow.
     """
 
     n: int
@@ -34,7 +34,7 @@ class Summary:
     units: int = 0
 
     def describe(self) -> str:
-        """The mean with its interval, to three digits, or what there is of them."""
+        """The mean with its interval, to three decimals; without the interval if it is None, "–" without a mean."""
         if self.mean is None:
             return "–"
         interval = "" if self.low is None or self.high is None else f" [{self.low:z.3f}, {self.high:z.3f}]"
@@ -50,16 +50,16 @@ def summarise(
 ) -> Summary:
     """The mean with its bootstrap interval, the median and the standard deviation.
 
-    The interval is the percentile bootstrap over questions: what the mean would be with other questions of the same
-    kind. Questions about one document are not independent of each other; with `clusters` whole documents are drawn, and
-    the interval is as wide as so many documents allow. With few units it is too narrow: in simulations of scores of
-    which half are 0, as F1 often is, 95 % intervals held the true mean in 79 % of the samples of 5 questions, 89 % of
-    those of 10, 93 % of those of 20 and 30, and 95 % of those of 50. The sequence of the questions does not matter.
+    The interval is the percentile bootstrap over questions: the range of the mean with other questions of the same
+    kind. Questions about the same document are not independent; with `clusters`, whole documents are resampled, so the
+    width of the interval depends on the number of documents. With few units it is too narrow: in simulations with half
+    of the scores 0, as is common with F1, 95 % intervals contained the true mean in 79 % of the samples of 5 questions,
+    89 % of those of 10, 93 % of those of 20 and 30, and 95 % of those of 50. The order of the questions has no effect.
 
     Args:
-        values: The score of each question, of shape (questions,); NaN where it has none.
-        clusters: What each question belongs to, such as its document, of the same shape.
-        confidence: Confidence level of the interval.
+        values: The score of each question, of shape (questions,); NaN if it has none.
+        clusters: The cluster of each question, such as its document, of the same shape.
+        confidence: Confidence level of the interval, between 0 and 1.
         resamples: Number of bootstrap samples; 0 for no interval.
     """
     known = ~np.isnan(values)

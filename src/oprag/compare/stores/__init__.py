@@ -1,3 +1,3 @@
-"""Vector stores of an experiment: by their names, and of a user's own."""
+"""Vector stores of an experiment: built-in stores by name, and custom stores."""
 
 __all__: list[str] = []

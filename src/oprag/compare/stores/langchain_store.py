@@ -17,14 +17,14 @@ from oprag.steps import run_sync
 
 __all__ = ["LangChainStore"]
 
-# Metadata with the id of a document, which some stores do not return.
+# Metadata key of the document id, since some stores do not return the id itself.
 _KEY = "oprag_id"
-# The query for stores that take no vector; it gets the vector of the question.
-_WORDS = "question"
+# Placeholder query for stores that cannot search by vector; `_PrecomputedVectors` embeds it as the question.
+_QUERY = "question"
 
 
 class LangChainStore(Store):
-    """A LangChain vector store, which takes its vectors from embeddings of ours."""
+    """A LangChain vector store, filled and searched with precomputed vectors."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class LangChainStore(Store):
         texts: Sequence[str],
         vectors: NDArray[np.float32],
     ) -> None:
-        self._embeddings = _KnownVectors(vectors.shape[1])
+        self._embeddings = _PrecomputedVectors(vectors.shape[1])
         empty = open_empty(self._embeddings, vectors.shape[1])
         self._keywords = empty.search
         super().__init__(name, empty, texts, vectors)
@@ -44,41 +44,41 @@ class LangChainStore(Store):
         self._store.add_documents(documents, ids=list(keys))
         self._embeddings.known = None
 
-    def _found(self, unit: NDArray[np.float32], k: int) -> Iterator[tuple[Any, str, Any]]:
+    def _search(self, unit: NDArray[np.float32], k: int) -> Iterator[tuple[Any, str, Any]]:
         keywords = {"k": k, **self._keywords}
         if takes_a_vector(self._store, "similarity", keywords):
             documents, scores = run_sync(search_by_vector(self._store, unit, "similarity", keywords))
         else:
             self._embeddings.question = unit.tolist()
-            documents, scores = run_sync(search(self._store, _WORDS, "similarity", keywords))
+            documents, scores = run_sync(search(self._store, _QUERY, "similarity", keywords))
         for document, score in zip(documents, scores or [None] * len(documents), strict=True):
             yield document.metadata.get(_KEY, document.id), document.page_content, score
 
 
-class _KnownVectors(Embeddings):
-    """Embeddings that are known already, so that a store embeds nothing."""
+class _PrecomputedVectors(Embeddings):
+    """LangChain embeddings that return precomputed vectors."""
 
-    # Stores that name their collections after the model look for it here.
+    # Some stores read this attribute to name their collections.
     model = "oprag"
 
     def __init__(self, dimension: int) -> None:
-        # A store may ask for any vector, to learn the dimension.
+        # A store may embed any text to find out the dimension.
         self.question = [1.0, *([0.0] * (dimension - 1))]
-        self.known: Mapping[str, NDArray[np.float32]] | None = None  # while chunks are put in
+        self.known: Mapping[str, NDArray[np.float32]] | None = None  # set while chunks are added
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The precomputed vectors of the texts."""
         if self.known is None:
             return [self.question] * len(texts)
         for text in texts:
             if text not in self.known:
                 raise ExperimentError(
-                    f"the store asks for the vector of a text that was not put into it: {text[:80]!r}; a store that "
-                    "changes texts cannot be used",
+                    f"the store requests the vector of a text that was not added to it: {text[:80]!r}; stores that "
+                    "modify texts are not supported",
                     text,
                 )
         return [self.known[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:  # noqa: ARG002
-        """The vector of the question."""
+        """The vector of the current question."""
         return self.question

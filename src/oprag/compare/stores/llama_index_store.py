@@ -24,11 +24,11 @@ class LlamaIndexStore(Store):
             for key, text, vector in zip(keys, texts, vectors.tolist(), strict=True)
         ]
         names = self._store.add(nodes)
-        # Some stores number their nodes, and return that number.
+        # Some stores assign their own ids, and return them.
         if names and len(names) == len(nodes):
             self._rows |= {str(name): self._rows[key] for name, key in zip(names, keys, strict=True)}
 
-    def _found(self, unit: NDArray[np.float32], k: int) -> Iterator[tuple[Any, str | None, Any]]:
+    def _search(self, unit: NDArray[np.float32], k: int) -> Iterator[tuple[Any, str | None, Any]]:
         result = self._store.query(VectorStoreQuery(query_embedding=unit.tolist(), similarity_top_k=k))
         nodes = result.nodes
         names = result.ids if result.ids is not None else [node.node_id for node in nodes or ()]

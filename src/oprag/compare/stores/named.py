@@ -1,4 +1,4 @@
-"""Stores by name: LangChain stores that run on this machine, and the user's own."""
+"""Stores by name: built-in LangChain stores that run on this machine, and custom stores."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ __all__ = ["STORE_NAMES", "open_store"]
 
 _LANGCHAIN = ("langchain_core", "VectorStore")
 _LLAMA_INDEX = ("llama_index", "BasePydanticVectorStore")
-# The only one in its folder or memory.
+# A constant, since each collection is alone in its folder or in memory.
 _COLLECTION = "oprag"
-# Chroma's graph is searched wide enough to find the nearest of a book, up to this many of them.
+# Search Chroma's graph widely enough to find the exact nearest chunks of a book, for k up to `ef_search`.
 _CHROMA_GRAPH = {"space": "cosine", "ef_construction": 400, "ef_search": 2_000}
 
 
 def open_store(given: Any, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
-    """A store that compares by cosine, with these chunks: one by its name, or one that the user's function returns."""
+    """Open a store that compares by cosine similarity, by name or with a custom function, and fill it with chunks."""
     if isinstance(given, str) and given in _STORES:
-        return _of_langchain(name, partial(_open_named, given), texts, vectors)
+        return _langchain_store(name, partial(_open_named, given), texts, vectors)
     function = load_function(given) if isinstance(given, str) else given
     if not callable(function):
         raise ExperimentError(
-            f"a store must be a name or a function that returns an empty one, got {describe(function)}", function
+            f"a store must be a name or a function that returns an empty store, got {describe(function)}", function
         )
     if _takes_embeddings(function):
-        return _of_langchain(name, lambda embeddings, _: _open_own(name, function, embeddings), texts, vectors)
-    empty = _open_own(name, function)
+        return _langchain_store(name, lambda embeddings, _: _open_custom(name, function, embeddings), texts, vectors)
+    empty = _open_custom(name, function)
     from oprag.compare.stores.llama_index_store import LlamaIndexStore
 
     return LlamaIndexStore(name, empty, texts, vectors)
 
 
-def _of_langchain(
+def _langchain_store(
     name: str, open_empty: Callable[[Any, int], EmptyStore], texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> Store:
     try:
@@ -54,8 +54,8 @@ def _of_langchain(
     return LangChainStore(name, open_empty, texts, vectors)
 
 
-def _open_own(name: str, function: Callable[..., Any], *embeddings: Any) -> EmptyStore:
-    """A user's store of LangChain, which takes embeddings, or of LlamaIndex; either may be in a context manager."""
+def _open_custom(name: str, function: Callable[..., Any], *embeddings: Any) -> EmptyStore:
+    """Open a custom store: of LangChain if its function takes embeddings, else of LlamaIndex; also context managers."""
     framework, kind = ("LangChain", _LANGCHAIN) if embeddings else ("LlamaIndex", _LLAMA_INDEX)
     opened = ExitStack()
     store = function(*embeddings)
@@ -64,7 +64,7 @@ def _open_own(name: str, function: Callable[..., Any], *embeddings: Any) -> Empt
     if not is_instance(store, *kind):
         opened.close()
         raise ExperimentError(
-            f"{name} takes {'' if embeddings else 'no '}Embeddings, so it must return a {framework} vector store; got "
+            f"{name} takes {'' if embeddings else 'no '}Embeddings, so it must return a {framework} vector store, got "
             f"{describe(store)}",
             store,
         )
@@ -88,19 +88,19 @@ def _open_named(name: str, embeddings: Any, dimension: int) -> EmptyStore:
 
 
 def _in_memory(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
-    """LangChain's own; it compares by cosine, and cannot do otherwise."""
+    """LangChain's in-memory store, which always compares by cosine similarity."""
     from langchain_core.vectorstores import InMemoryVectorStore
 
     return EmptyStore(InMemoryVectorStore(embeddings))
 
 
 def _chroma(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
-    """A collection in a temporary folder; its search by a graph is approximate."""
+    """A Chroma collection in a temporary folder; its graph search (HNSW) is approximate."""
     import chromadb
     from chromadb.config import Settings
     from langchain_chroma import Chroma
 
-    # Not in memory: all clients in the memory of a process share one database, and must have the same settings.
+    # Not in memory: in-memory clients of a process share one database, and must have the same settings.
     folder = tempfile.TemporaryDirectory(prefix="oprag-chroma-", ignore_cleanup_errors=True)
     client = chromadb.PersistentClient(folder.name, Settings(anonymized_telemetry=False))
 
@@ -113,7 +113,7 @@ def _chroma(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
 
 
 def _faiss(embeddings: Any, dimension: int) -> EmptyStore:
-    """A flat index of inner products, which are cosines of the unit vectors that are put in."""
+    """A flat FAISS index by inner product, which is the cosine similarity of unit vectors."""
     import faiss
     from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.vectorstores import FAISS
@@ -130,7 +130,7 @@ def _faiss(embeddings: Any, dimension: int) -> EmptyStore:
 
 
 def _qdrant(embeddings: Any, dimension: int) -> EmptyStore:
-    """A collection in Qdrant's local mode, in memory."""
+    """An in-memory collection in Qdrant's local mode."""
     from langchain_qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient
     from qdrant_client.models import Distance, VectorParams
@@ -142,17 +142,17 @@ def _qdrant(embeddings: Any, dimension: int) -> EmptyStore:
 
 
 def _lancedb(embeddings: Any, dimension: int) -> EmptyStore:  # noqa: ARG001
-    """A table in a temporary folder; without an index in it, its search is exact."""
+    """A LanceDB table in a temporary folder; without an index its search is exact."""
     import lancedb
     from langchain_community.vectorstores import LanceDB
 
     folder = tempfile.TemporaryDirectory(prefix="oprag-lancedb-", ignore_cleanup_errors=True)
     store = LanceDB(lancedb.connect(folder.name), embeddings, table_name=_COLLECTION, mode="append", distance="cosine")
-    # The distance of the store is that of its relevance scores alone; a search needs to be told.
+    # `distance` only affects relevance scores; a search needs the metric as an argument.
     return EmptyStore(store, folder.cleanup, search={"metrics": "cosine"})
 
 
-# What opens each, and the packages that it needs.
+# The function that opens each store, and the packages that it needs.
 _STORES: dict[str, tuple[Callable[[Any, int], EmptyStore], str]] = {
     "in_memory": (_in_memory, "langchain-core"),
     "chroma": (_chroma, "langchain-chroma"),
@@ -162,4 +162,4 @@ _STORES: dict[str, tuple[Callable[[Any, int], EmptyStore], str]] = {
 }
 
 STORE_NAMES = ("index", *_STORES)
-"""The stores that need no function to be made; "index" is a `DocumentIndex`, which searches exactly."""
+"""The built-in stores; "index" is a `DocumentIndex`, whose search is exact."""

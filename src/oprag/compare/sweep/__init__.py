@@ -1,3 +1,3 @@
-"""Sweeps over token budgets and orders: the experiment, and the setting that is worth deploying."""
+"""Sweeps over token budgets and orders: the experiment, its result, and the recommended setting."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Sweeps over token budgets and orders: the curve of the inverted U, from one set of questions."""
+"""The experiment of a sweep over token budgets and orders, which shows the inverted U."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from oprag.tokens import TokenCounter, count
 __all__ = ["sweep_experiment"]
 
 _BUDGETS = tuple(1_024 * number for number in (1, 2, 4, 8, 16, 24, 32, 48))  # 1k to 48k, as in the paper
-_ORDERS = ("source", "rank", "random")  # the random one is the control
+_ORDERS = ("source", "rank", "random")  # random is the control
 _COVERAGE = "evidence_coverage"
 
 _DATA = "questions"
@@ -39,16 +39,17 @@ _ARGUMENTS = {
     "embedder": "embedder",
     "data": "data",
 }
-"""The argument of a sweep for each of these axes."""
+"""The argument of `sweep_experiment` that sets each of these axes."""
 
 _BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 _UNBOUNDED = {None: "it reads no context", "documents": "it reads whole documents"}
-"""Why a method cannot be swept, by what it reads."""
+"""Why a method cannot be swept, by its input."""
 
-_SPARE = 1.5
-_SAMPLE = 200_000  # characters; about a quarter of a second
-# Minimum characters of a slice, chunks in it, and characters of a token or a word. Its last chunk is a short one.
-_SLICE, _CHUNKS, _LONG = 10_000, 20, 8
+_CANDIDATE_FACTOR = 1.5
+_SAMPLE = 200_000  # characters to split, which takes about a quarter of a second
+# A slice has at least 10,000 characters, and at least 20 chunks with 8 characters per token or word: the last chunk of
+# a slice is short, so slices need many chunks.
+_MIN_SLICE, _MIN_CHUNKS, _CHARACTERS_PER_TOKEN = 10_000, 20, 8
 
 
 def sweep_experiment(
@@ -64,33 +65,33 @@ def sweep_experiment(
     grid: Mapping[str, Any] | None = None,
     **others: Any,
 ) -> Experiment:
-    """The experiment that answers the questions with each budget in each order.
+    """Make the experiment that answers the questions with each token budget in each order.
 
     Args:
-        data: The questions.
-        budgets: Maximum tokens of the context: numbers, or texts such as "1500" or "16k", which is 16 x 1,024 tokens.
+        data: The data set with the questions.
+        budgets: Token budgets of the context: numbers, or strings such as "1500" or "16k" (16 x 1,024 tokens).
         orders: Orders of the kept chunks.
         seeds: Number of random orders, if "random" is one of the orders.
-        model: The model that answers, see `ModelSpec`; None scores the contexts alone, by the evidence in them.
-        method: The method of the model, by default "stuff", or that of a model that gives likelihoods.
-        metric: The metric beside `evidence_coverage`; by default one that fits the questions.
+        model: The model that answers, see `ModelSpec`; with None only the contexts are scored, by the evidence in them.
+        method: The method; by default "stuff", or "answer_likelihood" for a model that returns likelihoods.
+        metric: The metric in addition to `evidence_coverage`; by default one that fits the questions.
         embedder: The embedder, see `EmbedderSpec`.
-        grid: Values of other axes, one of each, such as the splitter or a threshold. `k` is by default so large that
-            the budget decides how many chunks are kept: it is estimated from a sample of the documents.
+        grid: Values of other axes, one for each, such as the splitter or a threshold. By default `k` is so large that
+            the token budget limits the number of kept chunks; it is estimated from a sample of the documents.
         **others: Further arguments of `Experiment`.
 
     Raises:
-        ExperimentError: The questions have nothing to score, or the experiment is invalid.
-        OptionError: An option is invalid or would have no effect, or no answer could have a score of the metric.
+        ExperimentError: The questions contain nothing to score, or the experiment is invalid.
+        OptionError: An option is invalid or has no effect, or no answer could have a score of the metric.
         MissingExtraError: The splitter or the packaged tokenizer is not installed.
     """
     given: Any = data
     if not isinstance(given, DataSet):
-        raise OptionError(f"data must be a data set, as read_data() reads it, got {describe(given)}", given)
+        raise OptionError(f"data must be a data set, such as from read_data(), got {describe(given)}", given)
     tokens = sorted({_budget(one) for one in _listed("budgets", budgets, "[1024, 4096]")})
     orders = _listed("orders", orders, '["source", "rank"]')
     if not tokens or not orders:
-        raise OptionError("a sweep must have budgets and orders", (budgets, orders))
+        raise OptionError("budgets and orders must not be empty", (budgets, orders))
     check_count("seeds", seeds, optional=False)
     fixed = _fixed_values({} if grid is None else grid)
     method = _method(method, model)
@@ -98,7 +99,7 @@ def sweep_experiment(
     if "k" not in fixed:
         split = Split(fixed.get("splitter", "tokens"), fixed.get("chunk_size"), fixed.get("chunk_overlap"))
         counter = counter_of(others.get("count_tokens", "approximate"))
-        # The same for all budgets, so that they differ in the budget alone.
+        # The same for all budgets, so that settings only differ in the budget.
         fixed["k"] = _candidates(data.documents, split.complete(), counter, tokens[-1])
     experiment = Experiment(
         data={_DATA: data},
@@ -115,14 +116,14 @@ def sweep_experiment(
         **({"name": "sweep"} | others),
     )
     check_better(metric)
-    able = ResolvedExperiment(experiment).scorable[metric_name(metric)]
-    if not able.questions:
-        raise OptionError(f"{metric} cannot be computed with method={method}: {able.why}", metric)
+    scorable = ResolvedExperiment(experiment).scorable[metric_name(metric)]
+    if not scorable.questions:
+        raise OptionError(f"{metric} cannot be computed with method={method}: {scorable.why}", metric)
     return experiment
 
 
 def _budget(given: Any) -> int:
-    """A token budget, such as 1500, "1500" or "16k"."""
+    """Parse a token budget, such as 1500, "1500" or "16k"."""
     if isinstance(given, str):
         found = _BUDGET.fullmatch(given.strip())
         tokens = int(found[1].replace("_", "")) * (1_024 if found[2] else 1) if found else 0
@@ -140,14 +141,16 @@ def _listed(name: str, given: Any, example: str) -> list[Any]:
 
 
 def _fixed_values(given: Any) -> dict[str, Any]:
-    """The values of other axes, one of each."""
+    """The validated values of other axes, one for each."""
     if not isinstance(given, Mapping):
         raise OptionError(f"grid must map axes to their values, got {describe(given)}", given)
     for name, value in given.items():
         if name in _ARGUMENTS:
-            raise OptionError(f"grid cannot have {name}: a sweep has {_ARGUMENTS[name]}= for it", name)
+            raise OptionError(f"grid must not contain {name}; use the argument {_ARGUMENTS[name]}= of the sweep", name)
         if isinstance(value, list | tuple | range):
-            raise OptionError(f"a sweep has one value of {name}; use an experiment file to vary it", name)
+            raise OptionError(
+                f"a sweep takes only one value of {name}, got {describe(value)}; use an experiment to vary it", name
+            )
     for name, least in (("chunk_size", 1), ("chunk_overlap", 0)):
         check_count(name, given.get(name), least=least)
     inner = given.get("inner_method")
@@ -166,7 +169,7 @@ def _method(given: Any, model: Any) -> str:
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     _check_bounded("method", given)
     if model is not None and kind_of(given).writes is None:
-        raise OptionError(f"method={given} asks no model: leave the model out, or take another method", given)
+        raise OptionError(f"method={given} does not call a model; omit the model, or use another method", given)
     return given
 
 
@@ -174,8 +177,8 @@ def _check_bounded(name: str, method: str) -> None:
     reads = kind_of(method).reads
     if reads != "context":
         raise OptionError(
-            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[reads]}, whatever the budget; oprag "
-            "compare holds it against others",
+            f"{name}={method} cannot be swept over token budgets: {_UNBOUNDED[reads]}, regardless of the budget; use "
+            "oprag compare to compare it with other methods",
             method,
         )
 
@@ -187,14 +190,16 @@ def _usual_metric(data: DataSet, method: str) -> str:
         if any(question.evidence for question in data.questions):
             return _COVERAGE
         raise ExperimentError(
-            "without a model the contexts are scored by the evidence in them, and no question has evidence; give a "
+            "without a model the contexts are scored by the evidence in them, but no question has evidence; set a "
             "model, or add evidence to the questions",
             data.name,
         )
     answered = any(question.answers for question in data.questions)
     choices = [question.labels is not None for question in data.questions]
     if not answered and (writes == "likelihood" or not any(choices)):
-        raise ExperimentError("no question has an answer to score the model's by", data.name)
+        raise ExperimentError(
+            "no question has a gold answer, so answers cannot be scored; add answers to the questions", data.name
+        )
     if writes == "likelihood":
         return "answer_likelihood"
     return "choice_accuracy" if all(choices) or not answered else "token_f1"
@@ -203,24 +208,24 @@ def _usual_metric(data: DataSet, method: str) -> str:
 def _candidates(
     documents: Mapping[str, str | Sequence[str]], split: Split, count_tokens: TokenCounter, budget: int
 ) -> int:
-    """The number of best-ranked chunks that fill a budget, and half as many more.
+    """The estimated number of best-ranked chunks that fill a token budget, plus half.
 
-    Chunks may have a quarter of the tokens that their size suggests when counted as the reader counts, as in a table of
-    numbers, and a splitter that keeps paragraphs makes chunks far below their size. So a sample of the documents is
-    split, and the best-ranked chunks are assumed to be like its shorter half. The packaged tokenizer splits, whatever
-    the embedder.
+    Chunks may be much shorter than the chunk size: by another token counter, a table of numbers may have a quarter of
+    the tokens, and splitters that keep paragraphs make shorter chunks. So a sample of the documents is split, and the
+    best-ranked chunks are assumed to be as long as the shorter half of its chunks. It is split with the packaged
+    tokenizer, regardless of the embedder.
     """
     tokenizer = tokenizer_of(LOCAL).tokenizer
     pieces = pieces_of(dict(_sample(documents, split.size or 1)), tokenizer, split)
     lengths = sorted(count(window.text, count_tokens) for window, _ in pieces)
     shorter = lengths[: (len(lengths) + 1) // 2]
     mean = sum(shorter) / len(shorter) if shorter else 0
-    return max(1, round(_SPARE * budget / max(mean, 1)))
+    return max(1, round(_CANDIDATE_FACTOR * budget / max(mean, 1)))
 
 
 def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator[tuple[str, str]]:
-    """Slices of the documents with enough characters; always the same ones, so that a sweep can be continued."""
-    length = max(_SLICE, _CHUNKS * _LONG * size)
+    """Random slices of the documents; the seed is fixed, so that a continued sweep has the same k."""
+    length = max(_MIN_SLICE, _MIN_CHUNKS * _CHARACTERS_PER_TOKEN * size)
     texts = [whole_text(document) for document in documents.values()]
     places = [(number, start) for number, text in enumerate(texts) for start in range(0, len(text), length)]
     random.Random(0).shuffle(places)
@@ -233,8 +238,8 @@ def _sample(documents: Mapping[str, str | Sequence[str]], size: int) -> Iterator
         yield f"{number}:{start}", part
 
 
-def _name(given: Any, otherwise: str) -> str:
-    """The name in tables: a given name, or that of a specification."""
+def _name(given: Any, default: str) -> str:
+    """The name of a model or embedder in tables: a string, the name of its specification, or the default."""
     if isinstance(given, ModelSpec | EmbedderSpec):
         given = given.name
-    return given if isinstance(given, str) else otherwise
+    return given if isinstance(given, str) else default

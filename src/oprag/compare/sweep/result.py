@@ -1,4 +1,4 @@
-"""The result of a sweep: its curves, the budgets that are not points of them, and the setting worth deploying."""
+"""The result of a sweep: curves, budgets that are not points of a curve, and the recommended setting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from oprag.profile import Profile
 __all__ = ["Sweep", "read_sweep"]
 
 _NO_ROOM = "BudgetError"
-"""The error of a question if no chunk fits the budget; a retry would change nothing."""
+"""The error of a question if no chunk fits the token budget; a retry would fail again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ class Sweep:
         metric: The metric that was scored.
         results: The results of all settings.
         points: The results of the settings that are points of a curve.
-        curves: The curve over budgets of each order, with its sweet spot if it has one.
+        curves: The curve of each order along the budgets, with its sweet spot, if any.
         conclusions: The conclusion on the best budget, by the orders that share it.
-        impossible: Settings that are not on a curve, since no chunk of some question fits the budget.
-        remarks: Sentences about budgets without room for a chunk, not filled, or with nothing new.
-        chosen: The setting that is worth deploying.
-        why: The reason for the choice.
+        impossible: Settings that are not on a curve, because no chunk fits the budget for some question.
+        remarks: Sentences about budgets that no chunk fits, that are not filled, or that add nothing new.
+        chosen: The recommended setting.
+        why: The reason for the recommendation.
         profile: The chosen setting as a profile.
     """
 
@@ -54,10 +54,10 @@ class Sweep:
 
     @staticmethod
     def settled(report: RunReport) -> RunReport:
-        """The report of a run, without failures due to a budget without room for a chunk.
+        """The report of a run, without the answers that failed because no chunk fits the budget.
 
         Args:
-            report: The report of the run of a sweep.
+            report: The report of the run of the sweep.
         """
         others = {error: count for error, count in report.failed.items() if error != _NO_ROOM}
         return replace(report, failed=others, total=report.total - report.failed.get(_NO_ROOM, 0))
@@ -72,18 +72,18 @@ def read_sweep(
 ) -> Sweep:
     """Read the result of a sweep.
 
-    The chosen setting is the one with the fewest tokens that is at most one standard error below the highest one, by
-    the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984); docs/sweeping.md has the details.
+    The recommended setting has the fewest tokens of those at most one standard error below the highest score: the
+    one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984). See docs/sweeping.md for details.
 
     Args:
         path: The results file.
-        experiment: Name of the sweep in it.
+        experiment: The name of the sweep in the file.
         metric: The metric that was scored.
-        watch: Called with the number of settings that are done, and of all settings.
+        watch: Called with the number of finished settings, and the number of all settings.
 
     Raises:
-        ExperimentError: The file has no such experiment, or no answer has a score.
-        ResultsFileError: The file is missing, damaged or not a results file.
+        ExperimentError: The file does not contain the experiment, or no answer has a score.
+        ResultsFileError: The file is missing, corrupt or not a results file.
     """
     results = Results.open(path, experiment).compute([metric], watch)
     impossible = [one for one in results.settings if _is_impossible(one)]
@@ -93,7 +93,7 @@ def read_sweep(
     points = [number for number in range(len(tried)) if number not in repeated]
     if not any(metric in tried[number].scores for number in points):
         if impossible and not tried:
-            raise ExperimentError(_no_room(path, experiment), metric)
+            raise ExperimentError(_no_budget_fits(path, experiment), metric)
         raise ExperimentError(f"the sweep has no answer with a score of {metric}", metric)
     on_curves = results.select(tried[number] for number in points)
     curves = [
@@ -108,7 +108,7 @@ def read_sweep(
         "score": chosen.scores[metric].describe(),
         "questions": chosen.scores[metric].n,
         "chosen": why,
-        "curves": [f"{', '.join(orders)}: {said}" for orders, said in conclusions.items()],
+        "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
         "retrieval": retrieval_of(chosen),
     }
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
@@ -119,7 +119,11 @@ def read_sweep(
         curves=curves,
         conclusions=conclusions,
         impossible=impossible,
-        remarks=[*_no_points(impossible), *_not_filled(tried, contexts), *_nothing_new(tried, repeated)],
+        remarks=[
+            *_impossible_remarks(impossible),
+            *_unfilled_remarks(tried, contexts),
+            *_repeated_remarks(tried, repeated),
+        ],
         chosen=chosen,
         why=why,
         profile=profile_of(chosen, max(depths, default=1), about),
@@ -127,13 +131,13 @@ def read_sweep(
 
 
 class _Context(NamedTuple):
-    """The identity of a context, and why it is not longer."""
+    """The identity of a context, and the counts that limit its length."""
 
     key: str
     kept: int
     depth: int  # rank of the last kept candidate, counted from 1
     dropped: Mapping[str, int]
-    chunks: int
+    chunks: int  # all chunks of the documents
 
 
 _Contexts = Mapping[Hashable, _Context]
@@ -150,8 +154,8 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
     }
     if numbers:
         with ResultsReader(path, settings[0].matrix.experiment) as reader:
-            wanted = [place for place, cell in enumerate(reader.cells) if cell.key in numbers]
-            for place, question, context, chunks in reader.contexts(wanted):
+            rows = [row for row, cell in enumerate(reader.cells) if cell.key in numbers]
+            for place, question, context, chunks in reader.contexts(rows):
                 cell = reader.cells[place]
                 depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
                 found[numbers[cell.key]][cell.values.get("seed"), question] = _Context(
@@ -161,24 +165,24 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
 
 
 def _is_impossible(setting: SettingSummary) -> bool:
-    """Whether questions failed, and only because no chunk fits the budget."""
+    """Whether questions failed, and all failures are because no chunk fits the budget."""
     return {*setting.matrix.errors[list(setting.setting.cells)].flat} - {None} == {_NO_ROOM}
 
 
 def _is_whole(contexts: _Contexts) -> bool:
-    """Whether each context is all chunks of its documents."""
+    """Whether every context contains all chunks of its documents."""
     return bool(contexts) and all(one.kept == one.chunks for one in contexts.values())
 
 
 class _Smaller(NamedTuple):
-    """A smaller budget with the same contexts, and whether each of them is all chunks of its documents."""
+    """A smaller budget with the same contexts, and whether they contain all chunks of their documents."""
 
     budget: int
     whole: bool
 
 
 def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[tuple[int, _Smaller]]:
-    """The number of each setting that adds nothing, and the smaller budget with the same contexts."""
+    """The settings with the same contexts as a smaller budget: their numbers and that budget."""
     known: dict[Hashable, int] = {}
     for number, setting in sorted(enumerate(settings), key=lambda one: one[1].values["token_budget"]):
         others = tuple((name, str(value)) for name, value in setting.values.items() if name != "token_budget")
@@ -190,49 +194,49 @@ def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts])
 
 
 def _ran_out(context: _Context) -> bool:
-    """Whether all candidates were used though the budget had room and there were more chunks."""
+    """Whether all candidates were used, though the budget has room and the documents have more chunks."""
     dropped = context.dropped
-    # After chunks below the similarity threshold there are no better ones.
+    # If chunks were dropped by the similarity threshold, further candidates would be dropped too.
     if dropped.keys() & {"token_budget", "similarity_threshold"}:
         return False
-    looked_at = context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "max_candidates"))
-    return looked_at < context.chunks
+    considered = context.kept + sum(count for reason, count in dropped.items() if reason not in ("k", "max_candidates"))
+    return considered < context.chunks
 
 
-def _no_room(path: str | os.PathLike[str], experiment: str) -> str:
+def _no_budget_fits(path: str | os.PathLike[str], experiment: str) -> str:
     with ResultsReader(path, experiment) as reader:
         (message,) = [failure.message for failure in reader.failures() if failure.error == _NO_ROOM]
-    return f"no budget of the sweep has room for a chunk of every question: {message}"
+    return f"for every budget of the sweep, no chunk fits the budget for some question: {message}"
 
 
 def _conclusions(curves: Sequence[Curve]) -> dict[tuple[str, ...], str]:
     orders: dict[str, list[str]] = {}
     for curve in curves:
         orders.setdefault(curve.describe(), []).append(str(curve.values["order"]))
-    return {tuple(names): said for said, names in orders.items()}
+    return {tuple(names): text for text, names in orders.items()}
 
 
-def _no_points(impossible: Sequence[SettingSummary]) -> Iterator[str]:
-    for budget, ours in _by_budget(impossible).items():
-        failed, asked = max((one.failed, one.asked) for one in ours)
+def _impossible_remarks(impossible: Sequence[SettingSummary]) -> Iterator[str]:
+    for budget, group in _by_budget(impossible).items():
+        failed, total = max((one.failed, one.asked) for one in group)
         yield (
-            f"token_budget={budget} ({_orders(ours)}) is not a point of the curve: no chunk fits it in {failed:,} "
-            f"of {asked:,} answers; smaller chunks would"
+            f"token_budget={budget} ({_orders(group)}) is not a point of the curve: no chunk fits it in "
+            f"{failed:,} of {total:,} answers; use smaller chunks"
         )
 
 
-def _not_filled(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[str]:
-    answers = {one.number: sum(map(_ran_out, ours.values())) for one, ours in zip(settings, contexts, strict=True)}
-    for budget, ours in _by_budget([one for one in settings if answers[one.number]]).items():
-        most = max(ours, key=lambda one: answers[one.number] / one.answered)
+def _unfilled_remarks(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts]) -> Iterator[str]:
+    answers = {one.number: sum(map(_ran_out, group.values())) for one, group in zip(settings, contexts, strict=True)}
+    for budget, group in _by_budget([one for one in settings if answers[one.number]]).items():
+        worst = max(group, key=lambda one: answers[one.number] / one.answered)
         yield (
-            f"token_budget={budget} ({_orders(ours)}) is not filled: the {limit_of(most):,} best-ranked chunks all fit "
-            f"it in {answers[most.number]:,} of {most.answered:,} answers, and there are more; larger chunks, or a "
-            "larger k, would fill it"
+            f"token_budget={budget} ({_orders(group)}) is not filled: the {limit_of(worst):,} best-ranked chunks all fit it in "
+            f"{answers[worst.number]:,} of {worst.answered:,} answers, and there are more; use a larger k or larger "
+            "chunks to fill it"
         )
 
 
-def _nothing_new(settings: Sequence[SettingSummary], repeated: Mapping[int, _Smaller]) -> Iterator[str]:
+def _repeated_remarks(settings: Sequence[SettingSummary], repeated: Mapping[int, _Smaller]) -> Iterator[str]:
     budgets: defaultdict[tuple[_Smaller, str], list[str]] = defaultdict(list)
     for number, smaller in repeated.items():
         values = settings[number].values
@@ -241,10 +245,10 @@ def _nothing_new(settings: Sequence[SettingSummary], repeated: Mapping[int, _Sma
     for (smaller, order), some in budgets.items():
         orders[smaller, ", ".join(some)].append(order)
     for (smaller, same), some in orders.items():
-        why = ", which holds all chunks" if smaller.whole else ""
+        why = ", which contains all chunks" if smaller.whole else ""
         yield (
-            f"token_budget={same} ({', '.join(some)}): the contexts are those of "
-            f"token_budget={smaller.budget}{why}, so it is not another point of the curve"
+            f"token_budget={same} ({', '.join(some)}) is not another point of the curve: it has the same contexts as "
+            f"token_budget={smaller.budget}{why}"
         )
 
 
