@@ -149,10 +149,10 @@ def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
     assert "not scored (no question has gold answers): token_f1, exact_match" in plan
     assert "not scored (no question has evidence): evidence_coverage" in plan
     assert "inverted_pairs, paper_token_usage, long_context_share: 4 of 4 questions can be scored" in plan
-    assert "a run is refused: nothing could be scored" in plan
+    assert "a run would be refused: no answer could be scored" in plan
     result = compare(path, "--yes")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert re.search(r"^Error: nothing could be scored", result.stderr, re.MULTILINE)
+    assert re.search(r"^Error: no answer could be scored", result.stderr, re.MULTILINE)
     for one in (planned, result):
         assert "unknown field 'anwsers'; did you mean 'answers'?" in one.stderr
     assert not log.exists()
@@ -209,7 +209,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     assert "16 answers, 4 cut short, 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
-    assert "4 of 16 answers are cut short at the limit of the model, scored as they are." in page
+    assert "4 of 16 answers are cut short at the output limit of the model, scored as they are." in page
     assert "4 of 16 answers are empty, scored as they are." in page
     assert page.count("1 !") == 8
     assert "Notes on answers" in page
@@ -232,7 +232,7 @@ def test_empty_replies_are_no_finding_about_the_order(tmp_path):
     shown = done(path, "--all").stdout
     assert len(re.findall(r"^(?:source|rank) .* 4 !$", shown, re.MULTILINE)) == 2
     assert "! more than 10% of the answers are cut short or empty: the score says more about that." in shown
-    assert "Left out: 1 pair with the same score in every question." in shown
+    assert "Not listed: 1 pair with equal scores on every question." in shown
 
 
 def test_whole_replies_are_not_spoken_of(tmp_path):
@@ -595,7 +595,7 @@ def test_a_store_that_is_not_there_is_told_before_anything_is_asked(tmp_path):
     mine = '[stores.mine]\nuse = "tests.compare.answering:nothing"'
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2\nstore = "mine"', model(log=str(log)), mine)
     result = done(path, code=2)
-    assert "store 'mine': 'tests.compare.answering:nothing': no such function can be imported" in result.stderr
+    assert "store 'mine': cannot import the function 'tests.compare.answering:nothing'" in result.stderr
     assert not log.exists()
 
 

@@ -185,7 +185,9 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
     assert re.match(said, told["remarks"][0])
     none = sweep(*swept, "--budgets", "8,9", "--results", "other.db")
     assert none.exit_code == 1
-    assert "Error: no budget of the sweep has room for a chunk of every question: none of the" in none.stderr
+    assert (
+        "Error: for every budget of the sweep, no chunk fits the budget for some question: none of the" in none.stderr
+    )
     assert "--retry-failed" not in none.stderr
 
 
@@ -197,19 +199,22 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
     [
         (["--method", "closed_book", "--model", MODEL], ["method=closed_book cannot be swept", "reads no context"]),
         (["--method", "long_context", "--model", MODEL], ["method=long_context cannot be swept", "whole documents"]),
-        (["--method", "context_only", "--model", MODEL], ["method=context_only asks no model"]),
+        (["--method", "context_only", "--model", MODEL], ["method=context_only does not call a model"]),
         (
             ["--method", "answer_likelihood", "--model", MODEL],
-            ["so it cannot do method=answer_likelihood"],
+            ["so it does not support method=answer_likelihood"],
         ),
         (["--method", "refine"], ["method=refine needs a model"]),
-        (["--method", "refin"], ["the axis 'method' cannot have the value 'refin'"]),
-        (["--method", "refine", "--model", "gguf:/none.gguf"], ["writes no answers, so it cannot do method=refine"]),
+        (["--method", "refin"], ["invalid value 'refin' of the axis 'method'"]),
+        (
+            ["--method", "refine", "--model", "gguf:/none.gguf"],
+            ["only returns likelihoods, so it does not support method=refine"],
+        ),
         (["--metric", "inverted_pairs"], ["higher inverted_pairs is not better", "how chunks are ordered"]),
-        (["--metric", "token_f1"], ["method=context_only: no method gives an answer"]),
+        (["--metric", "token_f1"], ["method=context_only: no method produces an answer"]),
         (
             ["--metric", "answer_likelihood", "--model", MODEL],
-            ["method=stuff: no method gives a likelihood"],
+            ["method=stuff: no method produces a likelihood"],
         ),
         (["--metric", "choice_accuracy", "--model", MODEL], ["no question has a right choice"]),
     ],
@@ -299,7 +304,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
         assert curve["conclusion"].endswith("; it already reads everything, so no larger value can score higher")
     (remark,) = told["remarks"]
     assert remark.startswith(
-        "token_budget=4096, 8192 (source, rank): the contexts are those of token_budget=2048, which"
+        "token_budget=4096, 8192 (source, rank) is not another point of the curve: it has the same contexts as token_"
     )
     assert told["profile"]["context"]["token_budget"] == 2048
 

@@ -194,7 +194,7 @@ def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
     plan = make_plan(small, path)
     assert plan.calls == 2
     assert plan.stand_in == ("costly",)
-    assert "in place of costly" in plan.describe()
+    assert "instead of costly" in plan.describe()
     assert not path.exists()
 
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_answered_is_said_beforehand():
     plan = make_plan(experiment(refuses, grid=grid))
     assert sum(number for reason, number in plan.failures.items() if reason.startswith("BudgetError")) == 12
     assert sum(number for reason, number in plan.failures.items() if reason.startswith("SourceTooLongError")) == 6
-    assert "cannot be made: BudgetError" in plan.describe()
+    assert "cannot be generated: BudgetError" in plan.describe()
 
 
 def test_the_description_has_everything(tmp_path):
@@ -214,7 +214,7 @@ def test_the_description_has_everything(tmp_path):
     )
     lines = plan.describe().splitlines()
     assert lines[0] == "2 cells (8 combinations; 2 are equivalent to another one)"
-    assert lines[1] == "  4 combinations skipped: chunk_overlap=16 is not less than chunk_size=8"
+    assert lines[1] == "  4 combinations skipped: chunk_overlap=16 must be less than chunk_size=8"
     assert lines[2] == "6 questions, 12 answers"
     assert lines[3] == "12 model calls (12 without sharing)"
     assert lines[4].startswith("  m: 12 calls, ")

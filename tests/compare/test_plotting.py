@@ -120,7 +120,7 @@ def test_what_cannot_be_drawn_is_refused(options, message):
 
 def test_without_an_axis_of_numbers_there_is_no_curve():
     scores = {"a": 0.1, "b": 0.3}
-    with pytest.raises(OptionError, match="settings differ in order"):
+    with pytest.raises(OptionError, match="axes with several: order"):
         frame(made(scores), made(scores, order="rank")).plot()
 
 

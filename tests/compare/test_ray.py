@@ -44,7 +44,7 @@ def test_an_address_where_nothing_answers_is_told_at_once():
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("ray://head:10001", "a Ray client runs elsewhere, where the results file is not"),
+        ("ray://head:10001", "a Ray client runs the experiment on another machine"),
         ("head", "must be local, auto or HOST:PORT, got 'head'"),
         ("head:port", "must be local, auto or HOST:PORT"),
         ("127.0.0.1:99999", "no Ray cluster answers"),

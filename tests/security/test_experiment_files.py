@@ -145,7 +145,7 @@ def test_names_of_ours_and_of_providers_come_first_and_need_no_trust(tmp_path, l
 
 
 def test_a_store_of_the_grid_is_no_function(tmp_path):
-    with pytest.raises(ExperimentError, match="there is no store 'os:system'"):
+    with pytest.raises(ExperimentError, match="unknown store 'os:system'"):
         Experiment.from_file(write_experiment(tmp_path, f'{GRID}\nstore = "os:system"', model()), trust=True)
 
 
@@ -191,7 +191,10 @@ def test_a_list_in_place_of_a_table_is_not_shown(tmp_path):
     lines = 'password = "hunter22"\n' + "\n".join(f"k{number} = {number}" for number in range(1_000))
     with pytest.raises(ExperimentError) as caught:
         Experiment.from_file(write_experiment(tmp_path, GRID, f"[[models.x]]\n{lines}"))
-    assert str(caught.value) == 'harbour.toml: models.x must say what to use, such as use = "local", got list'
+    assert (
+        str(caught.value)
+        == 'harbour.toml: models.x must contain the key use with a name, such as use = "local", got list'
+    )
 
 
 @pytest.mark.parametrize("options", [["--plan"], ["--yes"], ["--measure"], ["--plan", "--json"]])
@@ -368,8 +371,8 @@ def test_clients_that_would_send_more_are_refused(groq, monkeypatch):
     assert "unset it" in refusal("groq:cranes", **there)
     monkeypatch.setenv("OLLAMA_API_KEY", "hunter22")
     assert "api_key_env = 'OLLAMA_API_KEY'" in refusal("ollama:cranes", **there)
-    assert "has a key already" in refusal("groq:cranes", api_key="hunter22", api_key_env="HOME")
-    with pytest.raises(ExperimentError, match="api_key_env goes with PROVIDER:MODEL"):
+    assert "already contain a key" in refusal("groq:cranes", api_key="hunter22", api_key_env="HOME")
+    with pytest.raises(ExperimentError, match="api_key_env is only valid with PROVIDER:MODEL"):
         EmbedderSpec("local", api_key_env="HOME")
     assert groq.made == []
 
@@ -396,5 +399,5 @@ def test_another_host_is_never_assumed_to_be_free(groq, tmp_path, price):
     assert "tokens may cost money" in result.stderr
     assert "give --yes" in result.stderr
     shown = CliRunner().invoke(app, ["compare", "--trust", str(path), "--plan"]).stdout
-    assert "to https://evil.example (without a key, since there is no api_key_env)" in shown
+    assert "to https://evil.example (without an API key, since api_key_env is not set)" in shown
     assert groq.prompts == []

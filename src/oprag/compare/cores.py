@@ -18,11 +18,11 @@ def usable_cores() -> float:
 
 
 def describe_cores() -> str:
-    """The usable cores as text, such as "1.5 of 64 (container limit)"."""
+    """The usable cores as text, such as "1.5 of 64 (limit of the container)"."""
     usable, total = usable_cores(), os.cpu_count() or 1
     if usable == total:
         return f"{total}"
-    limited = " (container limit)" if _container_limit() < _affinity() else ""
+    limited = " (limit of the container)" if _container_limit() < _affinity() else ""
     return f"{usable:g} of {total}{limited}"
 
 

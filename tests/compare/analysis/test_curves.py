@@ -176,7 +176,7 @@ def test_points_without_a_common_question_are_not_told_apart():
     (spot,) = spots(made({str(n): 0.9 for n in range(20)}, k=4), made({f"x{n}": 0.1 for n in range(20)}, k=8))
     assert spot.sweet_spot is None
     assert len(spot.contenders) == 2
-    assert "no question that both have" in spot.describe()
+    assert "no question with scores in both" in spot.describe()
 
 
 def test_seeds_are_averaged_to_one_point():
@@ -255,7 +255,7 @@ def test_another_confidence_asks_for_more():
         ("k", "inverted_pairs", "how chunks are ordered"),
         ("k", "paper_token_usage", "counts tokens"),
         ("k", "long_context_share", "counts tokens"),
-        ("k", "f1", "there is no metric 'f1'; there are scores of token_f1"),
+        ("k", "f1", "unknown metric 'f1'; metrics with scores: token_f1"),
     ],
 )
 def test_what_has_no_best_is_refused(axis, metric, message):

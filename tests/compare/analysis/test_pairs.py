@@ -117,7 +117,7 @@ def test_some_metrics_alone():
     results = results_of(made(LOW), made(HIGH, order="rank"))
     assert found(results, metrics=["rouge_l"]) == []
     assert len(found(results, metrics=["token_f1"])) == 1
-    with pytest.raises(OptionError, match="there is no metric 'token_f'; there are scores of token_f1"):
+    with pytest.raises(OptionError, match="unknown metric 'token_f'; metrics with scores: token_f1"):
         found(results, metrics=["token_f"])
 
 

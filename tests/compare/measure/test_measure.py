@@ -341,7 +341,9 @@ except ValueError as error:
     print(error)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.startswith("the model 'm' cannot be sent to another process: own is in the program")
+    assert result.stdout.startswith(
+        "the model 'm' cannot be sent to another process: own is defined in the main program"
+    )
     assert not path.exists()
 
 

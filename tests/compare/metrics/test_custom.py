@@ -91,7 +91,7 @@ def test_it_is_compared_as_any_other(tmp_path):
     ):
         again.best("sources")
     assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "two.db").complete
-    with pytest.raises(OptionError, match="there are no scores of a metric of which more is better"):
+    with pytest.raises(OptionError, match="no metric for which higher is better has scores"):
         _ = Results.open(tmp_path / "two.db").metric
 
 
@@ -149,7 +149,7 @@ def test_without_gold_answers_it_is_reason_enough_to_ask(tmp_path):
     data = keepers(1, 2)
     bare = replace(data, questions=[replace(one, answers=(), evidence=()) for one in data.questions])
     assert run(experiment(RecordingModel(), data=bare, metrics=["token_f1", words]), tmp_path / "one.db").complete
-    with pytest.raises(ExperimentError, match="nothing could be scored"):
+    with pytest.raises(ExperimentError, match="no answer could be scored"):
         run(experiment(RecordingModel(), data=bare, metrics=["token_f1", sources]), tmp_path / "two.db")
 
 
@@ -171,7 +171,7 @@ def named(name):
         (["my_module:tokens"], ExperimentError, "a metric cannot be named 'tokens'"),
         (["one:score", "other:score"], ExperimentError, "two metrics are named 'score'"),
         ([named("answer")], ExperimentError, "a metric cannot be named 'answer'"),
-        ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; give it a name"),
+        ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; use a named function"),
         ([later], OpragError, "a metric must not be async, got the function later"),
         ([7], OpragError, "metrics must be a list of names, got"),
         ("token_f1", OpragError, "metrics must be a list of names, got 'token_f1'"),
@@ -184,7 +184,7 @@ def test_what_cannot_be_a_metric_is_refused(metrics, error, words_of_it):
 
 
 def test_a_function_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ExperimentError, match="metric 'score': 'nowhere:score': no such function can be imported"):
+    with pytest.raises(ExperimentError, match="metric 'score': cannot import the function 'nowhere:score'"):
         run(experiment(metrics=["nowhere:score"]), tmp_path / "one.db")
     assert not (tmp_path / "one.db").exists()
 

@@ -238,8 +238,8 @@ def refusal(**options):
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        ({"model": "nobody"}, "the judge 'correct' has the model 'nobody', and there is no such model"),
-        ({"model": "likely"}, "which gives likelihoods and writes nothing"),
+        ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
+        ({"model": "likely"}, "which only returns likelihoods"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
         ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),

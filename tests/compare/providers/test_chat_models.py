@@ -39,7 +39,7 @@ def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
 
 @pytest.mark.parametrize("name", ["", " ", "nobody:model", "model-that-nobody-has"])
 def test_names_that_mean_nothing(name):
-    with pytest.raises(OptionError, match=r"no name|cannot use the model"):
+    with pytest.raises(OptionError, match=r"name is empty|cannot use the model"):
         load(name)
 
 

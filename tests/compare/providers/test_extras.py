@@ -6,9 +6,9 @@ from tests.helpers import run_python
 @pytest.mark.parametrize(
     ("module", "make", "message"),
     [
-        ("torch", "TransformersLikelihood('model')", "A likelihood by a model of Hugging Face|huggingface"),
-        ("transformers", "TransformersLikelihood('model')", "A likelihood by a model of Hugging Face|huggingface"),
-        ("xllamacpp", "GgufLikelihood('model.gguf')", "A likelihood by a GGUF file|likelihood"),
+        ("torch", "TransformersLikelihood('model')", "Likelihood with a Hugging Face model|huggingface"),
+        ("transformers", "TransformersLikelihood('model')", "Likelihood with a Hugging Face model|huggingface"),
+        ("xllamacpp", "GgufLikelihood('model.gguf')", "Likelihood with a GGUF model|likelihood"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_with_the_command(module, make, message):

@@ -168,7 +168,7 @@ def test_a_figure_that_is_none_is_a_failure(figure, tmp_path):
     report = run(asked_of(reader, grid={"k": 4, "method": METHODS}, data=keepers(1, 1)), tmp_path / "results.db")
     assert report.failed == {"ModelError": 2}
     ((message,),) = rows(tmp_path / "results.db", "SELECT DISTINCT message FROM results")
-    assert f"must be a number of nats up to 0, got {figure!r}" in message
+    assert f"must be a number of at most 0, in nats, got {figure!r}" in message
 
 
 @pytest.mark.parametrize("figure", [np.float32(-1.5), np.float64(-1.5), -1.5, 0, 1e-9])
@@ -194,9 +194,12 @@ def test_who_writes_and_who_judges_are_told_apart(tmp_path):
         *(("reader", method) for method in METHODS),
     }
     assert cells.impossible == {
-        **{f"the model 'm' only writes, so it cannot do method={method}": 1 for method in METHODS},
         **{
-            f"the model 'reader' returns likelihoods and writes no answers, so it cannot do method={method}": 1
+            f"the model 'm' does not return likelihoods, so it does not support method={method}": 1
+            for method in METHODS
+        },
+        **{
+            f"the model 'reader' only returns likelihoods, so it does not support method={method}": 1
             for method in ("stuff", "closed_book")
         },
     }
@@ -225,7 +228,7 @@ def test_a_model_that_judges(tmp_path):
     assert float(completion.text) == reader.answer_likelihood("It rained. What fell?", "It")
     assert completion.usage is not None
     assert completion.usage[:2] == (5, 0)
-    with pytest.raises(ModelError, match="returns likelihoods and writes no answers"):
+    with pytest.raises(ModelError, match="only returns likelihoods"):
         model.complete(Prompt((Message("user", "Hello"),), "answer"))
 
 
@@ -278,7 +281,7 @@ def test_a_model_file_is_loaded_when_it_is_first_asked_and_once(tmp_path, monkey
         assert [one.text for one in pool.map(lambda _: model.complete(prompt), range(8))] == ["-0.5"] * 8
     assert started == [(str(path), 20)]
     longer = Prompt((Message("user", "It rained and rained."), Message("assistant", "so")), LIKELIHOOD)
-    with pytest.raises(LikelihoodError, match="the window is 20"):
+    with pytest.raises(LikelihoodError, match="the window of 20"):
         model.complete(longer)
 
 

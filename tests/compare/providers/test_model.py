@@ -126,13 +126,13 @@ class TestRefusals:
         ids=["function", "fake", "mock", "made", "lambda"],
     )
     def test_what_does_not_say_what_it_is_needs_a_name(self, given):
-        with pytest.raises(ExperimentError, match="give it a name"):
+        with pytest.raises(ExperimentError, match="set a unique `name`"):
             ModelSpec(given).open()
         assert ModelSpec(given, "first").open().identity != ModelSpec(given, "second").open().identity
         assert ModelSpec(given, "first").open().identity == ModelSpec(given, "first").open().identity
 
     def test_settings_of_what_is_no_name(self):
-        with pytest.raises(ExperimentError, match="temperature; set them on the Hosted itself"):
+        with pytest.raises(ExperimentError, match="temperature; set them on the Hosted instead"):
             ModelSpec(Hosted(), temperature=0).open()
 
     @pytest.mark.parametrize("name", ["", " "])
@@ -147,7 +147,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("given", ["", "nobody:model", "nobody", f"{HOSTED}:number", f"{HOSTED}:nothing"])
     def test_a_name_that_nobody_knows(self, given):
-        with pytest.raises(ExperimentError, match=r"no name|nobody|number|nothing"):
+        with pytest.raises(ExperimentError, match=r"name is empty|nobody|number|nothing"):
             ModelSpec(given).open()
 
     def test_a_package_that_is_missing_and_a_key(self, groq):

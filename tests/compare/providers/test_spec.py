@@ -48,9 +48,9 @@ def test_settings_are_not_shown(kind):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"temperature": 0}, 'models.m must say what to use, such as use = "local"'),
+        ({"temperature": 0}, 'models.m must contain the key use, such as use = "local"'),
         ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
-        ({"use": "local", "api_key_env": "KEY"}, "models.m: api_key_env goes with PROVIDER:MODEL"),
+        ({"use": "local", "api_key_env": "KEY"}, "models.m: api_key_env is only valid with PROVIDER:MODEL"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(kind, given, message):

@@ -90,7 +90,7 @@ def test_it_is_shown_as_it_is(page):
         assert clean(one).strip("`") in text
     assert "1337" not in text
     questions = page.section("questions").text
-    for part in ("Question 0:", "Answer \ufffd", "No answer. ValueError:", "(right)"):
+    for part in ("Question 0:", "Answer \ufffd", "No answer. ValueError:", "(correct)"):
         assert part in questions
     assert page.root.all("h1")[0].text == clean(f"Results of small {TEXT}")
 

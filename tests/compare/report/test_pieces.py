@@ -42,7 +42,7 @@ def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
     assert box(found.order) == [(300, 100), (0, 100)]
     tops = [float(top) for top in re.findall(r"M\d+ ([\d.]+)h", found.order)]
     assert tops == sorted(tops)
-    assert found.label.startswith("2 kept chunks along 600 characters")
+    assert found.label.startswith("2 kept chunks in 600 characters")
     assert "1 times the next chunk" in found.label
 
 

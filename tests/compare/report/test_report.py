@@ -81,16 +81,16 @@ def test_an_experiment_without_answers_says_so(tmp_path):
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert page.sections == ["overview", "run"]
     assert "6 answers were not tried yet" in page.section("overview").text
-    assert "Nothing is scored" in page.section("overview").text
+    assert "No answers have scores" in page.section("overview").text
 
 
 def test_the_tables_have_the_means_and_intervals_of_the_settings(results, page):
-    head, *found = page.table("settings", "token_f1 with its 95 % interval")
+    head, *found = page.table("settings", "token_f1 with 95 % interval")
     settings = Results.open(results).settings
     assert len(found) == len(settings) == 29
     column = {name: number for number, name in enumerate(head)}
     others = page.table("settings", "exact_match, rouge_l")
-    taken = page.table("settings", "Mean use per answer")
+    taken = page.table("settings", "Mean usage per answer")
     of_others, of_taken = ({name: number for number, name in enumerate(one[0])} for one in (others, taken))
     for shown, other, took, row in zip(found, others[1:], taken[1:], settings, strict=True):
         assert shown[0] == other[0] == took[0]
@@ -107,13 +107,13 @@ def test_the_tables_have_the_means_and_intervals_of_the_settings(results, page):
 
 
 def test_settings_are_beside_their_difference_from_source_order(results, page):
-    head, *found = page.table("settings", "token_f1 with its 95 % interval")
+    head, *found = page.table("settings", "token_f1 with 95 % interval")
     column = head.index("difference")
     told = {row[0]: row[column] for row in found}
     for pair in Results.open(results).differences("order", ["token_f1"]):
         name = named(pair.setting.values, Results.open(results).axes)
         shown = f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
-        assert told[name] == ("the same" if pair.difference.tied else shown)
+        assert told[name] == ("equal" if pair.difference.tied else shown)
     assert all(text == "–" for name, text in told.items() if "source" in name)
 
 
@@ -174,7 +174,7 @@ def test_notes_that_count_are_on_the_first_screen(tmp_path):
     path = ran(experiment(model, grid=grid, data=some, metrics=["token_f1"]), tmp_path / "r.db")
     (notes,) = page_of(write_report(path, tmp_path / "r.html")).section("overview").by_class("notes")
     assert [one.text for one in notes.all("li")] == [
-        "1 of 4 answers is empty, scored as they are.",
+        "1 of 4 answers is empty, scored as it is.",
         "3 of 4 questions of keepers have a score of token_f1: the others do not have gold answers.",
         "Intervals of keepers come from only 3 questions or documents, so they are too narrow.",
     ]
@@ -193,7 +193,7 @@ def test_differences_are_those_of_the_harness(results, page):
         for pair in there
     }
     assert len(found) == len(there)
-    told = f"Left out: {len(pairs) - len(there)} pairs with the same score in every question."
+    told = f"Not listed: {len(pairs) - len(there)} pairs with equal scores on every question."
     assert told in page.section("differences").text
 
 
@@ -217,19 +217,19 @@ def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
             assert spot.describe() in text
     # The thresholds drop nothing that matters: their curves are drawn once, and those of stuff on the first screen.
     assert len(page.section("length").all("figure")) == 1
-    assert "none: the chart is on the first screen" in text
-    (same,) = re.findall(r"The same points: ([^.]+(?:\.\d+[^.]+)*)\.", text)
+    assert "none: the chart is in the overview" in text
+    (same,) = re.findall(r"Same points: ([^.]+(?:\.\d+[^.]+)*)\.", text)
     assert same.count("; ") == 2
 
 
 def test_costs_have_tokens_and_what_was_measured(page):
     titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens", "token_f1 against time"]
-    _, *front = page.table("cost", "The Pareto front of token_f1 against time")
+    _, *front = page.table("cost", "Pareto front of token_f1 against time")
     assert front[0][:2] == ["closed_book", "0.250"]
     scores = [float(row[2].split()[0]) for row in front]
     assert scores == sorted(scores)
-    _, *phases = page.table("measured", "Time, processor and memory")
+    _, *phases = page.table("measured", "Time, CPU and memory")
     assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
     told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
     assert told in page.section("measured").text
@@ -256,7 +256,7 @@ def test_pivots_are_those_of_papers_and_the_darkest_cell_is_the_highest(tmp_path
     section = page_of(write_report(path, tmp_path / "r.html")).section("pivots")
     assert [one.text for one in section.all("h3")] == ["method × order"]
     table = section.all("table")[1]
-    assert table.all("caption")[0].text == "tokens of an answer, in and out: method × order, median ± sd"
+    assert table.all("caption")[0].text == "tokens per answer, input and output: method × order, median ± sd"
     by_question: dict[str, list[int]] = {}
     for row in Results.open(path).answers():
         if (row["method"], row["order"]) == ("stuff", "rank"):
@@ -271,7 +271,7 @@ def test_pivots_are_those_of_papers_and_the_darkest_cell_is_the_highest(tmp_path
 
 
 def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
-    _, *found = page.table("whole", "How many questions")
+    _, *found = page.table("whole", "Number of questions")
     by_method: dict[str, list[dict[int, float]]] = {}
     for setting in Results.open(results).settings:
         scores = dict(enumerate(setting.by_question("token_f1").tolist()))
@@ -288,8 +288,8 @@ def test_retrieval_is_held_against_whole_documents_question_by_question(results,
 
 
 def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enough(results, page):
-    head, *found = page.table("settings", "Mean use per answer")
-    column = head.index("answered at the first step")
+    head, *found = page.table("settings", "Mean usage per answer")
+    column = head.index("answered in the first step")
     routed = [row for row in found if row[0].startswith("self_route")]
     for row, k in zip(routed, (1, 4), strict=True):
         (counts,) = rows(
@@ -331,7 +331,7 @@ def test_without_the_data_places_are_shown_and_why(results, tmp_path):
     section = page.section("questions")
     assert section.by_class("texts") == []
     assert section.all("a") == []  # which would lead nowhere
-    assert "A results file contains no document text" in section.text
+    assert "A results file does not contain document text" in section.text
     assert re.search(r"characters [\d,]+–[\d,]+ rank 0", section.text)
 
 
@@ -353,7 +353,7 @@ def prompts_in(page):
     """The names and calls of the two contexts of each question that has prompts; the parts of a call by their role."""
     found = []
     for one in page.section("questions").all("details"):
-        if one.all("summary")[0].text.startswith("Prompts of these contexts"):
+        if one.all("summary")[0].text.startswith("Prompts with these contexts"):
             (sides,) = one.by_class("sides")
             columns = [child for child in sides.children if isinstance(child, Node)]
             found.append(
@@ -420,11 +420,11 @@ def test_prompts_take_no_more_than_their_room(tmp_path, monkeypatch):
     assert re.search(r"\d+ calls more", page_of(first).section("questions").text)
     whole = first.stat().st_size
     for share in (0.9, 0.8, 0.7):
-        monkeypatch.setattr("oprag.compare.report.write._LARGEST", int(share * whole))
+        monkeypatch.setattr("oprag.compare.report.write._MAX_SIZE", int(share * whole))
         page = write_report(path, tmp_path / "r.html", documents=long)
         assert page.stat().st_size < share * whole
     assert re.search(r"\[… [\d,]+ characters …\]", page.read_text())
-    monkeypatch.setattr("oprag.compare.report.write._LARGEST", 0)
+    monkeypatch.setattr("oprag.compare.report.write._MAX_SIZE", 0)
     section = page_of(write_report(path, tmp_path / "r.html", documents=long)).section("questions")
     assert "Prompts are not shown: there are too many answers" in section.text
 
@@ -527,7 +527,7 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
     marked = [row.all("th", "td") for row in page.section("settings").by_class("marked")]
-    _, *table = page.table("settings", "token_f1 with its 95 %")
+    _, *table = page.table("settings", "token_f1 with 95 %")
     for (name, score, *_), data in zip(marked, ("few", "many"), strict=True):
         means = [float(row[1].split()[0]) for row in table if data in row[0]]
         assert data in name.text

@@ -42,9 +42,9 @@ def test_wrong_limits_are_refused(wrong):
 
 
 def test_a_limit_of_money_needs_prices():
-    with pytest.raises(ExperimentError, match="no price for the model 'm'"):
+    with pytest.raises(ExperimentError, match="a price for every model, and 'm' has none"):
         experiment(RecordingModel(), limits={"money": 1})
-    with pytest.raises(ExperimentError, match="no such model"):
+    with pytest.raises(ExperimentError, match="unknown model"):
         experiment(RecordingModel(), prices={"n": PRICE})
 
 
@@ -107,7 +107,7 @@ def test_a_limit_of_nothing_asks_nothing(tmp_path):
     assert not model.calls
     # What needs no call is done.
     assert report.answered <= 6
-    assert "the limit of 0 calls is reached: 0 are spent" in report.outcome
+    assert "the limit of 0 calls is reached: 0 spent" in report.outcome
 
 
 def test_failed_calls_count(tmp_path):

@@ -246,8 +246,8 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
 
     from oprag.compare.running import index, library
 
-    monkeypatch.setattr(library, "_CHUNKS", 3_000)
-    monkeypatch.setattr(index, "_AT_ONCE", 3_000)
+    monkeypatch.setattr(library, "_MAX_CHUNKS", 3_000)
+    monkeypatch.setattr(index, "_BATCH_HITS", 3_000)
     data = DataSet(
         name="corpus",
         documents={f"book {number}": prose(500, seed=number) for number in range(4)},

@@ -29,7 +29,7 @@ def test_tokens_that_cannot_be_are_a_failed_call(usage):
     # With a negative number more could be spent than the limit allows.
     error = reply(usage=usage).error
     assert isinstance(error, ModelError)
-    assert "must have numbers of tokens" in str(error)
+    assert "must consist of token counts" in str(error)
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, "long", None])

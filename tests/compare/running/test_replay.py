@@ -43,15 +43,15 @@ def test_nothing_is_written(ran):
 def test_what_is_not_there_is_refused(ran, tmp_path):
     path, model = ran
     small = experiment(model, grid=GRID)
-    with pytest.raises(ExperimentError, match="'0-1' with method='stuff' has 2 settings; give values on more axes"):
+    with pytest.raises(ExperimentError, match="'0-1' with method='stuff' matches 2 cells; give values of more axes"):
         prompts_of(small, path, "0-1", method="stuff")
-    with pytest.raises(ExperimentError, match="'9-9' with no values has no setting"):
+    with pytest.raises(ExperimentError, match="'9-9' with no axis values matches no cell"):
         prompts_of(small, path, "9-9")
     with pytest.raises(OptionError, match="sequence"):
         prompts_of(small, path, "0-1", sequence="source")
     other = experiment(model, grid=GRID, data=keepers(words=80))
-    with pytest.raises(ResultsFileError, match="made of these documents, with these prompts: some of its replies"):
+    with pytest.raises(ResultsFileError, match="from these documents and prompts: some of its replies"):
         prompts_of(other, path, "0-1", method="stuff", order="source")
-    with pytest.raises(ResultsFileError, match="there is no results file"):
+    with pytest.raises(ResultsFileError, match="results file not found"):
         prompts_of(small, tmp_path / "none.db", "0-1", method="stuff", order="source")
     assert not (tmp_path / "none.db").exists()

@@ -116,7 +116,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
 @pytest.mark.parametrize("given", ["reference.toml", None, {"name": "x"}])
 def test_what_is_no_experiment_is_refused_and_no_file_is_made(given, tmp_path):
     for carry_out in (run, make_plan):
-        with pytest.raises(OptionError, match=r"must be an Experiment, as Experiment\.from_file\(\) reads it, got"):
+        with pytest.raises(OptionError, match=r"must be an Experiment, such as from Experiment\.from_file\(\), got"):
             carry_out(given, tmp_path / "r.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -396,7 +396,7 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
         "models": {"likely": Likely()},
         "grid": {"k": 4, "chunk_size": 32, "method": "answer_likelihood"},
     }
-    with pytest.raises(ExperimentError, match="no method gives an answer"):
+    with pytest.raises(ExperimentError, match="no method produces an answer"):
         run(experiment(None, **likely, metrics=["token_f1"]), path)
     assert run(experiment(None, **likely, metrics=["answer_likelihood"]), path).complete
     assert run(experiment(model, data=bare, metrics=["inverted_pairs"]), path).complete

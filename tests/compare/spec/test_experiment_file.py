@@ -208,7 +208,10 @@ BAD = {
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
     "models": ("models = 3", "models must be a mapping, got 3"),
-    "score": ("score_embedder = 3", 'score_embedder must say what to use, such as use = "local", got 3'),
+    "score": (
+        "score_embedder = 3",
+        'score_embedder must contain the key use with a name, such as use = "local", got 3',
+    ),
 }
 
 
@@ -222,20 +225,20 @@ def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
 
 
 TABLES = {
-    "[models.small]\ntemperature = 0": 'models.small must say what to use, such as use = "local"',
-    "[models.small]\nuse = 3": 'models.small must say what to use, such as use = "local", got 3',
+    "[models.small]\ntemperature = 0": 'models.small must contain the key use, such as use = "local"',
+    "[models.small]\nuse = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[models.small]\nuse = "x:y"\nretries = -1': "models.small.retries must be",
     '[models.small]\nuse = "x:y"\napi_key = "sk-1"': "models.small.api_key would be a secret",
     '[models.small]\nuse = "x:y"\ndefault_headers = { Authorization = "b" }': "models.small.default_headers.Auth",
     '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
-    "[models]\nsmall = 3": 'models.small must say what to use, such as use = "local", got 3',
+    "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
     "[embedders]": "an experiment must have an embedder",
     '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be use = \"MODULE:FUNCTION\", got 'chroma'",
     '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
-    '[stores]\nindex = "a:b"': "there is a store 'index' already",
+    '[stores]\nindex = "a:b"': "'index' is the name of a built-in store",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
-    "[prices.small]\ninput = 1\noutput = 1": "there is a price for 'small', and no such model",
+    "[prices.small]\ninput = 1\noutput = 1": "there is a price for the unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
     "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
@@ -246,7 +249,7 @@ TABLES = {
     '[data.b]\npath = "data"\nqestions = 3': "data.b: unknown key 'qestions'; did you mean 'questions'?",
     '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
     '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number from 1, got '3'",
-    '[data.b]\npath = "data"\nseed = 3': "data.b: seed goes with questions",
+    '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without questions",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
 
@@ -272,15 +275,15 @@ def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
 
 GRIDS = {
     "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
-    "order = 'sauce'": "grid: the axis 'order' cannot have the value 'sauce'",
-    "k = [2, 0]": "grid: the axis 'k' cannot have the value 0",
-    "token_budget = 'None'": "grid: the axis 'token_budget' cannot have the value 'None': token_budget must be a whole "
-    "number from 1, or None, got 'None'; None is written \"none\"",
-    "method = 'stuf'": "grid: the axis 'method' cannot have the value 'stuf': method must be one of stuff, map_reduce, "
+    "order = 'sauce'": "grid: invalid value 'sauce' of the axis 'order'",
+    "k = [2, 0]": "grid: invalid value 0 of the axis 'k'",
+    "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be a whole "
+    "number from 1, or None, got 'None'; for None write \"none\"",
+    "method = 'stuf'": "grid: invalid value 'stuf' of the axis 'method': method must be one of stuff, map_reduce, "
     "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, closed_book_likelihood, "
     "context_only, answer_likelihood, got 'stuf'",
     "k = []": "grid: the axis 'k' has no values",
-    "model = 'big'": "grid: there is no model 'big' in this experiment; there are: none",
+    "model = 'big'": "grid: unknown model 'big'; this experiment has: none",
     "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",
     "header = { a = 1 }": "grid: a value of an axis must be a text",
 }

@@ -145,7 +145,7 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ContextOptions(**{name: value})
     with pytest.raises(ExperimentError) as caught:
         cells({"k": 5, name: value})
-    assert f"the axis '{name}' cannot have the value" in str(caught.value)
+    assert str(caught.value).startswith("invalid value ") and f" of the axis '{name}': " in str(caught.value)
     assert str(expected.value) in str(caught.value)
 
 
@@ -157,8 +157,8 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ({"kk": 5}, "unknown axis 'kk'; did you mean 'k'"),
         ({"count_tokens": "words"}, "unknown axis 'count_tokens'"),
         ({"k": []}, "the axis 'k' has no values"),
-        ({"k": [[5]]}, "must be a text, a number or true or false"),
-        ({"header": print}, "must be a text, a number or true or false, got builtin_function"),
+        ({"k": [[5]]}, "must be a string, a number, true or false"),
+        ({"header": print}, "must be a string, a number, true or false, got builtin_function"),
     ],
 )
 def test_what_is_no_grid_is_refused(given, message):
@@ -182,8 +182,8 @@ def test_impossible_combinations_are_counted_with_their_reason():
     assert found.combinations == 32
     assert dict(found.impossible) == {
         "min_chunks must be at most k, got min_chunks=6 and k=4": 4,
-        "chunk_overlap=32 is not less than chunk_size=16": 16,
-        "a vector store ranks by vectors, so search=bm25 needs store=index": 3,
+        "chunk_overlap=32 must be less than chunk_size=16": 16,
+        "vector stores only support dense search, so search=bm25 needs store=index": 3,
     }
     assert len(found.cells) == 9
     assert found.repeated == 0
@@ -201,8 +201,8 @@ def test_models_that_write_and_models_that_judge_are_told_apart():
     found = cells({"data": "one", "k": 5, "method": ["stuff", "answer_likelihood"], "model": ["m", "likely"]})
     assert [(cell.method, cell.model) for cell in found.cells] == [("stuff", "m"), ("answer_likelihood", "likely")]
     assert dict(found.impossible) == {
-        "the model 'likely' returns likelihoods and writes no answers, so it cannot do method=stuff": 1,
-        "the model 'm' only writes, so it cannot do method=answer_likelihood": 1,
+        "the model 'likely' only returns likelihoods, so it does not support method=stuff": 1,
+        "the model 'm' does not return likelihoods, so it does not support method=answer_likelihood": 1,
     }
 
 
@@ -325,5 +325,5 @@ def test_a_number_that_no_file_can_hold_is_refused(axis):
 
 def test_a_grid_of_millions_is_refused_at_once():
     values = {"data": "one", "method": "context_only", "order": "random", "k": range(1, 2_001), "seed": range(501)}
-    with pytest.raises(ExperimentError, match=r"1,002,000 combinations, and there can be at most 100,000"):
+    with pytest.raises(ExperimentError, match=r"1,002,000 combinations, and the maximum is 100,000"):
         cells(values)

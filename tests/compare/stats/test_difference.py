@@ -172,11 +172,14 @@ def test_the_sequence_of_the_questions_does_not_matter(order):
         (made(n=7062), "+0.042 [+0.011, +0.073], n = 7,062"),
         (made(mean=-0.0001, low=-0.0004, high=0.0), "+0.000 [+0.000, +0.000], n = 120"),
         (made(units=35), "+0.042 [+0.011, +0.073], n = 120 in 35 clusters"),
-        (made(units=5), "+0.042 [+0.011, +0.073], n = 120 in 5 clusters; so few that the interval is too narrow"),
-        (made(n=9), "+0.042 [+0.011, +0.073], n = 9; so few that the interval is too narrow"),
-        (made(unpaired=3), "+0.042 [+0.011, +0.073], n = 120; 3 without a counterpart"),
-        (made(n=1, low=None, high=None), "+0.042, n = 1; too few for an interval"),
-        (made(n=0, mean=None, unpaired=4), "no question that both have; 4 without a counterpart"),
+        (
+            made(units=5),
+            "+0.042 [+0.011, +0.073], n = 120 in 5 clusters; the interval is too narrow, since there are so few",
+        ),
+        (made(n=9), "+0.042 [+0.011, +0.073], n = 9; the interval is too narrow, since there are so few"),
+        (made(unpaired=3), "+0.042 [+0.011, +0.073], n = 120; 3 unpaired"),
+        (made(n=1, low=None, high=None), "+0.042, n = 1; too few questions for an interval"),
+        (made(n=0, mean=None, unpaired=4), "no question with scores in both; 4 unpaired"),
     ],
 )
 def test_it_describes_itself_in_a_line(difference, line):

@@ -37,6 +37,6 @@ def test_every_pattern_is_there_once():
 @pytest.mark.parametrize("weights", [bootstrap_counts, random_signs])
 def test_what_is_kept_is_the_same(weights, monkeypatch):
     kept = [np.concatenate(list(weights(500, 9_000, 3))) for _ in range(2)]
-    monkeypatch.setattr("oprag.compare.stats.resampling._KEPT", 0)
+    monkeypatch.setattr("oprag.compare.stats.resampling._MAX_CACHED_BYTES", 0)
     made = np.concatenate(list(weights(500, 9_000, 3)))
     assert all(np.array_equal(one, made) for one in kept)

@@ -74,8 +74,8 @@ def test_budgets_that_hold_the_whole_book_are_one_point(tmp_path):
     assert "nothing to compare" in sweep.conclusions["source", "rank", "random"]
     (remark,) = sweep.remarks
     assert remark == (
-        "token_budget=1800, 3600 (source, rank, random): the contexts are those of token_budget=900, which holds all "
-        "chunks, so it is not another point of the curve"
+        "token_budget=1800, 3600 (source, rank, random) is not another point of the curve: it has the same contexts as "
+        "token_budget=900, which contains all chunks"
     )
     assert sweep.profile.method == {}
 
@@ -91,7 +91,7 @@ def test_budgets_with_the_same_chunks_are_one_point_though_there_are_more(tmp_pa
     assert [point.value for point in curve.points] == [60, 150]
     assert not curve.exhausted
     assert sweep.remarks == [
-        "token_budget=61 (source): the contexts are those of token_budget=60, so it is not another point of the curve"
+        "token_budget=61 (source) is not another point of the curve: it has the same contexts as token_budget=60"
     ]
 
 
@@ -153,7 +153,7 @@ def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
     assert "count_tokens" not in profile.context
-    assert "test_result:count_characters, which no profile can name" in profile.about["count_tokens"]
+    assert "test_result:count_characters, which cannot be stored in a profile" in profile.about["count_tokens"]
 
 
 def test_the_control_is_not_deployed_and_ties_go_to_source(tmp_path):
@@ -241,9 +241,9 @@ def test_candidates_that_run_out_are_told(tmp_path):
     )
     run(experiment, tmp_path / "sweep.db")
     sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
-    said = "({}) is not filled: the 6 best-ranked chunks all fit it in {} answers, and there are more; larger chunks, "
+    said = "({}) is not filled: the 6 best-ranked chunks all fit it in {} answers, and there are more; use a larger "
     assert [remark.partition("=")[2] for remark in sweep.remarks[:2]] == [
-        f"{budget} {said.format('source, random', '5 of 5')}or a larger k, would fill it" for budget in (300, 5_000)
+        f"{budget} {said.format('source, random', '5 of 5')}k or larger chunks to fill it" for budget in (300, 5_000)
     ]
     for grid, number in (({"k": 2, "max_candidates": 100}, 2), ({"k": "none", "max_candidates": 3}, 3)):
         few = sweep_experiment(

@@ -37,8 +37,8 @@ def slices(results: Results, metric: str | None) -> Section | None:
         return None
     intro = Text(
         "Source order minus each other order, averaged for each question over all settings that differ only in the "
-        "order; p-values are corrected for all rows of a plot. If only one row is significant, that does not mean that "
-        "the rows differ from each other: the intervals below each plot show whether they do."
+        "order; p-values are corrected for all rows of a plot. If a difference is shown in only one row, "
+        "that does not mean that the rows differ from each other: the intervals below each plot show whether they do."
     )
     more = [Text(f"{counted(more_fields, 'field')} more: `Results.slices` returns them.")] if more_fields else []
     return Section("slices", "Where order matters", [intro, *parts, *more])
@@ -103,7 +103,7 @@ def section(results: Results, metric: str | None) -> Section | None:
         return None
     intro = Text(
         "Each setting minus the setting that differs from it only in one axis, over the questions with scores in "
-        "both, with the 95 % bootstrap interval of the mean difference. A star marks a significant difference: the "
+        "both, with the 95 % bootstrap interval of the mean difference. A star means that a difference is shown: the "
         "interval excludes 0, and p is below 0.05. Without a star no difference was found, which does not show that "
         "the settings are equal. p is from a sign-flip test, corrected for all "
         f"{counted(results.family(metric).comparisons, 'comparison')} of this experiment in {metric}: along each axis, "
@@ -158,7 +158,7 @@ def _folded(some: Sequence[SettingDifference]) -> tuple[str, ...]:
     return (
         value_text(some[0].value),
         f"against {len(some):,} settings",
-        f"{ends}; significant in {shown:,} of {len(some):,}",
+        f"{ends}; shown in {shown:,} of {len(some):,}",
         f"{max(pair.difference.n for pair in some):,}",
         "–",
     )

@@ -115,7 +115,7 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
         else named(one.values, differ)
         for one in shown
     ]
-    caption = f"Source order minus each other order in {metric}{where}; a filled marker means significant"
+    caption = f"Source order minus each other order in {metric}{where}; filled if a difference is shown"
     if len(shown) < len(rows):
         caption += "; the table of differences lists each setting"
     elif tied:

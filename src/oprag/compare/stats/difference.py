@@ -31,7 +31,7 @@ class Difference:
         adjusted_p: The p-value corrected for multiple comparisons; None if it was not corrected, because the two have
             no question in common, or equal scores on every question.
         comparisons: Number of comparisons that the p-value is corrected for.
-        alpha: Significance level: the corrected p-value of a significant difference is below it.
+        alpha: Significance level: a difference is shown only if its corrected p-value is below it.
     """
 
     n: int
@@ -58,12 +58,12 @@ class Difference:
 
     @property
     def shown(self) -> bool:
-        """Whether the difference is significant: the interval excludes 0, and the corrected p-value is below alpha."""
+        """Whether a difference is shown: the interval excludes 0, and the corrected p-value is below alpha."""
         return self.excludes_zero and self.adjusted_p is not None and self.adjusted_p < self.alpha
 
     @property
     def shown_higher(self) -> bool:
-        """Whether the first is significantly higher."""
+        """Whether the first is shown to be higher."""
         return self.shown and self.low is not None and self.low > 0
 
     def __str__(self) -> str:

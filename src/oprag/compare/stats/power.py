@@ -12,7 +12,7 @@ from oprag.compare.stats.resampling import FloatArray, IntArray, units_of
 __all__ = ["POWER", "detectable_difference"]
 
 POWER = 0.8
-"""The conventional power: the probability that a real difference is found significant."""
+"""The conventional power: the probability that a real difference is shown."""
 
 
 def detectable_difference(
@@ -23,7 +23,7 @@ def detectable_difference(
     comparisons: int = 1,
     confidence: float = 0.95,
 ) -> float | None:
-    """The smallest mean difference that a comparison of a number of questions is likely to find significant.
+    """The smallest mean difference that a comparison of a number of questions is likely to show.
 
     Normal approximation for the mean of paired differences: the standard error, times the sum of the quantiles of the
     two-sided significance level and of `POWER`. As for intervals, questions of a cluster are one unit, so the variation

@@ -72,7 +72,7 @@ def test_other_fields_are_kept_and_options_may_be_missing(tmp_path):
         (row(input=None), "input must be a string, got None"),
         (row(context=" "), "context must not be empty"),
         (row(answer=None), "answer[0] must be a string, got None"),
-        (row(answer=[]), "answer must have at least 1 in it"),
+        (row(answer=[]), "answer must contain at least 1"),
         (row(answer=[None]), "answer[0] must be a string, got None"),
         (row(answer=3), "answer[0] must be a string, got 3"),
         (row(options=""), "options[0] must not be empty"),

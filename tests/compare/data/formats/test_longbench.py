@@ -85,7 +85,7 @@ def test_tasks_without_a_question_ask_the_one_that_is_given(tmp_path):
     ("fields", "words"),
     [
         ({**FIRST, "answers": None}, "answers[0] must be a string, got None"),
-        ({**FIRST, "answers": []}, "answers must have at least 1 in it"),
+        ({**FIRST, "answers": []}, "answers must contain at least 1"),
         ({**FIRST, "input": 3}, "input must be a string, got 3"),
         ({**FIRST, "context": ""}, "context must not be empty"),
         ({**FIRST, "_id": "x"}, "the id 'x' is used twice"),

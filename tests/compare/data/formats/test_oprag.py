@@ -372,7 +372,7 @@ def test_a_document_that_no_question_names_is_not_read(tmp_path):
         ("ones", "did you mean 'one'?"),
         ("zebra", "available documents: one, 2, three"),
         (["one", 2.5], "document[1] must be a string or a whole number, got 2.5"),
-        ([], "document must have at least 1 in it"),
+        ([], "document must contain at least 1"),
         ({"name": "one"}, "document[0] must be a string or a whole number"),
         ("../q.jsonl", "document '../q.jsonl' not found"),
     ],

@@ -105,7 +105,7 @@ def test_queries_of_one_kind_keep_their_ids(tmp_path):
             "must be a valid integer, unable to parse string",
         ),
         (meeting(specific(spans=[("1", 2.5)])), "must be a valid integer, got a number with a fractional part"),
-        (meeting(specific(spans=[("1",)])), "must have at least 2 in it, got ['1']"),
+        (meeting(specific(spans=[("1",)])), "must contain at least 2, got ['1']"),
         (meeting(specific(relevant_text_span=None)), "relevant_text_span must be a list, got None"),
         (meeting(specific(answer=None)), "specific query 1: answer must be a string, got None"),
         (meeting(specific(), specific("")), "specific query 2: query must not be empty"),

@@ -92,7 +92,7 @@ def test_the_test_set_has_no_right_choices(tmp_path):
         (line(question(gold_label="2")), "got '2'"),
         (line(question(gold_label=True)), "got True"),
         (line(question(options=["a", None])), "options[1] must be a string, got None"),
-        (line(question(options=[])), "options must have at least 2 in it"),
+        (line(question(options=[])), "options must contain at least 2"),
         (line(question(question="")), "question must not be empty"),
         (line(7), "question 1: must be a mapping, got 7"),
         (line(question(), questions={}), "questions must be a list, got a mapping"),
