@@ -285,7 +285,7 @@ GRIDS = {
     "k = []": "grid: the axis 'k' has no values",
     "model = 'big'": "grid: unknown model 'big'; this experiment has: none",
     "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",
-    "header = { a = 1 }": "grid: a value of an axis must be a text",
+    "header = { a = 1 }": "grid: a value of an axis must be a string",
 }
 
 

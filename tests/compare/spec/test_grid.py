@@ -145,7 +145,8 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ContextOptions(**{name: value})
     with pytest.raises(ExperimentError) as caught:
         cells({"k": 5, name: value})
-    assert str(caught.value).startswith("invalid value ") and f" of the axis '{name}': " in str(caught.value)
+    assert str(caught.value).startswith("invalid value ")
+    assert f" of the axis '{name}': " in str(caught.value)
     assert str(expected.value) in str(caught.value)
 
 

@@ -230,9 +230,9 @@ def _unfilled_remarks(settings: Sequence[SettingSummary], contexts: Sequence[_Co
     for budget, group in _by_budget([one for one in settings if answers[one.number]]).items():
         worst = max(group, key=lambda one: answers[one.number] / one.answered)
         yield (
-            f"token_budget={budget} ({_orders(group)}) is not filled: the {limit_of(worst):,} best-ranked chunks all fit "
-            f"it in {answers[worst.number]:,} of {worst.answered:,} answers, and there are more; use a larger k or larger "
-            "chunks to fill it"
+            f"token_budget={budget} ({_orders(group)}) is not filled: the {limit_of(worst):,} best-ranked chunks all "
+            f"fit it in {answers[worst.number]:,} of {worst.answered:,} answers, and there are more; use a larger k or "
+            "larger chunks to fill it"
         )
 
 
