@@ -339,7 +339,7 @@ class Results(Sequence[Mapping[str, Any]]):
             raise OptionError(f"rows and columns must be different axes, got {describe(rows)} for both", columns)
         metric = self.metric if metric is None else metric
         if metric not in COSTS and metric not in self.metrics:
-            raise OptionError(f"unknown metric {metric!r}; choose one of {', '.join((*self.metrics, *COSTS))}", metric)
+            raise OptionError(f"unknown metric {metric!r}; use one of {', '.join((*self.metrics, *COSTS))}", metric)
         self._check_measured(metric)
         return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
 

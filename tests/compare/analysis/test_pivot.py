@@ -101,7 +101,7 @@ def test_costs_are_pivoted_too():
         ({"rows": "methd"}, "unknown axis 'methd'; did you mean 'method'"),
         ({"rows": "seed"}, "averaged"),
         ({"rows": "order"}, "different axes"),
-        ({"metric": "f1"}, "unknown metric 'f1'; choose one of token_f1, tokens"),
+        ({"metric": "f1"}, "unknown metric 'f1'; use one of token_f1, tokens"),
         ({"metric": "seconds"}, "were not measured"),
         ({"value": "max"}, "value must be one of median ± sd"),
     ],
