@@ -171,14 +171,14 @@ def make_plan(
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, asked, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
+        planned, answering, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
         if measure:
             # As in a run, judges score each answer once, and answers are rebuilt from stored replies.
             done = Done(set(), {}, 0) if file is None else file.done(experiment.name)
             answers = RunState([*resolved.items()], done, retry_failed=True).waiting if resolved.judges else []
             judged = dry_run(resolved, MemoryCache(file), answers, costly=costly).judged
-            asked = _measured_calls(planned, measured, warmup, repeats)
-        asked = together(asked, judged)
+            answering = _measured_calls(planned, measured, warmup, repeats)
+        answering = together(answering, judged)
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ def make_plan(
                 if state.waiting:
                     questions = Counter(one.data for one in resolved.question_records)
                     power = tuple(power_of(matrix_of(reader), questions))
-    alone = [part for one in planned for part in (one.asked, one.judged)]
+    alone = [part for one in planned for part in (one.answering, one.judged)]
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -198,7 +198,7 @@ def make_plan(
         units=state.total,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=sum(one.calls for one in (asked.values() if measure else alone)),
+        calls_unshared=sum(one.calls for one in (answering.values() if measure else alone)),
         models={
             name: ModelPlan(
                 calls=calls,
@@ -207,7 +207,7 @@ def make_plan(
                 money=experiment.prices[name].of(usage) if name in experiment.prices else None,
                 address=_address(experiment.models[name]),
             )
-            for name, (calls, usage) in asked.items()
+            for name, (calls, usage) in answering.items()
         },
         addresses={
             name: address
@@ -232,16 +232,16 @@ def _measured_calls(
     """The calls of each model if no attempt shares calls."""
     warm: set[str] = set()
     found: dict[str, PlannedCalls] = {}
-    for item, asked, _, failure in planned:
+    for item, answering, _, failure in planned:
         number = len(measured.missing(item.place, repeats))
         if failure is not None:
-            number = 1  # the first failure ends the measurement of an answer, and there is no warm-up
+            number = 1  # a failure ends the measurement of an answer, and is not warmed up
         elif item.cell_key not in warm:
             number += warmup  # the first answer of each cell is also the warm-up
             warm.add(item.cell_key)
-        if asked.calls:
+        if answering.calls:
             name = item.cell.model or ""
-            found[name] = found.get(name, PlannedCalls()).plus(asked.times(number))
+            found[name] = found.get(name, PlannedCalls()).plus(answering.times(number))
     return found
 
 

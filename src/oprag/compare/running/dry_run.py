@@ -61,7 +61,7 @@ class PlannedItem(NamedTuple):
     """The unshared calls of an item, for its answer and for judges, or why it cannot be answered."""
 
     item: WorkItem
-    asked: PlannedCalls
+    answering: PlannedCalls
     judged: PlannedCalls
     failure: str | None
 
@@ -70,7 +70,7 @@ class DryRun(NamedTuple):
     """The planned items with their unshared calls, and the shared calls by model, for answers and for judges."""
 
     items: Sequence[PlannedItem]
-    asked: Mapping[str, PlannedCalls]
+    answering: Mapping[str, PlannedCalls]
     judged: Mapping[str, PlannedCalls]
 
 
@@ -100,22 +100,22 @@ def dry_run(
     found: dict[tuple[str, str], PlannedItem] = {}
     try:
         for number, outcome in enumerate(engine.run(items), 1):
-            asked, judged = placeholders.calls(outcome.calls), placeholders.calls(outcome.metric_calls)
+            answering, judged = placeholders.calls(outcome.calls), placeholders.calls(outcome.metric_calls)
             failure = None if outcome.error is None else named_error(outcome.error)
-            found[outcome.item.place] = PlannedItem(outcome.item, asked, judged, failure)
+            found[outcome.item.place] = PlannedItem(outcome.item, answering, judged, failure)
             if watch is not None:
                 watch(number, len(items))
     finally:
         library.close()
     planned = [found[item.place] for item in items if item.place in found]
-    return DryRun(planned, placeholders.asked, placeholders.judged)
+    return DryRun(planned, placeholders.answering, placeholders.judged)
 
 
 def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
     """The sum of planned calls, by model."""
     found: dict[str, PlannedCalls] = {}
-    for name, asked in chain(*(part.items() for part in parts)):
-        found[name] = found.get(name, PlannedCalls()).plus(asked)
+    for name, answering in chain(*(part.items() for part in parts)):
+        found[name] = found.get(name, PlannedCalls()).plus(answering)
     return found
 
 
@@ -166,7 +166,7 @@ class _Placeholders:
         self._count = experiment.token_counter
         self._begun: dict[str, tuple[str, Usage]] = {}  # step and tokens, by key of the call
         self._made: deque[Made] = deque()
-        self.asked: dict[str, PlannedCalls] = {}
+        self.answering: dict[str, PlannedCalls] = {}
         self.judged: dict[str, PlannedCalls] = {}
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
@@ -188,8 +188,8 @@ class _Placeholders:
         output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
         usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
         self._begun[call.key] = step, usage
-        asked = self.judged if step.startswith(JUDGED) else self.asked
-        asked[call.model] = asked.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
+        answering = self.judged if step.startswith(JUDGED) else self.answering
+        answering[call.model] = answering.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
         self._made.append(Made(call, self._reply(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:

@@ -40,7 +40,7 @@ class _ContextInfo(NamedTuple):
     chunks: int | None = None
     spans: Sequence[tuple[str, int, int]] = ()
     ranked: Sequence[int] = ()
-    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - the default is never written to: without a context there are no context scores
+    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - the default is never written to
 
 
 class Recorder:
