@@ -262,13 +262,13 @@ def test_what_has_no_likelihood(request, engine):
     model = request.getfixturevalue(engine)
     with pytest.raises(LikelihoodError, match="the answer is empty"):
         model.answer_likelihood(SHORT, " ")
-    with pytest.raises(LikelihoodError, match="together, and the window is 2,048"):
+    with pytest.raises(LikelihoodError, match="together, which exceeds the window of 2,048"):
         model.answer_likelihood("x " * WINDOW, "x")
     # The longest that fits, with the token that begins every text.
     fitting = "the" + " the" * (WINDOW - 3)
     assert model.count_tokens(fitting) == WINDOW - 2
     assert model.answer_likelihood(fitting, "the") < 0
-    with pytest.raises(LikelihoodError, match="have 2,049 together"):
+    with pytest.raises(LikelihoodError, match="have 2,049 tokens together"):
         model.answer_likelihood(fitting, "the the")
 
 
@@ -278,7 +278,7 @@ def test_a_window_of_ones_own(gguf_file, model, tokenizer):
         TransformersLikelihood(model, tokenizer, name="tiny", window=300),
     ):
         assert narrow.window == 300
-        with pytest.raises(LikelihoodError, match="the window is 300"):
+        with pytest.raises(LikelihoodError, match="the window of 300"):
             narrow.answer_likelihood("x " * 400, "x")
 
 
@@ -299,7 +299,7 @@ def test_options_that_cannot_be(gguf_file, model, tokenizer):
     with pytest.raises(OptionError, match="window must be a whole number"):
         TransformersLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
     for missing in ({"name": "tiny"}, {"tokenizer": tokenizer}, {"tokenizer": tokenizer, "name": ""}):
-        with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a name"):
+        with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a unique name"):
             TransformersLikelihood(model, **missing)
-    with pytest.raises(OptionError, match="brings its tokenizer"):
+    with pytest.raises(OptionError, match="uses its own tokenizer"):
         TransformersLikelihood("a/model", tokenizer)
