@@ -55,6 +55,7 @@ _MOST_PARTS = 10  # parts of a source that has no headings and no pages
 _SUGGESTIONS = 3
 _MOST_COMPARED = 1_000  # names, which take about a millisecond each
 _ALIKE = 0.5
+_MOST_PLACES = 64  # where the text that two chunks share may begin
 # What a working context writes before each chunk.
 _NUMBER = "[1000] "
 _BETWEEN = "\n\n"
@@ -535,11 +536,17 @@ def _headings_in_text(chunks: Sequence[Chunk]) -> list[_Start]:
     """The headings of Markdown in the texts; those that two chunks share are there once."""
     starts: list[_Start] = []
     before: list[tuple[int, str]] = []
-    in_code = False
+    text, in_code = "", False
+    states: list[bool] = []  # of each line of the chunk before
     for row, chunk in enumerate(chunks):
+        if shared := _shared(text, chunk.text):
+            # A fence that two chunks share is there once.
+            in_code = states[-len(text[-shared:].splitlines())]
+        text, states = chunk.text, []
         found: list[_Start] = []
         any_text = False
-        for line in chunk.text.splitlines():
+        for line in text.splitlines():
+            states.append(in_code)
             if fence := _FENCE.match(line):
                 # One with the name of a language opens.
                 in_code = bool(fence[1]) or not in_code
@@ -552,6 +559,19 @@ def _headings_in_text(chunks: Sequence[Chunk]) -> list[_Start]:
         starts += found[again:]
         before = names
     return starts
+
+
+def _shared(before: str, after: str) -> int:
+    """The number of characters that one text ends with and the next begins with, if they are a line or more."""
+    line = after.partition("\n")[0]
+    at = max(0, len(before) - len(after)) - 1
+    for _ in range(_MOST_PLACES):
+        at = before.find(line, at + 1)
+        if at < 0:
+            break
+        if after.startswith(before[at:]):
+            return len(before) - at
+    return 0
 
 
 def _section_names(chunks: Sequence[Chunk]) -> list[_Start]:

@@ -531,6 +531,28 @@ def test_headings_in_the_text():
     assert outline_of(chunks_of_book(texts, "book.py"), "book.py")[1].startswith("- begins “Before. # One Text.”")
 
 
+@pytest.mark.parametrize("overlap", [0, 1, 2, 3, 4])
+def test_code_that_two_chunks_share_hides_no_heading(overlap: int):
+    lines = [
+        "# One",
+        "Text.",
+        "```",
+        "# code",
+        "```",
+        "## A",
+        "```",
+        "# code",
+        "# code",
+        "```",
+        "# Two",
+        "More.",
+        "# Three",
+    ]
+    texts = ["\n".join(lines[start : start + 5]) for start in range(0, len(lines) - overlap, 5 - overlap)]
+    titles = [line.strip(" -").split(":")[0] for line in outline_of(chunks_of_book(texts))[1:]]
+    assert titles == ["One", "A", "Two", "Three"]
+
+
 def test_sections_and_pages():
     chunks = chunks_of_book(["Text."] * 6)
     for number, chunk in enumerate(chunks):
