@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -19,6 +19,13 @@ from tests.adapters.langchain.agents import ScriptedModel
 __all__ = ["ROOT", "python_blocks", "readers_names", "text_blocks"]
 
 ROOT = Path(__file__).parent.parent
+
+
+class LastFirst(BaseDocumentCompressor):
+    """A reranker that keeps the last two documents, the last one first."""
+
+    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> list[Document]:
+        return list(documents)[:-3:-1]
 
 
 def python_blocks(path: Path) -> list[str]:
@@ -56,6 +63,7 @@ def readers_names() -> dict[str, Any]:
         ],
         "embeddings": store.embeddings,
         "your_retriever": store.as_retriever(),
+        "your_reranker": LastFirst(),
         "index": index,
         "llm": FakeListChatModel(responses=["Ada Brand."]),
         # It searches twice, and then answers.

@@ -53,8 +53,12 @@ def _printed():
         "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
         "[3] book\nIt goes on.\n\n[2] (already shown)\nIt begins.\n\nIt goes on.",
         "how_to/chains_and_engines.md": "Ada Brand.\n3 documents in order\n",
+        "how_to/neighbors.md": "2\n2\n",
         "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
+        "how_to/rerankers.md": "[26, 52]\n[26, 52]\n",
         "how_to/ray.md": "complete 0 questions in cells are left\n",
+        "how_to/tenants.md": "2\n2\n",
+        "how_to/vector_cache.md": " vectors deleted\n",
         "tutorials/langchain.md": "She left port in May",
         "tutorials/llama_index.md": "Ada Brand",
     }
