@@ -21,6 +21,7 @@ __all__ = ["Piece", "numbered_documents", "pieces_of", "repeated", "shown_as", "
 _POINTER = re.compile(r"\[\d+\](, \[\d+\])* \((already shown|shown in source order in the last search result)\)")
 _LABEL = re.compile(r"\[(\d+)\](.*)")
 _NOTES = re.compile(r"( \((continues \[\d+\]|continues in \[\d+\]|between \[\d+\] and \[\d+\])\))?")
+_MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 _OTHER = ("Everything that was found so far, in the order of the sources:", "Nothing was found.", "")
 
 
@@ -127,7 +128,7 @@ def _located(text: str, document: Document, of_document: Place, shown: Iterable[
 
 def _as_shown(text: str) -> tuple[str, Sequence[int]]:
     """A text with a space inside the brackets of what looks like a number of ours, and the offset of each character."""
-    written = re.sub(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]", r"[ \1 ]", text)
+    written = _MARKER.sub(r"[ \1 ]", text)
     if written == text:
         return text, range(len(text))
     offsets: list[int] = []

@@ -508,10 +508,11 @@ class WorkingContext:
                 if exact:
                     number = next(iter(self._places.get(name, ())), 0) or new.get(name, 0)
                 if not number:
-                    # Equal text is the same chunk in another search, whose retriever may give it a new id, and another
-                    # chunk in the same search. Found alone, a chunk need not have had its place.
+                    # Across searches, equal text without an id is the same chunk; within one search it is not. Found
+                    # alone, a chunk may not have had its place.
                     alike = (*self._places.get(name, ()), *self._places.get(name._replace(offset=None), ()))
-                    number = next((known for known in alike if known not in used), 0)
+                    free = (known for known in alike if known not in used)
+                    number = next((known for known in free if chunk.id is None or self.chunk(known).id is None), 0)
                 number = number or -1 - len(numbers)
                 if number > 0 and identity is not None:
                     self._add_id(number, chunk.id)
