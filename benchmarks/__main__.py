@@ -51,9 +51,9 @@ PACKAGES = (
 )
 
 ABOUT = (
-    "Written by `{command}`, on one machine in one run; each `python -m benchmarks.NAME` also runs alone. What stands "
-    "in one table was timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). "
-    "The median decides; the best repetition, in brackets, is the one that other programs disturbed least."
+    "Written by `{command}`, on one machine in one run; each `python -m benchmarks.NAME` also runs alone. The entries "
+    "of a table were timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). "
+    "Times are medians, with the best repetition in parentheses."
 )
 
 
@@ -89,15 +89,10 @@ def _run(name: str, *arguments: str) -> Result:
 
 
 def _report(command: str, about_machine: str, results: Sequence[Result], *, all_of_them: bool) -> str:
-    figures = [figure for result in results for figure in result.figures]
-    missed = [figure for figure in figures if not figure.reached]
-    verdict = f"{len(figures) - len(missed)} of {len(figures)} figures are reached."
-    if missed:
-        verdict += " Missed: " + "; ".join(f"{figure.what} ({figure.measured})" for figure in missed) + "."
     parts = [
         f"<!-- Written by `{command}`; change the benchmarks, not this file. -->",
         "# Benchmarks",
-        verdict,
+        "These are raw results. [Performance](../performance.md) summarizes them.",
         ABOUT.format(command=command),
         about_machine,
         *(markdown(result) for result in results),

@@ -184,7 +184,7 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
         rows.append([name, f"{text:,}", f"{size:.3f}", f"{checkpoint:.3f}"])
         result.figures.append(
             Figure(
-                f"JSON of the state of {GATHERED:,} chunks, {name}",
+                f"JSON of the state of {GATHERED:,} chunks beside their text, {name}",
                 f"at most {LIMIT_SIZE:g} times the text",
                 f"{size:.3f} times",
                 size <= LIMIT_SIZE,

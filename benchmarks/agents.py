@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.agent_times import ROUNDS, times
 from benchmarks.agent_tokens import RUNS, SETS, tokens
 from benchmarks.machine import machine
-from benchmarks.result import Result, markdown
+from benchmarks.result import Result, markdown, report_missed
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "agents.md"
 PARTS = ("tokens", "times")
@@ -40,6 +40,7 @@ def main() -> None:
     else:
         result = times(options.rounds)
         command = "python -m benchmarks.agents times"
+    report_missed(result)
     written = _part(result, command, about_machine)
     if options.print:
         print(written)
@@ -55,11 +56,7 @@ def main() -> None:
 def _part(result: Result, command: str, about_machine: str) -> str:
     """A part of the page."""
     title, about, *rest = markdown(result).split("\n\n")
-    missed = [figure for figure in result.figures if not figure.reached]
-    verdict = f"{len(result.figures) - len(missed)} of {len(result.figures)} figures are reached."
-    if missed:
-        verdict += " Missed: " + "; ".join(f"{figure.what} ({figure.measured})" for figure in missed) + "."
-    return "\n\n".join([title, about, verdict, f"Written by `{command}`.", about_machine, *rest])
+    return "\n\n".join([title, about, f"Written by `{command}`.", about_machine, *rest])
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def _slowest(what: str, timings: Mapping[str, Mapping[str, Timing]], columns: Se
 def _close(kind: str, times: Mapping[int, float]) -> Figure:
     growth = _against(times, 10_000)
     return Figure(
-        f"growth from 1,000 to 10,000 chunks, {kind}",
+        f"growth from 1,000 to 10,000 chunks beyond n · log n, {kind}",
         f"close to n · log n (at most {CLOSE} times)",
         f"{growth:.2f} times",
         growth <= CLOSE,

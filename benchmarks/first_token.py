@@ -42,7 +42,7 @@ def run(rounds: int = ROUNDS) -> Result:
             "sync": interleave(sync, rounds),
             "async": asyncio.run(interleave_async(asynchronous, rounds)),
         }
-        figures += [_figure(f"stuff, {about}, {mode}", timings) for mode, timings in modes.items()]
+        figures += [_figure(f"stuff, {about}, beside {THEIRS}, {mode}", timings) for mode, timings in modes.items()]
         rows += [[f"{about}: {name}", *(str(timings[name]) for timings in modes.values())] for name in chains]
     return Result(
         "First token",

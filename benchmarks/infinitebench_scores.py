@@ -38,7 +38,8 @@ def run(data: Path) -> Result:
             others = f"exact match {_mean(exact_match, predictions)}"
         else:
             name, scores, others = "accuracy", _mean(choice_accuracy, predictions), ""
-        result.figures.append(Figure(f"{name}, {model}", official, scores, scores == official))
+        what = f"{name}, {model} (official script: {official})"
+        result.figures.append(Figure(what, official, scores, scores == official))
         rows.append([f"{model}, En.{task.upper()}", f"{len(predictions):,}", scores, others])
     result.tables.append(Table("All predictions:", ["set", "predictions", "score", "by another rule"], rows))
     return result

@@ -50,7 +50,7 @@ def run() -> Result:
     whole = size * size * 4
     figures.append(
         Figure(
-            f"memory for {size:,} chunks",
+            f"memory for {size:,} chunks (a matrix of all pairs: {whole / 1e6:.0f} MB)",
             f"no matrix of {size:,} × {size:,} ({whole / 1e6:.0f} MB)",
             f"{peak / 1e6:.1f} MB at most",
             peak < whole / 2,

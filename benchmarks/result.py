@@ -1,22 +1,30 @@
-"""What a benchmark found: tables, and the figures that were asked for."""
+"""The result of a benchmark: figures, tables and notes, as JSON or Markdown."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Figure", "Result", "Table", "main", "markdown", "p_value"]
+__all__ = ["Figure", "Result", "Table", "main", "markdown", "p_value", "report_missed"]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured figure beside the one that was asked for."""
+    """A measured figure, and the limit that a change must not exceed.
+
+    Attributes:
+        what: The measured quantity.
+        limit: The limit, in words. Missed limits go to standard error; pages show measured values only.
+        measured: The value.
+        reached: Whether the value is within the limit.
+    """
 
     what: str
-    asked: str
+    limit: str
     measured: str
     reached: bool
 
@@ -55,19 +63,25 @@ def p_value(value: float | None) -> str:
 
 
 def markdown(result: Result) -> str:
-    """The result as a section of a document."""
+    """Return the result as a section of a page."""
     parts = [f"## {result.title}", result.about]
     if result.figures:
-        rows = [[f.what, f.asked, f.measured, "reached" if f.reached else "**missed**"] for f in result.figures]
-        parts.append(_table(["figure", "asked for", "measured", ""], rows))
+        parts.append(_table(["figure", "measured"], [[figure.what, figure.measured] for figure in result.figures]))
     for table in result.tables:
         parts += [table.caption, _table(table.head, table.rows)]
     parts += result.notes
     return "\n\n".join(parts)
 
 
+def report_missed(result: Result) -> None:
+    """Print the figures that miss their limit to standard error."""
+    for figure in result.figures:
+        if not figure.reached:
+            print(f"{result.title}: {figure.what}: {figure.measured}, limit: {figure.limit}", file=sys.stderr)
+
+
 def main(run: Callable[..., Result], add_arguments: Callable[[argparse.ArgumentParser], None] | None = None) -> None:
-    """Run one benchmark from the command line and print what it found."""
+    """Run one benchmark from the command line and print its result."""
     parser = argparse.ArgumentParser(description=run.__doc__)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     if add_arguments is not None:
@@ -75,6 +89,7 @@ def main(run: Callable[..., Result], add_arguments: Callable[[argparse.ArgumentP
     options: dict[str, Any] = vars(parser.parse_args())
     as_json = options.pop("json")
     result = run(**options)
+    report_missed(result)
     print(json.dumps(asdict(result)) if as_json else markdown(result))
 
 

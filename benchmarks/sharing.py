@@ -81,7 +81,7 @@ def _add(result: Result, similarities: tuple[float, ...]) -> None:
             len(made) <= distinct,
         ),
         Figure(
-            f"{shown}: of a cell-by-cell run's",
+            f"{shown}: calls made, of those of a cell-by-cell run",
             f"at most {ASKED:.0%}",
             f"{len(made) / by_itself:.1%}",
             len(made) <= ASKED * by_itself,
