@@ -43,10 +43,10 @@ every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: pat
 
 def _printed():
     """Part of what the examples of each page print, as the page shows it where it shows it."""
-    positions = (DOCS / "concepts" / "positions.md").read_text(encoding="utf-8")
-    (table,) = re.findall(r"```text\n(positions of .*?)```", positions, re.DOTALL)
+    stores = (DOCS / "how_to" / "existing_stores.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"```text\n(positions of .*?)```", stores, re.DOTALL)
     return {
-        "concepts/positions.md": f"[0, 1, 2]\n{table}"
+        "how_to/existing_stores.md": f"{table}[0, 1, 2]\n"
         "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
         "how_to/agents.md": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
         "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (already shown)\n---\n"
