@@ -4,7 +4,7 @@ import pkgutil
 import re
 import tomllib
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer.main
@@ -15,7 +15,9 @@ from docs.generate import DOCUMENTS, PARTS, generated
 from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
 from oprag.cli.app import app
 from oprag.compare.spec.axes import axes
+from oprag.methods.options import OnError, Overflow, RankBy
 from oprag.methods.prompts import OUR_PROMPTS
+from oprag.options import HEADER_FIELDS, OnMissingPosition, Order, SourceRanking
 from tests.compare.folders import write_data
 from tests.reader import ROOT, python_blocks, readers_names, text_blocks
 
@@ -110,6 +112,32 @@ def test_what_comes_from_code_is_up_to_date(path):
 def test_every_part_that_comes_from_code_is_somewhere():
     marks = [re.findall(r"^<!-- /(.+?) -->$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in DOCUMENTS]
     assert {name for names in marks for name in names} == set(PARTS)
+
+
+CHOICES = {
+    **{name: get_args(kind) for name, kind in (("order", Order), ("on_missing_position", OnMissingPosition))},
+    "source_ranking": get_args(get_args(SourceRanking)[0]),
+    "rank_by": get_args(RankBy),
+    "overflow": get_args(Overflow),
+    "on_error": get_args(OnError),
+}
+
+
+@pytest.mark.parametrize(("option", "values"), CHOICES.items())
+def test_each_value_of_an_option_is_defined(option, values):
+    page = (DOCS / "reference" / "options.md").read_text(encoding="utf-8")
+    if f"### {option}\n" in page:
+        rows = re.findall(r'^\| `"(\w+)"` \|', page.partition(f"### {option}\n")[2].partition("\n#")[0], re.MULTILINE)
+    else:
+        (table,) = re.findall(rf'^\| `{option}`( \| `".*?)(?=^\| `|^$)', page, re.MULTILINE | re.DOTALL)
+        rows = re.findall(r'\| `"(\w+)"` \|', table)
+    assert tuple(rows) == values
+
+
+@pytest.mark.parametrize("field", HEADER_FIELDS)
+def test_each_field_of_a_header_is_defined(field):
+    page = (DOCS / "reference" / "options.md").read_text(encoding="utf-8")
+    assert f"`{{{field}}}`" in page.partition("### separator")[2]
 
 
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
