@@ -48,6 +48,7 @@ def _printed():
     stores = (DOCS / "how_to" / "existing_stores.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"```text\n(positions of .*?)```", stores, re.DOTALL)
     return {
+        "concepts/alternatives.md": text_blocks(DOCS / "concepts" / "alternatives.md")[0],
         "concepts/rank_then_order.md": text_blocks(DOCS / "concepts" / "rank_then_order.md")[1],
         "how_to/existing_stores.md": f"{table}[0, 1, 2]\n"
         "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
