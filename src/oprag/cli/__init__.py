@@ -1,4 +1,4 @@
-"""The command line; the extra `cli`."""
+"""The command line; needs the extra `cli`."""
 
 import io
 import sys
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the extra, say how to install it."""
+    """Run the command line; without the extra, print how to install it and exit with 2."""
     try:
         from oprag.cli.app import app
     except ImportError as error:
@@ -17,7 +17,7 @@ def main() -> None:
             raise
         sys.stderr.write(f"{MissingExtraError('The command line', 'cli')}\n")
         sys.exit(2)
-    # The encoding of a pipe may lack characters, as on Windows: an escape is better than a traceback.
+    # A pipe's encoding may lack some characters, e.g. on Windows: print an escape instead of a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     app()

@@ -1,4 +1,4 @@
-"""The command-line application: its commands, and how it handles errors."""
+"""The command-line application: registers the commands and handles their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DOCUMENTS, _EXPERIMENTS = "Your documents", "Experiments"
 
 
 class _Commands(TyperGroup):
-    """Commands that print errors as one line each, and share their exit codes."""
+    """A command group that prints each error on one line and uses the same exit codes for all commands."""
 
     def invoke(self, ctx: Any) -> Any:
         with plain_errors():
@@ -34,7 +34,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="oprag",
     cls=_Commands,
-    help="Order-preserving RAG: the passages that answer a question, in the order of the document.",
+    help="Order-preserving RAG: find the passages that answer a question and keep them in document order.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""The command `oprag ask`: answering a question about files."""
+"""The command `oprag ask`: answers a question about files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "show_answer", "stream_answer"]
 
-# The packaged model reads a few hundred tokens a second, on two cores.
+# Small, because the packaged model reads only a few hundred tokens per second on two cores.
 _LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 
@@ -62,40 +62,40 @@ def ask(
     model: Annotated[
         str,
         typer.Option(
-            help="PROVIDER:MODEL, as LangChain's init_chat_model takes it, such as openai:gpt-5-mini or "
-            f"ollama:llama3.2; {LOCAL} is a very small model that comes in a package. With it k is "
-            f"{_LOCAL_DEFAULTS['k']} and token_budget {_LOCAL_DEFAULTS['token_budget']:,} by default, else "
-            f"{OP_RAG_16K['k']} and {OP_RAG_16K['token_budget']:,}.",
+            help="PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini or ollama:llama3.2, or "
+            f"{LOCAL}, a very small model installed as a package. Defaults with {LOCAL}: k {_LOCAL_DEFAULTS['k']}, "
+            f"token_budget {_LOCAL_DEFAULTS['token_budget']:,}; otherwise k {OP_RAG_16K['k']}, token_budget "
+            f"{OP_RAG_16K['token_budget']:,}.",
             rich_help_panel=MODEL,
         ),
     ] = LOCAL,
     base_url: Annotated[
-        str | None, typer.Option(help="The address of a server with the provider's protocol.", rich_help_panel=MODEL)
+        str | None, typer.Option(help="The base URL of a server that speaks the provider's API.", rich_help_panel=MODEL)
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="The temperature of the model.", rich_help_panel=MODEL)
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of tokens of a reply.", rich_help_panel=MODEL)
+        int | None, typer.Option(min=1, help="Maximum number of tokens in a reply.", rich_help_panel=MODEL)
     ] = None,
     compare: Annotated[
         str | None,
         typer.Option(
-            help="Several methods with commas between them; prints a table of their answers.", rich_help_panel=METHOD
+            help="Methods to compare, comma-separated; prints a table and their answers.", rich_help_panel=METHOD
         ),
     ] = None,
     choice: Annotated[
         list[str] | None,
-        typer.Option(help="An answer to choose from; give it once for each of them.", rich_help_panel=METHOD),
+        typer.Option(help="An answer to choose from; repeat the option for each choice.", rich_help_panel=METHOD),
     ] = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
-    """Answer a QUESTION about FILES, from their passages in the order of the document."""
+    """Answer a QUESTION about FILES, from their passages in document order."""
     check_question(question)
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     if model == LOCAL and base_url is not None:
-        raise OptionError(f"--base-url goes with PROVIDER:MODEL, and not with --model {LOCAL}", base_url)
+        raise OptionError(f"--base-url needs --model PROVIDER:MODEL; it has no effect with --model {LOCAL}", base_url)
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
     settings = profile_for_answers(profile, options, how)
     context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
@@ -138,26 +138,26 @@ def _make_chain(
     indexing: Indexing,
     methods: Sequence[str],
 ) -> OrderPreservingChain:
-    """A chain over an index of these sources; `methods` are compared, in place of the one in `how`."""
+    """Make a chain over an index of these sources; `methods`, if any, replace the method in `how`."""
     try:
         from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
     except MissingExtraError as error:
         raise MissingExtraError("oprag ask", "ask") from error
-    # Before a model is loaded and a book embedded.
+    # Fail before loading a model and embedding the files.
     options = MethodOptions(**how)
     for one in [replace(options, method=method) for method in methods] or [options]:
         check_needs(one, embeddings=True, read_source=True)
     given = {name: value for name, value in model_settings.items() if value is not None}
     llm = load_chat_model(model, given, feature="oprag ask")
     index = index_sources(sources, indexing)
-    # Loaded when something is embedded, which most methods never do.
+    # The embedder is loaded lazily, because most methods embed nothing.
     name = indexing.embeddings
     embeddings = DualEncoder(
         name,
         lambda texts: embedder_of(name).embed_questions(texts),
         lambda texts: embedder_of(name).embed_documents(texts),
     )
-    # A document with fewer chunks than k is not worth a warning.
+    # Avoid the warning for a document with fewer chunks than k.
     k = None if (context_options.k or 0) > len(index) else context_options.k
     found = DocumentIndexRetriever(
         index=index, k=context_options.max_candidates or context_options.k or len(index), search=indexing.search
@@ -166,7 +166,7 @@ def _make_chain(
         llm=llm,
         retriever=OrderPreservingRetriever(
             retriever=found,
-            # An index that is searched by words has no embedder of its own.
+            # An index for bm25 has no embedder.
             embeddings=embeddings if index.embedder is None else None,
             **{**vars(context_options), "k": k, "stitch": False},
         ),
@@ -178,7 +178,7 @@ def _make_chain(
 
 
 def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
-    """Print the answer while the model writes it."""
+    """Print the answer while the model generates it, and return it."""
     out = console()
     begun = False
     try:
@@ -194,7 +194,7 @@ def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[
 
 
 def show_answer(answer: Answer) -> None:
-    """Print the citations, and the calls, tokens and time of the answer."""
+    """Print the citations, calls, tokens and time of the answer."""
     for one in answer.citations:
         span = "" if one.span is None else f", {characters_of(one.span)}"
         console().print(f"[{one.number}] {safe(one.source or '(unknown source)')}{span}")
@@ -212,7 +212,7 @@ def show_answer(answer: Answer) -> None:
 
 
 def _show_comparison(comparison: Comparison) -> None:
-    """Print a table of what each method took, then the answers."""
+    """Print a table of the cost of each method, then the answers."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)

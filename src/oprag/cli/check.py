@@ -1,4 +1,4 @@
-"""The command `oprag check`: whether the order of the sources in files and saved indexes can be known."""
+"""The command `oprag check`: checks whether chunks in files and saved indexes have positions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(
     paths: Annotated[
         list[str],
         typer.Argument(
-            help="JSON or JSON lines of documents, a saved DocumentIndex, or a folder of Chroma, LanceDB or LlamaIndex."
+            help="Documents as JSON or JSON lines, a saved DocumentIndex, or a Chroma, LanceDB or LlamaIndex folder."
         ),
     ],
     collection: Annotated[
@@ -37,14 +37,14 @@ def check(
     ] = None,
     read_source: Annotated[
         str | None,
-        typer.Option(help="A folder with the texts of the sources, where chunks without an order are looked for."),
+        typer.Option(help="A folder with the source texts, in which chunks without a position are located."),
     ] = None,
     max_chunks: Annotated[int, typer.Option(min=1, help="Maximum number of chunks to read.")] = 20_000,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether the order of the chunks in PATHS can be known, and say what to do where it cannot.
+    """Check whether the chunks in PATHS can be put in source order, and print what to do if not.
 
-    Nothing is changed, and nothing is embedded. Exits with 3 when a source has a problem.
+    Changes nothing and embeds nothing. Exits with 3 if any source has a problem.
     """
     options = ContextOptions(**keys.keywords())
     checks = {path: _checked(Path(path), collection, options, read_source, max_chunks) for path in dict.fromkeys(paths)}
@@ -61,7 +61,7 @@ def check(
 def _checked(
     path: Path, collection: str | None, options: ContextOptions, read_source: str | None, max_chunks: int
 ) -> PositionCheck:
-    # These load more than other commands need.
+    # Imported here to keep the other commands fast to start.
     from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
     from oprag.positions.check_listings import Listing, check_listings

@@ -1,4 +1,4 @@
-"""The command `oprag compare`: runs an experiment and prints its table."""
+"""The command `oprag compare`: runs an experiment and prints a table of its results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-_MOST_COMPUTED = 1_000  # differences, in each metric
+_MAX_DIFFERENCES = 1_000  # for each metric
 
 
 def _axis_names() -> list[str]:
@@ -49,16 +49,16 @@ def _axis_names() -> list[str]:
 
 
 def compare(
-    file: Annotated[str, typer.Argument(help="A TOML file that says what is compared.")],
+    file: Annotated[str, typer.Argument(help="The TOML file of the experiment.")],
     results_file: Annotated[
-        str | None, typer.Option("--results", help="The results file; by default FILE with the ending .db.")
+        str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
     ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print what would be done, and stop.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the planned work and its cost, then stop.")] = False,
     questions: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Number of questions of each data set to ask first, as a pilot; the same command without it asks the "
+            help="Pilot run: ask only this many questions of each data set. Run the same command without it to ask the "
             "rest.",
         ),
     ] = None,
@@ -75,16 +75,16 @@ def compare(
         bool,
         typer.Option(
             "--measure",
-            help="Measure time, processor and memory: cells one at a time, in fresh processes, nothing shared.",
+            help="Measure time, CPU and memory: cells run one at a time, in fresh processes that share nothing.",
         ),
     ] = False,
     ray: Annotated[
-        str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one here.")
+        str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one on this machine.")
     ] = None,
     compare_axis: Annotated[
         str,
         typer.Option(
-            help="The axis whose values are compared, each with the first.",
+            help="The axis whose values are compared; the first value is the baseline.",
             autocompletion=_axis_names,
             rich_help_panel=OUTPUT,
         ),
@@ -94,24 +94,31 @@ def compare(
     csv: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Write a row for each setting to this CSV file as well.", rich_help_panel=OUTPUT
+            metavar="FILE", help="Also write the results to this CSV file, one row per setting.", rich_help_panel=OUTPUT
         ),
     ] = None,
     parquet: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The same as Parquet.", rich_help_panel=OUTPUT)
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write the results to this Parquet file, one row per setting.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     answers: Annotated[
         bool,
         typer.Option(
-            "--answers", help="Write a row for each answer to these files, with its text.", rich_help_panel=OUTPUT
+            "--answers",
+            help="Write one row per answer, with its text, to the CSV and Parquet files instead.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the experiment that FILE describes, from where earlier runs left it, and print its table.
+    """Run the experiment in FILE, resuming earlier runs, and print a table of its results.
 
-    Exits with 0 when every question in every setting has an answer; until then, the same command continues the run.
-    Limits that are given here replace those of FILE.
+    Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
+    Limits given on the command line replace those in FILE.
     """
     from oprag.compare.data.data_set import files_of
     from oprag.compare.results import Results
@@ -121,7 +128,7 @@ def compare(
 
     check_axis(compare_axis)
     if measure and (ray is not None or retry_failed):
-        raise OptionError("--measure runs cells one at a time on this machine; leave --ray and --retry-failed out", ray)
+        raise OptionError("--measure runs cells one at a time on this machine; omit --ray and --retry-failed", ray)
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
@@ -157,7 +164,7 @@ def compare(
 
 
 def _check_metric(metric: str | None, experiment: Experiment) -> None:
-    """Refuse a metric that the table cannot show, before anything is spent."""
+    """Reject a metric that the table cannot show, before any model is called."""
     from oprag.compare.metrics.registry import check_better
 
     if metric is None:
@@ -165,18 +172,18 @@ def _check_metric(metric: str | None, experiment: Experiment) -> None:
     check_better(metric)
     if metric not in experiment.metric_names:
         names = ", ".join(experiment.metric_names)
-        raise OptionError(f"--metric must be one that the experiment scores: {names}; got {describe(metric)}", metric)
+        raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
 def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
-    """Refuse files that cannot be written, before anything is spent."""
+    """Reject output files that cannot be written, before any model is called."""
     if answers and not files:
-        raise OptionError("--answers says what --csv and --parquet write; name such a file", answers)
+        raise OptionError("--answers needs an output file; add --csv or --parquet", answers)
     if not files:
         return
     named = list(files.values())
     if plan:
-        raise OptionError("--plan runs nothing, so it has no table to write; leave out --csv and --parquet", named)
+        raise OptionError("--plan runs nothing, so there is no table to write; omit --csv and --parquet", named)
     from oprag.compare.export import CSV, PARQUET, check_parquet
 
     if "Parquet" in files:
@@ -184,7 +191,7 @@ def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answer
     for kind, name in files.items():
         check_target(name, *read, kind={"CSV": CSV, "Parquet": PARQUET}[kind])
     if len({Path(name).resolve() for name in named}) < len(named):
-        raise OptionError(f"--csv and --parquet must be two files, got {named[0]} for both", named)
+        raise OptionError(f"--csv and --parquet must be different files, got {named[0]} for both", named)
 
 
 def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence[SettingDifference] | None) -> None:
@@ -207,9 +214,12 @@ def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence
 
 
 def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
-    """The differences along an axis; None if there are too many."""
-    if results.count_pairs(axis) > _MOST_COMPUTED:
-        tell(f"More than {_MOST_COMPUTED:,} pairs differ in {axis} alone; Results.differences() has them.")
+    """Return the differences along an axis; None if there are too many."""
+    if results.count_pairs(axis) > _MAX_DIFFERENCES:
+        tell(
+            f"Differences are omitted: more than {_MAX_DIFFERENCES:,} pairs of settings differ in {axis} alone; "
+            "Results.differences() computes them."
+        )
         return None
     with LateProgress("computing intervals", "differences") as progress:
         return results.differences(axis, metrics, watch=progress.update)
@@ -229,11 +239,11 @@ def _print(
 
     others = [name for name in results.axes if name != axis]
     if metric is None:
-        tell("No metric with scores says which setting is better, so nothing is compared.")
+        tell("No metric with scores can rank the settings, so nothing is compared.")
     elif not results.count_pairs(axis) and others:
-        tell(f"No two settings differ in {axis} alone; --compare-axis compares another one: {', '.join(others)}.")
+        tell(f"No two settings differ in {axis} alone; choose another axis with --compare-axis: {', '.join(others)}.")
     elif pairs == [] and results.count_pairs(axis):
-        tell(f"There are no scores of settings that differ in {axis} alone, so nothing is compared.")
+        tell(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
         show_settings(results, metric, pairs or ())
         if metric in results.metrics:
@@ -243,6 +253,6 @@ def _print(
     if everything:
         show_section(differences.section(results, metric))
     else:
-        tell("--all prints all metrics, all differences, and what was measured; --json has everything.")
+        tell("--all prints all metrics, differences and measurements; --json prints everything.")
     if measured:
         show_section(settings.measured(results, metric))

@@ -1,4 +1,4 @@
-"""Output of all commands: errors and warnings as one line each, JSON, and the exit codes."""
+"""Output of all commands: one line for each error or warning, JSON, and the exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 UNFINISHED, REFUSED, AMISS = 1, 2, 3
-INTERRUPTED = 130  # 128 plus the number of the signal, as in shells
+INTERRUPTED = 130  # 128 plus the signal number, as in shells
 
 _REFUSALS = (
     errors.BudgetError,
@@ -49,13 +49,13 @@ _REFUSALS = (
 
 
 def exit_code(error: OpragError) -> int:
-    """The exit code of a command that ends with this error: refused before it began, or not finished."""
+    """Return the exit code for an error: 2 if the command rejected its input, 1 if it failed while running."""
     return REFUSED if isinstance(error, _REFUSALS) else UNFINISHED
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print errors of this package and of the system, and warnings, as one line each instead of a traceback."""
+    """Print each warning, and errors of this package and of the OS, on one line instead of a traceback."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OpragWarning)
         try:
@@ -70,7 +70,7 @@ def plain_errors() -> Iterator[None]:
             tell(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", "red")
             raise typer.Exit(UNFINISHED) from error
         except (KeyboardInterrupt, typer.Abort) as error:
-            # A prompt raises Abort for Ctrl-C and for the end of its input, which means no.
+            # A prompt raises Abort on Ctrl-C and at the end of its input; the latter means "no".
             if isinstance(error, typer.Abort) and not isinstance(error.__context__, KeyboardInterrupt):
                 raise
             tell("Interrupted.", "yellow")
@@ -82,23 +82,23 @@ def plain_errors() -> Iterator[None]:
 
 
 def console() -> Console:
-    """Standard output; document text is never interpreted as markup."""
+    """Return a console for standard output that never interprets document text as markup."""
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 @cache
 def error_console() -> Console:
-    """Standard error, for progress, warnings and errors."""
+    """Return the console for standard error, for progress, warnings and errors."""
     return Console(stderr=True)
 
 
 def tell(message: str, style: str = "") -> None:
-    """Print a message on standard error, with keys masked."""
+    """Print a message to standard error, with API keys masked."""
     error_console().print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def echo_json(value: Any) -> None:
-    """Print a value as JSON; escapes control characters, and what standard output cannot encode."""
+    """Print a value as JSON, escaping control characters and characters that standard output cannot encode."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not everything, indent=2)
     typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

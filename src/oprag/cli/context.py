@@ -1,4 +1,4 @@
-"""The command `oprag context`: the context of a question."""
+"""The command `oprag context`: prints the context for a question."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def context(
         bool,
         typer.Option(
             "--raw",
-            help="Print the context alone, as a model would read it; cleaned of control characters on a terminal.",
+            help="Print only the context text, as a model would read it; on a terminal, without control characters.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
     explain: Explain = False,
 ) -> None:
-    """Print the passages of FILES that fit a QUESTION, in the order of the document."""
+    """Print the passages of FILES that are relevant to QUESTION, in document order."""
     check_question(question)
     context_options = context_options_of(options, profile)
     indexing = indexed.value()
@@ -58,7 +58,7 @@ def context(
     if as_json:
         echo_json({"question": question, **result.to_dict()})
     elif raw:
-        # A terminal would obey escape sequences; a program gets the text as it is, which `color` asks for.
+        # A terminal would interpret escape sequences. A program gets the text unchanged (`color` turns stripping off).
         typer.echo(safe(result.text) if sys.stdout.isatty() else result.text, color=True)
     else:
         _show_context(result)
@@ -67,7 +67,7 @@ def context(
 
 
 def _show_context(context: Context) -> None:
-    """Print the passages in order, each under its source and span."""
+    """Print the passages in order, each below its source and character span."""
     out = console()
     for number, passage in enumerate(context.passages, 1):
         out.print(f"── {number}  {place_of(passage)}", style="bold")
@@ -81,7 +81,7 @@ def _show_context(context: Context) -> None:
 
 
 def place_of(passage: Passage) -> str:
-    """Source, characters and ranks of a passage, on one line."""
+    """Return the source, character spans and ranks of a passage on one line."""
     where = safe(passage.source or "(unknown source)").replace("\n", " ")
     if passage.spans:
         where += f"  {characters_of(passage.spans[0], passage.spans[-1])}"
@@ -90,7 +90,7 @@ def place_of(passage: Passage) -> str:
 
 
 def characters_of(first: Span, last: Span | None = None) -> str:
-    """Which characters a span has, or those from one span to another, and of which page."""
+    """Describe the character range, with pages, of a span or from one span to another."""
     last = last or first
     if first.page != last.page:
         return f"page {first.page}, character {first.start:,}, to page {last.page}, character {last.end:,}"

@@ -1,4 +1,4 @@
-"""The command `oprag demo`: a question to the Python language reference, in source order beside rank order."""
+"""The command `oprag demo`: asks the Python language reference a question in source order and in rank order."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = ["demo"]
 _QUESTION = "What happens when an exception is raised inside a with statement?"
 _SOURCE = "python-reference"
 _CANDIDATES, _K, _TOKEN_BUDGET = 12, 8, 1_000
-# Characters of a text in the table, and of each half of an excerpt: lines fit a terminal of 80 columns.
+# Characters of a chunk in the table and of each half of an excerpt, so that lines fit in 80 columns.
 _WIDTH, _HALF = 28, 38
 
 
 def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
-    """Ask the Python language reference, which comes with Python, and compare source order with rank order."""
+    """Ask the Python language reference (shipped with Python) a QUESTION, and compare source order with rank order."""
     check_question(question)
     out = console()
     text = "\n\n".join(topics.values())
@@ -58,7 +58,7 @@ def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUEST
     out.print(f"{len(source.dropped)} of {len(hits)} candidates were dropped:")
     for drop in source.dropped:
         out.print(f"  rank {drop.chunk.rank}: {drop.reason}, {drop.detail}")
-    out.print(f"\nThe context: {source.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
+    out.print(f"\nContext: {source.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
     for passage in source.passages:
         out.print(f"── {place_of(passage)}")
         out.print(_excerpt(passage))
@@ -66,12 +66,12 @@ def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUEST
 
 
 def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> None:
-    """Print what the packaged model makes of the context; where it is not installed, how to get it."""
+    """Print the packaged model's answer, or how to install the model."""
     out = console()
     try:
         llm = local_model()
     except MissingExtraError as error:
-        out.print(f"\nNo answer, since no model is installed. {error}")
+        out.print(f"\nNo answer, because no model is installed. {error}")
         return
     from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
 
@@ -81,7 +81,7 @@ def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> 
         token_budget=_TOKEN_BUDGET,
         count_tokens=count_tokens,
     )
-    out.print(f"\nThe answer of a very small model ({LOCAL_NAME}; expect mistakes):")
+    out.print(f"\nAnswer of a very small model ({LOCAL_NAME}; expect mistakes):")
     show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question, ()))
 
 

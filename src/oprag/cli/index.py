@@ -1,4 +1,4 @@
-"""Reading files, and their index."""
+"""Reads files, builds their index and searches it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["STDIN", "Sources", "context_of", "index_sources", "read_sources"]
 STDIN = "<stdin>"
 
 Sources = Mapping[str, str | list[str]]
-"""The text of each source by its name, or its pages."""
+"""Maps the name of each source to its text, or to its pages."""
 
 
 def read_sources(files: Sequence[str], indexing: Indexing) -> Sources:
-    """The text of each file by its name, or its pages; a file that is named twice is read once.
+    """Read the text (or the pages) of each file; duplicate names are read once.
 
-    Bytes of text files are decoded as they are, line ends included, so that character offsets are those of the file
-    (counted after a byte-order mark).
+    Line endings of text files are preserved, so that character offsets are those of the file (counted after a
+    byte-order mark).
     """
     cache = None if indexing.index_cache is None else Path(indexing.index_cache)
     if cache is not None and indexing.forget:
@@ -55,7 +55,7 @@ def _content(name: str, cache: Path | None) -> str | list[str]:
 
 
 def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
-    """An index over these texts, or the one that is kept."""
+    """Build an index over these texts, or read it from the cache."""
     embedder = embedder_of(indexing.embeddings) if indexing.needs_vectors else None
 
     def make() -> DocumentIndex:
@@ -80,10 +80,10 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
 def context_of(
     question: str, sources: Sources, context_options: ContextOptions, indexing: Indexing, *, beyond: bool = False
 ) -> Context:
-    """The context of a question over these texts.
+    """Build the context for a question over these texts.
 
-    With `beyond`, twice as many candidates are retrieved as are considered. Nothing more is kept; those after the first
-    half are dropped by `max_candidates`, so that near misses are known too.
+    With `beyond`, retrieves twice as many candidates. This keeps the same chunks, but the context also lists near
+    misses: the second half, dropped by `max_candidates`.
     """
     index = index_sources(sources, indexing)
     candidates = context_options.max_candidates or context_options.k or len(index)
@@ -93,7 +93,7 @@ def context_of(
     vector = index.question_vector(question) if index.embedder is not None else None
     given = ContextInputs(hits, vector, index.neighbors)
     if index.embedder is None and context_options.needs_vectors:
-        # What was found by its words: a threshold is a cosine, but the whole document need not be embedded for it.
+        # After a bm25 search, thresholds need cosines: embed the hits, not the whole document.
         embedder = VectorSources(embedder_of(indexing.embeddings))
         given = run_sync(given_with_vectors(given, question, context_options, embedder))
     return assemble(given, context_options)

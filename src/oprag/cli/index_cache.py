@@ -1,4 +1,4 @@
-"""Indexes of files and pages of PDF files, kept in a folder."""
+"""Cache folder for indexes of files and for pages of PDF files (`--index-cache`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["cached_index", "cached_pages", "forget", "index_key"]
 
 _FORMAT = 1
 _INDEX, _PAGES = ".oprag-index", ".oprag-pages"
-# Unfinished ones of processes that were killed, too.
+# Includes the temporary files of killed processes.
 _OURS = re.compile(r"[0-9a-f]{32}\.oprag-(index|pages)|\.oprag-unfinished-[0-9a-f]{16}")
 
 
 def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | None) -> str:
-    """What the index of these sources is kept under: a hash of everything that it depends on."""
+    """Return the cache key of the index of these sources: a hash of everything that the index depends on."""
     given = {
         "format": _FORMAT,
         "split": split,
@@ -38,7 +38,7 @@ def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | No
         "embedder": embedder,
         "sources": list(sources.items()),
     }
-    # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+    # No ASCII escapes: two lone surrogates would get the same key as the character that they form together.
     encoded = json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return hashlib.sha256(encoded).hexdigest()[:32]
 
@@ -46,24 +46,24 @@ def index_key(sources: Sources, split: Split, tokenizer: str, embedder: str | No
 def cached_index(
     folder: Path, key: str, sources: Sources, embedder: Embedder | None, make: Callable[[], DocumentIndex]
 ) -> DocumentIndex:
-    """The index from the folder, else a new one, which is kept there.
+    """Return the index from the cache folder, or make it and store it there.
 
-    Texts of chunks are compared with the sources: another user may have given one file the name of another one. Vectors
-    are not, since that would mean to embed the texts again; no other user has been able to write to the file.
+    Chunk texts are compared with the sources, because another user may have renamed one cache file to another's name.
+    Vectors cannot be verified without embedding the texts again, but no other user can have written to the file.
     """
     path = folder / f"{key}{_INDEX}"
 
     def read(file: BinaryIO) -> DocumentIndex:
         texts, metadata, vectors = read_index(file, path, embedder)
         if not _are_of(sources, texts, metadata):
-            raise IndexFileError(f"{path} is damaged: its chunks are not the text of the files", path)
+            raise IndexFileError(f"{path} is corrupt: its chunks do not match the text of the files", path)
         return DocumentIndex(texts, metadata, None if embedder is None else vectors, embedder)
 
-    return _kept(path, read, make, lambda index, path: index.save(path, private=True))
+    return _cached(path, read, make, lambda index, path: index.save(path, private=True))
 
 
 def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> list[str]:
-    """The pages of a PDF file from the folder, else as they are read, which takes longer than to embed them."""
+    """Return the pages of a PDF file from the cache folder, or extract them (slower than embedding) and store them."""
     key = hashlib.sha256(data).hexdigest()
     path = folder / f"{key[:32]}{_PAGES}"
 
@@ -72,20 +72,20 @@ def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> li
             content = json.loads(file.read())
             pages, pdf = [str(page) for page in content["pages"]], content["pdf"]
         except (ValueError, LookupError, TypeError) as error:
-            raise IndexFileError(f"{path} is damaged: {error}", path) from error
+            raise IndexFileError(f"{path} is corrupt: {error}", path) from error
         if pdf != key:
-            raise IndexFileError(f"{path} is damaged: its pages are those of another PDF file", path)
+            raise IndexFileError(f"{path} is corrupt: it contains the pages of another PDF file", path)
         return pages
 
     def write(pages: list[str], path: Path) -> None:
         with replacing(path, private=True) as file:
             file.write(json.dumps({"pdf": key, "pages": pages}).encode())
 
-    return _kept(path, read, make, write)
+    return _cached(path, read, make, write)
 
 
 def forget(folder: Path) -> None:
-    """Delete everything that is kept in a folder, and nothing else."""
+    """Delete all cache files in a folder, and no other files."""
     try:
         for path in folder.iterdir():
             if _OURS.fullmatch(path.name):
@@ -94,13 +94,13 @@ def forget(folder: Path) -> None:
         pass
     except OSError as error:
         raise OptionError(
-            f"cannot delete what is kept in {folder}: {error.filename}: {error.strerror}; delete it yourself",
+            f"cannot delete the cached files in {folder}: {error.filename}: {error.strerror}; delete them manually",
             str(folder),
         ) from error
 
 
 def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> bool:
-    """Whether chunks are pieces of these sources."""
+    """Return whether each chunk equals the text of its source at its offsets."""
     for text, place in zip(texts, metadata, strict=True):
         content, page = sources.get(place.get("source"), ""), place.get("page", 0)
         whole = content if isinstance(content, str) else "".join(content[page - 1 : page])
@@ -112,12 +112,12 @@ def _are_of(sources: Sources, texts: Sequence[Any], metadata: Sequence[Any]) -> 
 T = TypeVar("T")
 
 
-def _kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
-    """Read a file, or make what it should contain and store it there.
+def _cached(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], write: Callable[[T, Path], None]) -> T:
+    """Read the value from a cache file, or make it and store it there.
 
-    A file that another user may have written is not read, since its content decides what the user is told. A problem
-    with the file or its folder is warned about, and the thing is made as if there were no file. `write` writes the file
-    whole or not at all, since other processes may do the same.
+    A file that another user may have written is not read, because its content determines the answers. A problem with
+    the file or its folder causes a warning, and the value is made as if there were no file. `write` must write the file
+    atomically, because other processes may write it at the same time.
     """
     try:
         with open_private(path) as file:
@@ -125,14 +125,14 @@ def _kept(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], writ
     except FileNotFoundError:
         pass
     except (OpragError, OSError) as error:
-        _warn(f"what was kept cannot be used and is made anew: {_reason(error)}")
+        _warn(f"cannot use the cached file, rebuilding it: {_reason(error)}")
     made = make()
     try:
         path.parent.parent.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         write(made, path)
     except OSError as error:
-        _warn(f"nothing can be kept in {path.parent}: {_reason(error)}")
+        _warn(f"cannot write to the cache folder {path.parent}: {_reason(error)}")
     return made
 
 

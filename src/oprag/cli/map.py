@@ -1,4 +1,4 @@
-"""The command `oprag map`: where in the files the kept and the dropped chunks of a question lie."""
+"""The command `oprag map`: shows where the kept and dropped chunks for a question are in the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["KEPT", "Line", "lines_of", "map_", "strip"]
 
 KEPT = "kept"
 
-# What is kept in half of a cell or more, and in less; then reasons as they come; then what was not retrieved.
+# Glyphs: kept text in at least half of a cell; in less than half; one for each drop reason; not retrieved.
 _BLOCKS = ("█", "▄", "▒░▚▪▫◆◇○", "·")
 _ASCII = ("#", "=", "xo%+*@&$", ".")
 _STYLES = ("yellow", "blue", "red", "magenta", "cyan", "bright_yellow", "bright_blue")
@@ -49,10 +49,10 @@ def map_(
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
-    """Show where in FILES the passages lie that fit a QUESTION, and where those that were dropped.
+    """Show where in FILES the kept and the dropped chunks for a QUESTION are.
 
-    Keeps what `oprag context` keeps, but retrieves twice as many chunks: the second half, dropped by max_candidates,
-    is what came close.
+    Keeps the same chunks as `oprag context`, but retrieves twice as many: the second half, dropped by max_candidates,
+    shows the near misses.
     """
     check_question(question)
     context_options, indexing = context_options_of(options, profile), indexed.value()
@@ -68,15 +68,15 @@ def map_(
 
 
 class Line(NamedTuple):
-    """A source, from its first character to its last, and where chunks of it were kept or dropped."""
+    """A source and the character ranges of its kept and dropped chunks."""
 
     source: str
     length: int
     pages: int  # 0 for a source without pages
-    marks: Sequence[tuple[int, int, str]]  # start, end, and "kept" or the reason
+    marks: Sequence[tuple[int, int, str]]  # start, end, and "kept" or the drop reason
 
     def parts(self, states: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """The parts that have chunks, one after another; where chunks overlap the first state counts."""
+        """Yield disjoint (start, end, state) ranges; where chunks overlap, the state listed first wins."""
         borders = []
         for start, end, state in self.marks:
             borders += [(start, 1, states.index(state)), (end, -1, states.index(state))]
@@ -90,9 +90,15 @@ class Line(NamedTuple):
 
 
 def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tuple[list[Line], dict[str, int]]:
-    """A line for each source, given its length or those of its pages, and the number of chunks in each state.
+    """Return a line for each source and the number of chunks in each state.
 
-    The states are "kept", then the reasons in the sequence in which they are applied.
+    Args:
+        context: The context.
+        lengths: Characters of each source, or of each of its pages.
+
+    Returns:
+        The lines, and the number of chunks in each state: "kept", then the drop reasons in the order in which they
+        are applied.
     """
     chunks = [(chunk, KEPT) for chunk in context.kept] + [(drop.chunk, drop.reason) for drop in context.dropped]
     lines = []
@@ -101,7 +107,7 @@ def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tu
         begins = [0, *accumulate(pages)]
         marks = []
         for metadata, state in ((chunk.metadata, state) for chunk, state in chunks):
-            # `source_key` may have made another source of a chunk.
+            # Compare the file's own name: with `source_key`, the chunk's source may be another.
             if metadata["source"] == name:
                 begin = begins[metadata.get("page", 1) - 1]
                 marks.append((begin + metadata["start_index"], begin + metadata["end_index"], state))
@@ -111,10 +117,10 @@ def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tu
 
 
 def strip(line: Line, states: Sequence[str], width: int) -> Iterator[tuple[str, bool]]:
-    """The state of each cell of a terminal, "" for nothing, and whether that is half of the cell or more.
+    """Yield the state of each of `width` cells ("" if nothing was retrieved) and whether it covers at least half.
 
-    It is "kept" where anything was kept, else the reason for which most was dropped. A source that is shorter than the
-    strip has no empty cells.
+    The state is "kept" if any text in the cell was kept, else the drop reason that covers most of it. Each cell covers
+    at least one character, so a source shorter than the strip still fills it.
     """
     parts = list(line.parts(states))
     for number in range(width):
@@ -129,7 +135,7 @@ def strip(line: Line, states: Sequence[str], width: int) -> Iterator[tuple[str, 
 
 
 def _show(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> None:
-    """Print a strip for each source, as wide as the terminal, and a legend."""
+    """Print a legend, and for each source a strip as wide as the terminal."""
     out = console()
     lines, counts = lines_of(context, lengths)
     kept, part, dropped, nothing = _ASCII if out.options.ascii_only else _BLOCKS
@@ -150,6 +156,6 @@ def _show(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> None:
     for state in (*counts, ""):
         what = {KEPT: KEPT, "": "not retrieved"}.get(state, f"dropped by {state}")
         chunks = f"{counted(counts[state], 'chunk')}, " if state else ""
-        less = f" ({part} where it is less than half)" if state == KEPT else ""
+        less = f" ({part} if less than half of the cell)" if state == KEPT else ""
         share = characters[state] / (length or 1)
         out.print(Text.assemble(looks[state], f" {what}: {chunks}{share:.1%} of the text{less}"))

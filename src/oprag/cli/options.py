@@ -1,4 +1,4 @@
-"""Options that commands share, and options generated from the fields of dataclasses."""
+"""Options shared by several commands, and options generated from dataclass fields."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ __all__ = [
     "typed_options",
 ]
 
-# The panels of the help. Options with a negative name have panels with short names, or 80 columns would cut names.
+# Panels of the help. Panels with --x/--no-x options need short titles, or names are cut off at 80 columns.
 MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
 _PANELS = {
-    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), "What is kept"),
+    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), "Selection"),
     **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), "Thresholds"),
     **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), "Order"),
     **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
@@ -61,89 +61,88 @@ _PANELS = {
 
 
 def metric_names() -> list[str]:
-    """The metrics, for shell completion."""
+    """Names of the metrics, for shell completion."""
     from oprag.compare.metrics.registry import METRICS
 
     return list(METRICS)
 
 
-Files = Annotated[list[str], typer.Argument(help="Text or Markdown files, UTF-8, or PDF; - reads standard input.")]
+Files = Annotated[list[str], typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input.")]
 Question = Annotated[str, typer.Argument(help="The question.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print everything that is known as JSON.", rich_help_panel=OUTPUT)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the complete result as JSON.", rich_help_panel=OUTPUT)]
 Explain = Annotated[
     bool,
     typer.Option(
         "--explain",
-        help="Print as well how it came to be: what was kept, what was dropped and why.",
+        help="Also explain the context: which chunks were kept, which were dropped and why.",
         rich_help_panel=OUTPUT,
     ),
 ]
 ProfilePath = Annotated[
-    str | None, typer.Option("--profile", help="A profile, such as oprag.toml; options that are typed win over it.")
+    str | None,
+    typer.Option("--profile", help="A profile, such as oprag.toml; command-line options take precedence over it."),
 ]
 Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Trust the author of the experiment file: it may run code and reach other hosts and folders.",
+        help="Trust the experiment file: allow it to run code and to access other hosts and folders.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Try again what failed in an earlier run.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in an earlier run.")]
 Everything = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Print the report's tables as well: all metrics, all differences, and what was measured.",
+        help="Also print the report's tables: all metrics, all differences and all measurements.",
         rich_help_panel=OUTPUT,
     ),
 ]
 MainMetric = Annotated[
     str | None,
     typer.Option(
-        help="The main metric; by default the first with scores, and more of which is better.",
+        help="The main metric. Default: the first metric that has scores and for which higher is better.",
         autocompletion=metric_names,
         rich_help_panel=OUTPUT,
     ),
 ]
 MaxConcurrency = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of concurrent calls of models.", rich_help_panel=LIMITS)
+    int | None, typer.Option(min=1, help="Maximum number of concurrent model calls.", rich_help_panel=LIMITS)
 ]
-LimitCalls = Annotated[
-    int | None, typer.Option(min=0, help="Maximum number of calls of models.", rich_help_panel=LIMITS)
-]
+LimitCalls = Annotated[int | None, typer.Option(min=0, help="Maximum number of model calls.", rich_help_panel=LIMITS)]
 LimitTokens = Annotated[
     int | None,
-    typer.Option(min=0, help="Maximum number of tokens that models read and write.", rich_help_panel=LIMITS),
+    typer.Option(min=0, help="Maximum number of model tokens, input and output together.", rich_help_panel=LIMITS),
 ]
 
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
 _APPROXIMATE = "approximate"
-_WIDEST = 36  # characters of a name and its choices that leave room for the help, which has them too, in 80 columns
-# It knows which options were typed; Typer passes it to one parameter of a command.
+_MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer ones leave too little room for the help
+# Typer's context, which tells typed options from defaults; Typer passes it to one parameter of a command.
 _CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 @dataclass(frozen=True)
 class TypedOptions:
-    """The values of options for the fields of a dataclass."""
+    """Values of the command-line options for the fields of a dataclass."""
 
     kind: type
     typed: Mapping[str, Any]
-    """The values by name; None if an option was not given and has no default."""
+    """Values by option name; None if an option was not given and has no default."""
     given: frozenset[str] = frozenset()
-    """The names of the options that the user typed; the others have the defaults of the command."""
+    """Names of the options that the user typed; the others have the command's defaults."""
 
     def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The options as keywords; those of the profile replace the ones that were not typed."""
-        said = {name: value for name, value in (profile or {}).items() if name not in self.given}
-        typed = {name: value for name, value in self.typed.items() if value is not None and name not in said}
-        return {name: _value(name, value) for name, value in typed.items()} | said
+        """Return the options as keyword arguments; profile values replace options that were not typed."""
+        from_profile = {name: value for name, value in (profile or {}).items() if name not in self.given}
+        typed = {name: value for name, value in self.typed.items() if value is not None and name not in from_profile}
+        return {name: _value(name, value) for name, value in typed.items()} | from_profile
 
     def value(self, profile: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
-        """An instance of the dataclass; `defaults` fill in what neither the user nor the profile sets."""
+        """Return an instance of the dataclass; `defaults` apply where neither the user nor the profile sets a value."""
         return self.kind(**{**defaults, **self.keywords(profile)})
 
 
@@ -154,13 +153,13 @@ def typed_options(
     defaults: Mapping[str, Any] | None = None,
     without: Collection[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for every field of a dataclass.
+    """Add a command-line option for every field of a dataclass to a command.
 
     Args:
-        name: The parameter of the command that takes them, as `TypedOptions`.
-        kind: The dataclass; each field has its help text in its metadata.
-        defaults: Defaults of this command that replace those of the dataclass.
-        without: Fields without an option.
+        name: The command's parameter that receives the values, as `TypedOptions`.
+        kind: The dataclass; each field's metadata contains its help text.
+        defaults: Defaults for this command; they replace those of the dataclass.
+        without: Fields that get no option.
     """
     changed = defaults or {}
     hints = typing.get_type_hints(kind)
@@ -195,7 +194,7 @@ def typed_options(
             for parameter in known.values()
             if parameter.name != name
         ]
-        # Panels of the help are in the sequence of their first options.
+        # The help lists the panels in the order of their first options.
         parameters = [*generated, *own, *context]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -212,9 +211,9 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
         )
         default = _APPROXIMATE
     elif name in _KEYS:
-        description += " Separate several with commas."
+        description += " Separate several names with commas."
     elif name in _TEXTS:
-        description += r" \n stands for a line break."
+        description += r" Write \n for a line break."
         default = default and default.replace("\n", r"\n")
     possible = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kind: Any = next((kind for kind in possible if kind in (bool, int, float) or get_origin(kind) is Literal), str)
@@ -223,7 +222,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
         typer.Option(
             help=description,
             rich_help_panel=panel,
-            metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _WIDEST else None,
+            metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
             autocompletion=method_names if name in _METHODS else None,
         ),
     ]
@@ -231,7 +230,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
 
 
 def _value(name: str, typed: Any) -> Any:
-    """The value of an option, from the text that was typed."""
+    """Convert the text that was typed for an option to its value."""
     if name == "count_tokens":
         return _counter(typed)
     if name in _KEYS and "," in typed:
@@ -242,7 +241,7 @@ def _value(name: str, typed: Any) -> Any:
 
 
 def _counter(typed: str) -> Callable[[str], int]:
-    # The function itself, by which contexts know that the count is an approximation.
+    # Return this very function: contexts recognize it and mark their count as an approximation.
     if typed == _APPROXIMATE:
         return approximate_tokens
     try:
@@ -253,7 +252,7 @@ def _counter(typed: str) -> Callable[[str], int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Indexing:
-    """How files become an index, and how it is searched.
+    """How files are split, embedded and indexed, and how the index is searched.
 
     Raises:
         OptionError: An option is invalid.
@@ -261,30 +260,31 @@ class Indexing:
 
     splitter: Splitter = option(
         "tokens",
-        "How files are split: tokens or words (windows of equal size) or recursive (between paragraphs, lines, words).",
+        "How files are split: tokens or words (windows of equal size) or recursive (at paragraphs, lines, words).",
     )
     chunk_size: int | None = option(
-        None, "Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens."
+        None, "Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens."
     )
     chunk_overlap: int | None = option(
-        None, "Tokens or words that neighboring chunks share; by default none or, recursive, a tenth of the size."
+        None, "Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of the chunk size."
     )
     search: SearchKind = option(
-        "dense", "How chunks are ranked: dense (by cosine), bm25 (by words; embeds nothing) or hybrid (both, fused)."
+        "dense",
+        "How chunks are ranked: dense (cosine similarity), bm25 (keywords; embeds nothing) or hybrid (both, fused).",
     )
     embeddings: str = option(
         LOCAL,
-        "local, a small embedder that comes in a package, or PROVIDER:MODEL, as LangChain's init_embeddings takes it, "
-        "such as openai:text-embedding-3-small.",
+        "The embedding model: local (a small model installed as a package) or PROVIDER:MODEL as in LangChain's "
+        "init_embeddings, such as openai:text-embedding-3-small.",
     )
     index_cache: str | None = option(
         None,
-        "A folder where the index and the pages of these files are kept, so that the next question need not make them "
-        "again. They contain the text of the files; only you can read them.",
+        "A folder to cache the index and the pages of PDF files in, so that later questions about the same files reuse "
+        "them. The cached files contain the text of your files; only you can read them.",
     )
     forget: bool = option(
         default=False,
-        description="Delete everything that is kept in the folder of --index-cache first, of other files too.",
+        description="First delete everything cached in the --index-cache folder, including the cache of other files.",
     )
 
     def __post_init__(self) -> None:
@@ -297,22 +297,22 @@ class Indexing:
 
     @property
     def split(self) -> Split:
-        """How files are split, with the defaults of the splitter."""
+        """The split settings, completed with the splitter's defaults."""
         return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
 
     @property
     def needs_vectors(self) -> bool:
-        """Whether all chunks must be embedded to be ranked."""
+        """Whether ranking needs the vectors of all chunks."""
         return self.search != "bm25"
 
 
 def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
-    """The profile for answers, checked for options that would have no effect; an empty one without a path."""
+    """Read the profile for answers and reject options that would have no effect; without a path it is empty."""
     if path is None:
         return Profile()
     profile = read_profile(path)
     if "stitch" in profile.context:
-        # The check needs pydantic, which comes with the extra that answers need.
+        # The check needs pydantic, which the extra `ask` installs.
         try:
             from oprag.profile import check_stitching
         except ImportError as error:
@@ -323,7 +323,7 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
 
 
 def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
-    """The options of a context to look at: as the method of the profile would read it."""
+    """Return the options for printing a context as the profile's method would read it."""
     profile = Profile() if path is None else read_profile(path)
     context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
     return profile.as_method_options().numbered(context_options)

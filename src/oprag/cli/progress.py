@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LateProgress", "RunProgress"]
 
-_PATIENCE = 1.0  # seconds without a progress bar
-_EVERY = 10.0  # seconds between two lines, without a terminal
-_PERIOD = 120.0  # seconds over which the speed is averaged
+_DELAY = 1.0  # seconds before a progress bar appears
+_LINE_INTERVAL = 10.0  # seconds between two lines where output is not a terminal
+_SPEED_WINDOW = 120.0  # seconds over which the speed is averaged
 
 
 class _Bar:
-    """A bar that disappears when the work is done; it is not shown before the first `update`."""
+    """A progress bar that appears at the first `update` and disappears when the work is done."""
 
     def __init__(self, *columns: str | ProgressColumn, **options: Any) -> None:
         self._started = time.monotonic()
@@ -37,7 +37,7 @@ class _Bar:
 
 
 class LateProgress(_Bar):
-    """A progress bar that appears only on a terminal, and only if the work takes longer than a second."""
+    """A progress bar that appears only on a terminal and only if the work takes longer than a second."""
 
     def __init__(self, activity: str, unit: str) -> None:
         columns = (TextColumn(activity), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
@@ -46,32 +46,32 @@ class LateProgress(_Bar):
 
     def update(self, done: int, total: int) -> None:
         """Show the progress."""
-        if time.monotonic() - self._started > _PATIENCE and done < total:
+        if time.monotonic() - self._started > _DELAY and done < total:
             self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
 
 
 class RunProgress(_Bar):
-    """A progress bar on a terminal; elsewhere a line every ten seconds."""
+    """The progress of a run: a bar on a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, *, priced: bool) -> None:
-        # The text is last, since what is too long is cut off.
+        # The text comes last, because a line that is too long is cut off at the end.
         columns = (BarColumn(bar_width=10), TimeRemainingColumn(compact=True), TextColumn("{task.description}"))
-        super().__init__(*columns, speed_estimate_period=_PERIOD)
+        super().__init__(*columns, speed_estimate_period=_SPEED_WINDOW)
         self._priced = priced
-        self._told = self._started
+        self._last_printed = self._started
 
     def update(self, now: RunReport) -> None:
         """Show the progress."""
         if not self._bar.tasks:
-            # The work of earlier runs does not count for the speed.
+            # Answers of earlier runs must not count toward the speed.
             self._bar.add_task("", total=now.total, completed=now.done)
         (task,) = self._bar.tasks
         self._bar.update(task.id, completed=now.done, total=now.total, description=self._text(now))
         if self._bar.console.is_terminal:
             self._bar.start()
-        elif time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._last_printed >= _LINE_INTERVAL:
+            self._last_printed = time.monotonic()
             left = (
                 "" if task.time_remaining is None else f", about {timedelta(seconds=round(task.time_remaining))} left"
             )
@@ -80,7 +80,7 @@ class RunProgress(_Bar):
     def _text(self, now: RunReport) -> str:
         from oprag.compare.analysis.wording import money_text
 
-        parts = [] if not now.outcome else [f"ending, {now.running:,} calls on their way"]
+        parts = [] if not now.outcome else [f"stopping, {now.running:,} calls in progress"]
         parts.append(f"{now.done:,}/{now.total:,} answers")
         if now.failed:
             parts.append(f"{sum(now.failed.values()):,} failed")

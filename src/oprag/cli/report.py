@@ -1,4 +1,4 @@
-"""The command `oprag report`: writes a results file as one HTML file."""
+"""The command `oprag report`: writes the contents of a results file as one HTML file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ __all__ = ["report"]
 
 
 def report(
-    results: Annotated[str, typer.Argument(help="The results file, as oprag compare writes it.")],
+    results: Annotated[str, typer.Argument(help="A results file written by oprag compare.")],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The HTML file; by default RESULTS with the ending .html.")
+        str | None, typer.Option("--output", "-o", help="The HTML file. Default: RESULTS with the suffix .html.")
     ] = None,
     experiment: Annotated[
         str | None,
-        typer.Option(help="The TOML file of the experiment; its data has the texts that a results file lacks."),
+        typer.Option(
+            help="The experiment's TOML file; its data supplies the texts that a results file does not store."
+        ),
     ] = None,
     trust: Trust = False,
     name: Annotated[
-        str | None, typer.Option(help="The name of the experiment, if the results file has several.")
+        str | None, typer.Option(help="The name of the experiment, if the results file contains several.")
     ] = None,
     metric: MainMetric = None,
 ) -> None:
-    """Write the contents of RESULTS as one HTML file, which opens offline and loads nothing."""
+    """Write the contents of RESULTS as one HTML file that works offline and loads nothing else."""
     from oprag.compare.report.write import REPORT, write_report
 
     path = Path(results)

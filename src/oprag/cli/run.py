@@ -1,4 +1,4 @@
-"""Running an experiment from the command line: trust, the plan, the cost confirmation, the run, the next steps."""
+"""Runs an experiment from the command line: trust, plan, cost confirmation, run, next steps."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = [
 
 
 def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
-    """The `trust` of `Experiment.from_file`: without --trust, a function that asks if there is a terminal."""
+    """Return the `trust` argument of `Experiment.from_file`; without --trust, a terminal user is asked."""
     return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
 
 
 def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
     from oprag.compare.spec.trust import describe_needs
 
-    tell(f"The experiment file is not trusted, and these parts need trust:\n{describe_needs(needs)}", "yellow")
+    tell(f"The experiment file is not trusted, but these parts of it need trust:\n{describe_needs(needs)}", "yellow")
     _confirm("Do you trust its author?")
     return True
 
@@ -52,7 +52,7 @@ def _confirm(question: str) -> None:
 
 
 def chatter_apart() -> redirect_stdout[Any]:
-    """Redirect output of the user's own functions to standard error, away from tables and JSON."""
+    """Redirect what the user's functions print to standard error, to keep it out of tables and JSON."""
     return redirect_stdout(sys.stderr)
 
 
@@ -67,7 +67,7 @@ def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool)
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON values."""
+    """Convert a plan to JSON values."""
     return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
@@ -87,36 +87,36 @@ def carry_out(
     measure: bool = False,
     ray: str | None = None,
 ) -> tuple[Plan, RunReport]:
-    """Plan an experiment, ask before money is spent or a limit stops it, and run it.
+    """Plan an experiment, ask for confirmation if it costs money or exceeds a limit, and run it.
 
     Args:
         opened: The experiment.
-        path: The results file; a new one is removed if nothing is run.
+        path: The results file; a new file is removed if nothing is run.
         yes: Whether to skip the confirmation.
-        retry_failed: Whether to retry questions that failed before.
-        measure: Whether to measure time, processor and memory.
-        ray: The address of a Ray cluster; None for this process.
+        retry_failed: Whether to retry questions that failed in an earlier run.
+        measure: Whether to measure time, CPU and memory.
+        ray: The address of a Ray cluster; None runs in this process.
 
     Raises:
         ExperimentError: No answer could be scored.
-        OptionError: There is no terminal for the confirmation.
-        typer.Exit: The answer is no, or the run was interrupted twice.
+        OptionError: A confirmation is needed, but standard input is not a terminal.
+        typer.Exit: The user declined, or interrupted the run twice.
     """
     with chatter_apart():
-        with _nothing_left_behind(path):
+        with _removing_unused(path):
             plan = _plan(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
             tell(f"{plan.describe()}\nresults file: {path}")
-            _agree(plan, opened.experiment, yes=yes)
+            _confirm_cost(plan, opened.experiment, yes=yes)
         try:
             return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
         except KeyboardInterrupt:
-            tell("Interrupted. What was paid for is in the results file; run the same command to continue.", "yellow")
+            tell("Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow")
             raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
-def _nothing_left_behind(path: Path) -> Iterator[None]:
-    """Remove the results file that a plan created, if no run follows."""
+def _removing_unused(path: Path) -> Iterator[None]:
+    """Remove the results file that the plan created if no run follows."""
     existed = path.exists()
     try:
         yield
@@ -127,7 +127,7 @@ def _nothing_left_behind(path: Path) -> Iterator[None]:
         raise
 
 
-def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
+def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
     if plan.unscored is not None:
         raise ExperimentError(plan.unscored, plan)
     reasons = [*_unpriced(plan, experiment), *_reasons(plan)]
@@ -135,7 +135,7 @@ def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise OptionError(
-            f"{', and '.join(reasons)}; there is no terminal to ask on, so nothing was started: give --yes to continue",
+            f"{', and '.join(reasons)}; stdin is not a terminal, so nothing was started: pass --yes to continue",
             plan,
         )
     tell(f"{', and '.join(reasons)}.")
@@ -143,12 +143,12 @@ def _agree(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
 
 
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
-    """Models that may cost money and have no price, or a price of 0."""
+    """Yield a reason for each model that may cost money but has no price, or a price of 0."""
     for name, model in plan.models.items():
         if model.calls and not model.money and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
             price = "have no price" if model.money is None else "are priced at 0"
-            yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, and {price}"
+            yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, but {price}"
 
 
 def _reasons(plan: Plan) -> Iterator[str]:
@@ -156,14 +156,14 @@ def _reasons(plan: Plan) -> Iterator[str]:
 
     cost = sum(model.money or 0.0 for model in plan.models.values())
     if cost > 0:
-        yield f"the calls of models cost about {money_text(cost)}"
-    wanted = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
+        yield f"the model calls cost about {money_text(cost)}"
+    needed = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in plan.limits:
         spent = getattr(plan.spent, name)
-        if limit is not None and wanted[name] and spent + wanted[name] > limit:
+        if limit is not None and needed[name] and spent + needed[name] > limit:
             yield (
-                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} are spent, about {wanted[name]:,.6g} more "
-                "are needed"
+                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} spent already, about {needed[name]:,.6g} "
+                "more needed"
             )
 
 
@@ -183,10 +183,10 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
 
 
 def leave(report: RunReport) -> None:
-    """Exit with the code for how the run ended.
+    """Exit with the code for the outcome of the run; return if it is complete.
 
     Raises:
-        typer.Exit: It was interrupted, or some questions have no answer.
+        typer.Exit: The run was interrupted, or some questions have no answer.
     """
     if report.outcome == "interrupted":
         raise typer.Exit(INTERRUPTED)
@@ -195,7 +195,7 @@ def leave(report: RunReport) -> None:
 
 
 def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
-    """Tell what failed, what is left, and how to continue."""
+    """Print what failed, what is left to do, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
@@ -210,14 +210,14 @@ def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = 
         tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
-        again = "The same command tries them again" if measure else "Try them again with --retry-failed"
-        tell(f"They are left out of all means. {again}.", "yellow")
+        again = "The same command retries them" if measure else "Retry them with --retry-failed"
+        tell(f"They are excluded from all means. {again}.", "yellow")
     for note, advice in (
-        (CUT_SHORT, "raise the max_tokens of the model, and it is asked again"),
+        (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
     ):
         if notes[note]:
-            tell(f"{notes[note]:,} answers: {note}. They are scored as they are; {advice}.", "yellow")
+            tell(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
     if report.outcome != "complete":
         higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
         left = f"{report.left:,} questions in cells are left"

@@ -1,6 +1,6 @@
-"""Reading chunks that were saved: JSON, our own index, and the folders of Chroma, LanceDB and LlamaIndex.
+"""Reads saved chunks: JSON, a `DocumentIndex` file, and folders of Chroma, LanceDB and LlamaIndex.
 
-Nothing that is opened is changed, and nothing in it is run.
+Files are opened read-only, and no code in them is executed.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SavedChunks(NamedTuple):
     Attributes:
         name: The kind of store or file, such as "Chroma".
         rows: The chunks.
-        adapter: The adapter of such a store; None for a list.
-        in_insertion_order: Whether a store received them in this sequence.
-        total: Their number, if it is known.
+        adapter: The adapter for this kind of store; None if the chunks do not come from a store.
+        in_insertion_order: Whether the rows are in the order in which they were added to the store.
+        total: Number of chunks, if known.
     """
 
     name: str
@@ -52,29 +52,29 @@ class SavedChunks(NamedTuple):
 
 
 @contextmanager
-def open_saved(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
-    """Open what a path leads to, for as long as its chunks are read.
+def open_saved(path: Path, collection: str | None, max_chunks: int) -> Iterator[SavedChunks]:
+    """Open a file or folder of saved chunks, and close it when the block ends.
 
     Args:
         path: A file or a folder.
         collection: The collection or table of a folder that has several.
-        most: How many chunks will be read at most.
+        max_chunks: Maximum number of chunks that the caller will read.
     """
     if path.name in (CHROMA_FILE, _LLAMA_INDEX):
         path = path.parent
     with _readable(path):
         if path.is_dir():
-            with _opened_folder(path, collection, most) as found:
+            with _opened_folder(path, collection, max_chunks) as found:
                 yield found
         elif collection is not None:
-            raise OptionError("--collection needs a folder of Chroma or LanceDB", collection)
+            raise OptionError("--collection needs a Chroma or LanceDB folder", collection)
         else:
             yield _read_file(path)
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Make one kind of error of all that readers of damaged files raise."""
+    """Convert whatever readers raise for damaged files to `InputFileError`."""
     try:
         yield
     except (InputFileError, OptionError, DataError, MissingExtraError, KeyboardInterrupt, SystemExit):
@@ -83,7 +83,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputFileError(str(error), str(path)) from error
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror or error}", str(path)) from error
-    # What panics in Rust, as LanceDB does, is no Exception.
+    # A panic in Rust code, such as LanceDB's, is not an Exception.
     except BaseException as error:
         raise InputFileError(f"cannot read {path}, which may be damaged: {masked_error(error)}", str(path)) from error
 
@@ -97,12 +97,12 @@ def _read_file(path: Path) -> SavedChunks:
             rows = [StoredChunk(str(row), *one) for row, one in enumerate(both)]
             return SavedChunks("DocumentIndex", rows, total=len(rows))
     if start.startswith(_PICKLE):
-        raise InputFileError(f"{path} is a pickle; loading one can run code, so it is not read", str(path))
+        raise InputFileError(f"{path} is a pickle; it was not read, because loading a pickle can run code", str(path))
     return _read_json(path)
 
 
 def _read_json(path: Path) -> SavedChunks:
-    """Documents, or LangChain's `InMemoryVectorStore` as it dumps itself: an object with a document under each id."""
+    """Read documents, or a dump of LangChain's `InMemoryVectorStore`: an object that maps ids to documents."""
     builder = DataSetBuilder(path)
     rows: list[StoredChunk] = []
     dumped = False
@@ -128,29 +128,29 @@ def _row(fields: Mapping[str, Any]) -> StoredChunk:
 
 
 @contextmanager
-def _opened_folder(path: Path, collection: str | None, most: int) -> Iterator[SavedChunks]:
+def _opened_folder(path: Path, collection: str | None, max_chunks: int) -> Iterator[SavedChunks]:
     if (path / CHROMA_FILE).is_file():
         with ChromaFile(path / CHROMA_FILE) as file:
             rows = file.chunks(_only(file.collections(), collection, "collection", path))
             yield SavedChunks("Chroma", rows, LangChainChroma, in_insertion_order=True)
     elif any(path.glob("*.lance")):
-        yield _read_lancedb(path, collection, most)
+        yield _read_lancedb(path, collection, max_chunks)
     elif (path / _LLAMA_INDEX).is_file():
         if collection is not None:
-            raise OptionError("--collection needs a folder of Chroma or LanceDB", collection)
+            raise OptionError("--collection needs a Chroma or LanceDB folder", collection)
         yield _read_llama_index(path)
     elif (path / _FAISS).is_file():
         raise InputFileError(
-            f"{path} has a pickle in it, as FAISS folders of LangChain do, which can run code when it is loaded; if "
-            "you trust it, check it in Python: check_positions(FAISS.load_local(folder, embeddings, "
+            f"{path} is a LangChain FAISS folder, which contains a pickle, and loading a pickle can run code; if you "
+            "trust it, check it in Python: check_positions(FAISS.load_local(folder, embeddings, "
             "allow_dangerous_deserialization=True))",
             str(path),
         )
     else:
-        raise InputFileError(f"{path} is not a folder of Chroma, LanceDB or LlamaIndex", str(path))
+        raise InputFileError(f"{path} is not a Chroma, LanceDB or LlamaIndex folder", str(path))
 
 
-def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
+def _read_lancedb(path: Path, collection: str | None, max_chunks: int) -> SavedChunks:
     with _needing("lancedb", path):
         import lancedb
     connection = lancedb.connect(path)
@@ -160,10 +160,10 @@ def _read_lancedb(path: Path, collection: str | None, most: int) -> SavedChunks:
     if missing:
         raise InputFileError(f"the table {describe(name)} of {path} has no column {listed(sorted(missing))}", str(path))
     total = table.count_rows()
-    # One more tells whether these are all.
-    found = table.search().select(["id", "text", "metadata"]).limit(min(total, most + 1)).to_arrow().to_pylist()
+    # One more than `max_chunks`, so that the caller can tell whether the list is complete.
+    found = table.search().select(["id", "text", "metadata"]).limit(min(total, max_chunks + 1)).to_arrow().to_pylist()
     rows = [StoredChunk(str(row["id"]), row["text"] or "", row["metadata"] or {}) for row in found]
-    # LlamaIndex is not known to search it in this sequence.
+    # LlamaIndex does not guarantee that a search returns rows in insertion order.
     known = not any(NODE_FIELD in row.metadata for row in rows)
     return SavedChunks("LanceDB", rows, LangChainLanceDB, known, total)
 
@@ -176,21 +176,21 @@ def _read_llama_index(path: Path) -> SavedChunks:
     docstore = SimpleDocumentStore.from_persist_dir(str(path))
     listed = (path / _LLAMA_INDEX_VECTORS).is_file()
     if listed and not _is_json(path / _LLAMA_INDEX_VECTORS):
-        # FAISS writes its index there; the file of the index structure has the rows.
+        # FAISS writes its binary index to this file; the index store maps its rows to nodes.
         nodes = _rows_of_vectors(path)
         rows: Iterable[StoredChunk] = LlamaIndexFaiss(None, nodes=nodes, docstore=docstore).chunks() or ()
         return SavedChunks("FaissVectorStore", rows, LlamaIndexFaiss, in_insertion_order=True)
     if listed:
         vectors = SimpleVectorStore.from_persist_dir(str(path))
         rows = list(LlamaIndexSimple(vectors, docstore=docstore).chunks() or ())
-        # An index without vectors has an empty one.
+        # An index without vectors has an empty vector store; fall through to the docstore.
         if rows:
             return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)
     rows = list(LlamaIndexSimpleDocstore(docstore).chunks())
     if rows and all(isinstance(row.node, Document) for row in rows):
         raise InputFileError(
-            f"{path} contains the documents of an ingestion pipeline and no chunks; check the vector store that the "
-            "pipeline fills",
+            f"{path} contains the documents of an ingestion pipeline but no chunks; check the vector store that the "
+            "pipeline writes to",
             str(path),
         )
     return SavedChunks("SimpleDocumentStore", rows, LlamaIndexSimpleDocstore, in_insertion_order=listed)
@@ -202,7 +202,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _rows_of_vectors(path: Path) -> dict[str, str]:
-    """The ids of nodes by the rows of their vectors, from a saved index."""
+    """Read the mapping of vector rows to node ids from a saved index."""
     from llama_index.core.storage.index_store import SimpleIndexStore
 
     structs = SimpleIndexStore.from_persist_dir(str(path)).index_structs()
@@ -214,7 +214,7 @@ def _rows_of_vectors(path: Path) -> dict[str, str]:
 
 @contextmanager
 def _needing(packages: str, path: Path) -> Iterator[None]:
-    """Say what has to be installed to check a path."""
+    """Convert ImportError to an error that names the packages to install."""
     try:
         yield
     except ImportError as error:
@@ -222,11 +222,11 @@ def _needing(packages: str, path: Path) -> Iterator[None]:
 
 
 def _only(names: Sequence[str], given: str | None, kind: str, path: Path) -> str:
-    """The collection or table that was given, else the only one."""
+    """Return the given collection or table, or the only one if none is given."""
     if given is None and len(names) == 1:
         return names[0]
     if given is None:
-        raise OptionError(f"name a {kind} of {path} with --collection; it has {listed(names)}", given)
+        raise OptionError(f"{path} does not have exactly one {kind}; choose with --collection: {listed(names)}", given)
     if given not in names:
         raise OptionError(f"{path} has no {kind} {describe(given)}; it has {listed(names)}", given)
     return given

@@ -1,4 +1,4 @@
-"""The command `oprag sweep`: finds the token budget and the order worth deploying."""
+"""The command `oprag sweep`: finds the best token budget and order for a set of questions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 _NONE = "none"
-_COVERAGE = "More text never holds less evidence; what a model makes of more text, only a sweep with a model can say"
+_COVERAGE = "More text never contains less evidence; to see how a model copes with more text, run a sweep with --model"
 
 
 def _format_names() -> tuple[str, ...]:
@@ -50,41 +50,42 @@ def _format_names() -> tuple[str, ...]:
 @typed_options("indexed", Indexing, without=("index_cache", "forget"))
 def sweep(
     indexed: TypedOptions,
-    data: Annotated[str, typer.Argument(help="A folder or file of questions, or the document that they are about.")],
+    data: Annotated[str, typer.Argument(help="A folder or file of questions, or (with --questions) their document.")],
     questions: Annotated[
         str | None,
-        typer.Option(help="The questions, if DATA is their document: JSON lines with question, answers and evidence."),
+        typer.Option(help="Questions about the document DATA: JSON lines with question, answers and evidence."),
     ] = None,
     format: Annotated[  # noqa: A002 - what everyone calls it
         str,
         typer.Option(
-            help="The format of the questions; docs/data_formats.md has all of them.", autocompletion=_format_names
+            help="The format of the questions; docs/reference/data_formats.md lists all formats.",
+            autocompletion=_format_names,
         ),
     ] = "oprag",
     sample: Annotated[
-        int | None, typer.Option(min=1, help="Number of questions to draw at random; by default all.")
+        int | None, typer.Option(min=1, help="Number of questions to sample at random. Default: all.")
     ] = None,
     budgets: Annotated[
         str | None,
         typer.Option(
-            help="Token budgets of the context, with commas; 1k is 1,024. By default 1k to 48k in eight steps."
+            help="Token budgets of the context, comma-separated; 1k is 1,024. Default: 1k to 48k in eight steps."
         ),
     ] = None,
-    orders: Annotated[str, typer.Option(help="Orders, with commas.")] = "source,rank,random",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of random orders.")] = 3,
+    orders: Annotated[str, typer.Option(help="Orders, comma-separated.")] = "source,rank,random",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for the order random.")] = 3,
     model: Annotated[
         str | None,
         typer.Option(
-            help="What answers: local, PROVIDER:MODEL, or gguf:local, gguf:FILE or transformers:FOLDER for the "
-            "likelihood of the gold answers. Without it the contexts alone are scored, by the evidence that is in "
-            "them.",
+            help="The model that answers: local, PROVIDER:MODEL, or gguf:local, gguf:FILE or transformers:FOLDER for "
+            "the likelihood of the gold answers. Without a model, only the contexts are scored, by the evidence that "
+            "they contain.",
             rich_help_panel=MODEL,
         ),
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(
-            help="How the model makes answers of the context; by default stuff.",
+            help="The answer method. Default: stuff.",
             autocompletion=method_names,
             rich_help_panel=MODEL,
         ),
@@ -92,17 +93,17 @@ def sweep(
     metric: Annotated[
         str | None,
         typer.Option(
-            help="What is scored; by default what fits the questions.",
+            help="The metric to score. Default: one that suits the questions.",
             autocompletion=metric_names,
             rich_help_panel=MODEL,
         ),
     ] = None,
-    results: Annotated[str, typer.Option(help="The results file; the same command continues from it.")] = "sweep.db",
+    results: Annotated[str, typer.Option(help="The results file; rerun the same command to resume.")] = "sweep.db",
     profile: Annotated[
         str,
         typer.Option(
             "--write-profile",
-            help="The file for the chosen setting, which from_profile loads; none to write nothing.",
+            help="The file to write the chosen setting to, for from_profile; none writes no file.",
         ),
     ] = FILE_NAME,
     yes: Yes = False,
@@ -113,11 +114,11 @@ def sweep(
     everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer questions under each token budget in each order, and find the sweet spot.
+    """Answer questions with each token budget and order, and find the best setting.
 
-    Prints the score of each setting, says where the curve of each order peaks or that it is flat, and writes the
-    setting that is worth deploying to a profile. Exits as oprag compare does; a budget without room for a chunk does
-    not count as a failure.
+    Prints the score of each setting, reports where the curve of each order peaks or that it is flat, and writes the
+    chosen setting to a profile. Exit codes are those of oprag compare; a budget too small for any chunk does not count
+    as a failure.
     """
     from oprag.compare.data.read import read_data
     from oprag.compare.running.resolved import ResolvedExperiment
@@ -152,14 +153,14 @@ def sweep(
     deployed = report.complete and profile != _NONE
     replaced = deployed and Path(profile).is_file()
     if deployed:
-        # Before anything is printed, since a reader may close the pipe after the first lines.
+        # Write before printing: the program at the end of the pipe may close it after the first lines.
         write_profile(found.profile, profile)
     _show(found, path, everything=everything, as_json=as_json)
     tell_what_next(experiment.name, path, report)
     if deployed:
         tell(f"Profile: {profile}{', replaced' if replaced else ''}")
     elif profile != _NONE:
-        tell("No profile is written until every question has an answer.", "yellow")
+        tell("No profile was written, because some questions have no answer yet.", "yellow")
     leave(report)
 
 
@@ -175,7 +176,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
         with LateProgress("computing intervals", "settings") as progress:
             return read_sweep(path, experiment.name, experiment.metric_names[0], watch=progress.update)
     except ExperimentError as error:
-        # Why there is nothing to show: what failed, or stopped the run.
+        # Print what failed or stopped the run: the cause of this error.
         tell_what_next(experiment.name, path, report)
         tell(f"Error: {error}", "red")
         leave(report)
@@ -207,15 +208,15 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     from oprag.compare.report import differences, settings
 
     show_settings(found.points, found.metric, pairs)
-    # The curves answer the question about the length; a sweep has no prices.
+    # Only the verdict on order: the curves cover the token budget, and a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:
         show_section(settings.section(found.results, found.metric))
         show_section(differences.section(found.results, found.metric))
-    for orders, said in found.conclusions.items():
-        typer.echo(f"{', '.join(orders)}: {said}")
-    for said in found.remarks:
-        typer.echo(f"{said}.")
+    for orders, conclusion in found.conclusions.items():
+        typer.echo(f"{', '.join(orders)}: {conclusion}")
+    for remark in found.remarks:
+        typer.echo(f"{remark}.")
     if found.metric == "evidence_coverage":
         typer.echo(f"{_COVERAGE}.")
     values = found.chosen.values

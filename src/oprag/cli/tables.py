@@ -1,4 +1,4 @@
-"""The results of an experiment on a terminal, and as JSON."""
+"""Prints the results of an experiment as tables, and converts them to JSON."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = [
     "show_verdicts",
 ]
 
-_MOST = 100  # settings
+_MAX_ROWS = 100
 _GAP = 2  # characters between two columns
-_NAME = 28  # characters of a name that are not folded, where there are columns to put below
+_NAME_WIDTH = 28  # characters of a name column before it is folded to make room for other columns
 
 
 def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
-    """A summary of a setting as JSON values."""
+    """Convert the summary of a setting to JSON values."""
     plain = ("cells", "asked", "answered", "failed", "per_answer", "notes", "cores")
     return {
         "values": dict(setting.values),
@@ -46,7 +46,7 @@ def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
 
 
 def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
-    """A difference as JSON values."""
+    """Convert a difference between two settings to JSON values."""
     difference = pair.difference
     return {
         "metric": pair.metric,
@@ -58,7 +58,7 @@ def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
 
 
 def curve_as_json(curve: Curve) -> dict[str, Any]:
-    """A curve and its conclusion as JSON values."""
+    """Convert a curve and its conclusion to JSON values."""
     plain = ("axis", "metric", "values", "comparisons", "unscored", "exhausted")
     return {
         **{name: getattr(curve, name) for name in plain},
@@ -75,7 +75,7 @@ def curve_as_json(curve: Curve) -> dict[str, Any]:
 
 
 def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference]) -> None:
-    """Print a row for each setting: its score, its difference from its baseline, and the cost of an answer."""
+    """Print a row for each setting: its score, its difference from the baseline, and the cost per answer."""
     settings = results.settings
     baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
@@ -86,24 +86,24 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     columns["tokens"] = [amount(setting.cost(cost)) for setting in settings]
     if any("money" in setting.per_answer for setting in settings):
         columns["money"] = [money_text(setting.cost("money")) for setting in settings]
-    told = f"{metric} of {counted(sum(_most_questions(settings, metric).values()), 'question')}"
+    caption = f"{metric} of {counted(sum(_most_questions(settings, metric).values()), 'question')}"
     if baselines:
-        told += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
+        caption += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
-    _print_table(Table(told, list(columns), rows, most=_MOST), split=False)
+    _print_table(Table(caption, list(columns), rows, most=_MAX_ROWS), split=False)
     for line in _notes(results, metric, list(baselines.values()), cost):
         console().print(line)
 
 
 def show_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Print each verdict on a line."""
+    """Print one line for each verdict."""
     out = console()
     for verdict in verdicts:
         out.print(f"{verdict.question} {safe(verdict.describe())}")
 
 
 def show_section(section: Section | None) -> None:
-    """Print the texts and the tables of a section of the report."""
+    """Print the texts and tables of a section of the report."""
     if section is None:
         return
     console().print(f"\n── {section.title}", style="bold")
@@ -116,16 +116,16 @@ def show_section(section: Section | None) -> None:
 
 
 def _print_table(table: Table, *, split: bool = True) -> None:
-    """Print a table; if it is split, as many below each other as the width needs, each with the names of the rows."""
+    """Print a table; with `split`, one too wide is printed as several, each repeating the name columns."""
     out = console()
     out.print(safe(table.caption), style="bold")
     rows = table.rows[: table.most]
-    # Titles are wrapped between words, and names anywhere; other cells are not.
+    # Titles are wrapped between words and names anywhere; other cells are never wrapped.
     widths = [
         max(map(len, [*title.split(), *(row[number] for row in rows)])) for number, title in enumerate(table.head)
     ]
     names = range(table.names)
-    left = out.width - sum(min(widths[number], _NAME) + _GAP for number in names)
+    left = out.width - sum(min(widths[number], _NAME_WIDTH) + _GAP for number in names)
     room, parts = left, [list(names)]
     for number in range(table.names, len(table.head)):
         if split and room < widths[number] and len(parts[-1]) > table.names:
@@ -136,7 +136,7 @@ def _print_table(table: Table, *, split: bool = True) -> None:
         printed = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
         for number in part:
             title = table.head[number]
-            # Some differences end with a star.
+            # Align differences left: some end with a star.
             left_aligned = number in names or table.words or title.startswith("difference")
             printed.add_column(
                 "\n".join(wrap(title, widths[number])),
@@ -148,27 +148,27 @@ def _print_table(table: Table, *, split: bool = True) -> None:
             printed.add_row(*(safe(row[number]) for number in part))
         out.print(printed)
     if table.more:
-        out.print(f"{table.more:,} more; --json has all of them.")
+        out.print(f"{table.more:,} more; --json prints all of them.")
 
 
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
-    """Notes on the table of settings."""
+    """Yield notes on the table of settings."""
     if any(pair.difference.shown for pair in pairs):
         corrected = pairs[0].difference.comparisons
         yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
     elif any(pair.difference.differing for pair in pairs):
-        yield "No difference is shown (* would mark it), which does not show that there is none."
+        yield "No difference is shown (none is marked *); this does not prove that the settings are equal."
     if cost == "context_tokens":
-        yield "Tokens are those of the context."
+        yield "The column tokens counts the tokens of the context."
     most = _most_questions(results.settings, metric)
     scored = [setting for setting in results.settings if metric in setting.scores]
     summaries = [setting.scores[metric] for setting in scored]
     if fewer := [one.n for one, setting in zip(summaries, scored, strict=True) if one.n < most[setting.values["data"]]]:
-        yield f"Some means are over fewer questions, down to {min(fewer):,}; differences are over those that both have."
+        yield f"Some means cover fewer questions, down to {min(fewer):,}; differences cover questions scored in both."
     if any(setting.doubtful for setting in results.settings):
-        yield f"! more than {MANY:.0%} of the answers are cut short or empty: the score says more about that."
+        yield f"! more than {MANY:.0%} of the answers are cut short or empty; the score mostly reflects that."
     if any(one.low is not None and one.units < FEW_UNITS for one in summaries):
-        yield f"An interval from fewer than {FEW_UNITS} questions, or documents, is too narrow."
+        yield f"Intervals from fewer than {FEW_UNITS} questions (or documents) are too narrow."
 
 
 def _mean(setting: SettingSummary, metric: str) -> str:
@@ -181,12 +181,12 @@ def _difference(pair: SettingDifference | None) -> str:
     if pair is None or pair.difference.mean is None:
         return "–"
     if pair.difference.tied:
-        return "none in any question"
+        return "tied on every question"
     return difference_text(pair.difference)
 
 
 def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:
-    """The largest number of questions of each data set that have a score in one setting."""
+    """Return, for each data set, the largest number of questions that any one setting has scores for."""
     most: dict[str, int] = {}
     for row in rows:
         if metric in row.scores:

@@ -1,3 +1,3 @@
-"""Reading and writing files safely."""
+"""Reads and writes files safely."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""SQLite databases of oprag: shared by threads and processes, and not trusted to be what their name says."""
+"""oprag's SQLite databases: shared by threads and processes, and checked before use, because files are untrusted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from oprag.masking import describe
 
 __all__ = ["Database", "Format"]
 
-_LONGEST = 100_000_000  # bytes of a value or row; SQLite's own limit is a thousand million
-_QUOTED = 200  # characters of a message of SQLite
-_COMPANIONS = ("-wal", "-shm", "-journal")  # files that SQLite makes beside a database, and opens
-# The states of files whose rows were checked.
+_MAX_BYTES = 100_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
+_MAX_QUOTED = 200  # characters of a message of SQLite
+_COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite makes next to a database, and opens
+# States of files whose rows were checked.
 _CHECKED: set[tuple[object, ...]] = set()
-_REMEMBERED = 1_000
+_MAX_CHECKED = 1_000
 
 
 class Format(NamedTuple):
@@ -32,12 +32,12 @@ class Format(NamedTuple):
 
     Attributes:
         noun: Its name in messages, such as "vector cache".
-        application: Its application id, which tells it from the databases of other programs.
-        version: Its version.
-        schema: The statements that make its tables, with semicolons between them.
+        application: Its SQLite application id, which distinguishes it from databases of other programs.
+        version: Its format version.
+        schema: The SQL statements that create its tables, separated by semicolons.
         error: The class of its errors.
-        advice: What to do about a damaged one.
-        fault_of: Tells what is wrong with the rows of a file, None if nothing is; called before anything reads them.
+        advice: What to do about a corrupt file, for messages.
+        fault_of: Checks the rows of a file before anything else reads them; returns what is wrong, or None.
         patience: Seconds to wait for another process that writes.
     """
 
@@ -52,12 +52,12 @@ class Format(NamedTuple):
 
 
 class Database:
-    """A connection to a file for one thread at a time, with the errors of its format.
+    """A connection to a database file for one thread at a time; raises the errors of its format.
 
-    Readers never wait for a writer, and a writer that is killed leaves nothing half-done (write-ahead log).
+    Uses a write-ahead log: readers never wait for a writer, and a killed writer leaves no partial changes.
 
     Args:
-        path: The file; made when it is first written to.
+        path: The file; created at first use.
         kind: Its format.
     """
 
@@ -78,49 +78,49 @@ class Database:
         self.__init__(*state)  # type: ignore[misc]
 
     def exists(self) -> bool:
-        """Whether the file exists, as far as can be seen."""
+        """Return whether the file exists; False if its folder is not readable."""
         return _mode(str(self.path)) is not None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read from."""
+        """Yield a connection for reading."""
         with self._lock, self._opened("read") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction: everything is written, or nothing."""
+        """Yield a connection in a transaction, which is rolled back if the block raises."""
         with self._lock, self._opened("write") as connection, _transaction(connection):
             yield connection
 
     def close(self) -> None:
-        """Close the connection; the next use opens another one."""
+        """Close the connection; the next use opens a new one."""
         with self._lock:
             self._end()
 
     def erase(self) -> None:
-        """Remove what was deleted from the disk: SQLite leaves it in free pages and in the log."""
+        """Erase deleted rows from the disk: SQLite leaves them in free pages and in the log."""
         with self._lock, self._opened("write") as connection:
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise self.kind.error(
-                f"what was deleted from the {self.kind.noun} {self.path} is still on the disk, since another process "
-                "is reading the file; delete it again later",
+                f"rows deleted from the {self.kind.noun} {self.path} are still on disk, because another process is "
+                "reading the file; delete them again later",
                 self.path,
             )
 
     def damaged(self, reason: str) -> OpragError:
-        """The error for a file whose content is not what it should be."""
+        """Return the error for a file with invalid contents."""
         noun = self.kind.noun
         return self.kind.error(
-            f"the {noun} {self.path} is not a {noun}, or is damaged ({_short(reason)}); {self.kind.advice}", self.path
+            f"{self.path} is not a {noun}, or is corrupt ({_short(reason)}); {self.kind.advice}", self.path
         )
 
     @contextmanager
     def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
         try:
-            # After a fork, or when the file was deleted, a connection cannot be used any more.
+            # After a fork, or if the file was deleted, the connection is no longer usable.
             if self._connection is None or self._belongs_to != self._place():
                 self._end()
                 self._connection = self._connect(purpose)
@@ -132,19 +132,19 @@ class Database:
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
             ) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            # The file may be deleted and made anew now.
+            # Close it, so that the caller can delete the file and create a new one.
             self._end()
-            reason = "it has text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+            reason = "it contains text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise self.damaged(reason) from error
 
     def _end(self) -> None:
-        # A fork must not close the connection of its parent.
+        # A forked process must not close the connection of its parent.
         if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
             self._connection.close()
         self._connection = None
 
     def _place(self) -> tuple[int, ...]:
-        """The process and the file on the disk; empty if the file is missing."""
+        """Return the ids of the process and of the file on disk; empty if the file is missing."""
         try:
             about = self.path.stat()
         except OSError:
@@ -152,7 +152,7 @@ class Database:
         return os.getpid(), about.st_dev, about.st_ino
 
     def _connect(self, purpose: str) -> sqlite3.Connection:
-        # SQLite would wait for the other end of a pipe.
+        # SQLite would block on a pipe.
         for path in (f"{self.path}{end}" for end in ("", *_COMPANIONS)):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
                 it = "it" if path == str(self.path) else path
@@ -163,15 +163,15 @@ class Database:
         except sqlite3.OperationalError:
             if purpose != "read":
                 raise
-            # A file of a container image, or on a read-only medium.
+            # The file may be on a read-only medium, such as a container image.
             return self._connected(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
     def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
-        # Without transactions that the sqlite3 module begins by itself.
+        # isolation_level=None turns off the implicit transactions of the sqlite3 module.
         connection = sqlite3.connect(
             target, timeout=self.kind.patience, isolation_level=None, check_same_thread=False, uri=uri
         )
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
@@ -183,12 +183,12 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file; check that another one is of this format."""
+        """Create the tables of a new file; check that an existing file has this format."""
         kind = self.kind
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             self._write_ahead(connection)
             with _transaction(connection):
-                # Another process may have made them meanwhile.
+                # Another process may have created them in the meantime.
                 if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                     for statement in filter(str.strip, kind.schema.split(";")):
                         connection.execute(statement)
@@ -202,19 +202,20 @@ class Database:
             raise kind.error(f"{self.path} is not a {kind.noun}, but another SQLite database", self.path)
         if version != kind.version:
             raise kind.error(
-                f"the {kind.noun} {self.path} has format {version}, this version of oprag reads format {kind.version}",
+                f"the {kind.noun} {self.path} has format {version}, but this version of oprag reads format "
+                f"{kind.version}",
                 self.path,
             )
-        # A view or a trigger in place of a table could compute endlessly, or change what is written.
+        # A view or a trigger could compute forever, or change what is written.
         made = _made(kind.schema)
         found = _definitions(connection, {name for _, name, *_ in made})
         if found != made:
-            own = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
-            raise self.damaged(f"its tables are not those that oprag makes{''.join(own[:1])}")
+            added = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
+            raise self.damaged(f"its tables are not those that oprag creates{''.join(added[:1])}")
         self._check_rows(connection)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Turn the write-ahead log on; SQLite does not wait by itself where another process does the same."""
+        """Turn on the write-ahead log; retry, because SQLite does not wait for another process that does the same."""
         until = time.monotonic() + self.kind.patience
         while True:
             try:
@@ -227,34 +228,34 @@ class Database:
                 return
 
     def _check_rows(self, connection: sqlite3.Connection) -> None:
-        """Refuse invalid rows; once for each state of the file, not at each opening."""
+        """Reject invalid rows; checks once for each state of the file, not whenever it is opened."""
         state = self._state()
         if state in _CHECKED:
             return
         if fault := self.kind.fault_of(connection):
             raise self.damaged(fault)
-        if len(_CHECKED) >= _REMEMBERED:
+        if len(_CHECKED) >= _MAX_CHECKED:
             _CHECKED.clear()
         _CHECKED.add(state)
 
     def _state(self) -> tuple[object, ...]:
-        """A value that changes with each write to the file."""
+        """Return a value that changes with each write to the file."""
         found: list[object] = [self.kind.application]
         for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
             with suppress(OSError):
-                # Each connection makes and removes an empty log.
+                # Ignore an empty log, which each connection creates and removes.
                 if (about := path.stat()).st_size:
                     found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
         return tuple(found)
 
 
 def _short(reason: object) -> str:
-    """A message of SQLite, which may quote the whole definition of a damaged table."""
-    return " ".join(str(reason).split())[:_QUOTED]
+    """Shorten a message of SQLite, which may quote the whole definition of a corrupt table."""
+    return " ".join(str(reason).split())[:_MAX_QUOTED]
 
 
 def _mode(path: str) -> int | None:
-    """The mode of a file; None where there is none, or its folder may not be read."""
+    """Return the mode of a file; None if it does not exist or its folder is not readable."""
     try:
         return Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -263,14 +264,14 @@ def _mode(path: str) -> int | None:
 
 @cache
 def _made(schema: str) -> set[tuple[Any, ...]]:
-    """The definitions of everything that a schema makes."""
+    """Return the definitions of everything that a schema creates."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
         return _definitions(connection, {name for (name,) in connection.execute("SELECT name FROM sqlite_master")})
 
 
 def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tuple[Any, ...]]:
-    """The definitions of tables and views with these names, of their indexes and their triggers."""
+    """Return the definitions of tables and views with these names, and of their indexes and triggers."""
     ours = [name.lower() for name in names]
     marks = ", ".join("?" * len(ours))
     query = (
@@ -284,8 +285,8 @@ def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tu
 
 
 def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> None:
-    # At the end of the process a thread may still be writing: SQLite would crash if its connection were closed, while a
-    # process that ends with an open connection leaves nothing half-done.
+    # When the process ends, a thread may still be writing, and SQLite would crash if its connection were closed. Ending
+    # the process with an open connection is safe.
     if process == os.getpid() and lock.try_enter():
         connection.close()
         lock.__exit__(None, None, None)
@@ -296,7 +297,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-        # On a full disk this fails, and the next transaction must be able to begin.
+        # If this fails, for example on a full disk, roll back so that the next transaction can begin.
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

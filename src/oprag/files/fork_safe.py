@@ -1,4 +1,4 @@
-"""A lock that is free in a forked process."""
+"""A lock that is released in forked processes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _locks: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 
 
 class ForkSafeLock:
-    """A lock whose copy in a forked process is free: the thread that held it does not exist there."""
+    """A lock that is released in forked processes, in which the thread that acquired it does not exist."""
 
     def __init__(self) -> None:
         self.renew()
         _locks.add(self)
 
     def renew(self) -> None:
-        """Make it free."""
+        """Replace it by a new, free lock."""
         self._lock = threading.Lock()
 
     def try_enter(self) -> bool:
-        """Acquire it if it is free, and tell whether it was; `__exit__` releases it."""
+        """Acquire the lock if it is free, and return whether it was; release it with `__exit__`."""
         return self._lock.acquire(blocking=False)
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits on the work that files by somebody else may cause, and the environment variables that raise them."""
+"""Limits on the work caused by untrusted files, and the environment variables that raise them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from oprag.masking import describe
 __all__ = ["DEFAULTS", "MEGABYTE", "limit", "variable"]
 
 MEGABYTE: Final = 1_000_000
-"""Bytes."""
+"""Bytes in a megabyte."""
 
-# Ordinary files stay far below. A test compares the table in docs/data_formats.md with this one.
+# Ordinary files stay far below. A test compares the table in docs/reference/data_formats.md with this one.
 DEFAULTS: Final = {
     "pdf_pages": 10_000,
     "pdf_characters": 20_000_000,
@@ -27,18 +27,16 @@ DEFAULTS: Final = {
 
 
 def variable(name: str) -> str:
-    """The environment variable that sets a limit."""
+    """Return the name of the environment variable that sets a limit."""
     return f"OPRAG_MAX_{name.upper()}"
 
 
 def limit(name: str, more: float = 0) -> int:
-    """The value of a limit: its environment variable, or its default."""
+    """Return the value of a limit: its environment variable, or its default plus `more`."""
     given = os.environ.get(variable(name), "")
     if not given.strip():
         return int(DEFAULTS[name] + more)
     digits = given.strip().replace("_", "").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
-        raise OptionError(
-            f"{variable(name)} must be a whole number from 1 to 999,999,999, got {describe(given)}", given
-        )
+        raise OptionError(f"{variable(name)} must be an integer from 1 to 999,999,999, got {describe(given)}", given)
     return int(digits)

@@ -1,4 +1,4 @@
-"""Opening files that somebody else may have put there."""
+"""Opens files that another user may have created or replaced."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path, PurePath
 
 __all__ = ["open_private", "open_regular", "same_drive"]
 
-# Opening a pipe would wait for a writer, and a terminal would become that of this process. Systems lack some of these.
+# Do not block on a pipe, and do not let a terminal become the controlling one. Some systems lack some of these flags.
 _FLAGS = ("O_BINARY", "O_NOCTTY", "O_NONBLOCK")
 
 
 def same_drive(folder: PurePath, path: PurePath) -> bool:
-    """Whether a path may lie in a folder. Windows logs in at the host of a share before it says where a path leads."""
+    """Return whether two paths are on the same drive; checked first, because Windows logs in to remote shares."""
     return path.drive.lower() == folder.drive.lower()
 
 
 def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = None) -> io.BufferedReader:
-    """Open a file for reading."""
+    """Open a regular file for reading; with `below`, follow no link under that folder."""
     flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in (_FLAGS if follow_links else (*_FLAGS, "O_NOFOLLOW")))
     try:
         descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
@@ -37,7 +37,7 @@ def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = 
 
 
 def _open_below(folder: Path, path: Path, flags: int) -> int:
-    """Open a file step by step, so that a link cannot take the place of a folder meanwhile."""
+    """Open a file folder by folder, so that no folder can be replaced by a link in the meantime."""
     if os.open not in os.supports_dir_fd:
         return os.open(path, flags)
     *folders, name = path.relative_to(folder).parts
@@ -51,7 +51,7 @@ def _open_below(folder: Path, path: Path, flags: int) -> int:
 
 
 def open_private(path: Path) -> io.BufferedReader:
-    """Open a file that only its user has been able to write; from now on nobody else can read it either."""
+    """Open a file that only the current user can write, and make it unreadable for other users."""
     file = open_regular(path, follow_links=False)
     about = os.fstat(file.fileno())
     if hasattr(os, "geteuid"):
@@ -59,7 +59,7 @@ def open_private(path: Path) -> io.BufferedReader:
         if about.st_uid != os.geteuid() or others_write:
             file.close()
             raise _refused(path, "other users can write to it" if others_write else "it belongs to another user")
-        # Under a second name it may be a file that others are meant to read.
+        # A file with several hard links may be meant for other users to read.
         if about.st_nlink == 1 and stat.S_IMODE(about.st_mode) & ~0o600:
             with suppress(OSError):
                 os.fchmod(file.fileno(), 0o600)

@@ -1,4 +1,4 @@
-"""Reading the text of PDF files, page by page."""
+"""Reads the text of PDF files, page by page."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from oprag.files.limits import MEGABYTE, limit, variable
 __all__ = ["is_pdf", "pdf_pages"]
 
 _MARK = b"%PDF-"
-# The system limits processor time on Linux and macOS; elapsed time is then the last resort, on a busy machine.
+# Timeout as a multiple of the CPU time limit. Linux and macOS enforce the CPU time itself, so there it is generous.
 _ELAPSED = 10 if os.name == "posix" else 1
 
 
 def is_pdf(name: str, data: bytes) -> bool:
-    """Whether a file is a PDF, or says so in its name."""
+    """Return whether a file is a PDF, by content or by name."""
     return data.startswith(_MARK) or name.lower().endswith(".pdf")
 
 
 def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
-    """The text of each page, as far as the file has it as text.
+    """Return the text of each page; scanned pages are empty.
 
-    The file is read in a separate process: a few kilobytes can keep pypdf busy for hours or take all memory, and only
-    a process can be stopped then.
+    Reads the file in a separate process: a few kilobytes can keep pypdf busy for hours or exhaust memory, and only a
+    process can be stopped.
     """
     if find_spec("pypdf") is None:
         raise MissingExtraError("Reading a PDF file", extra)
@@ -48,20 +48,20 @@ def pdf_pages(name: str, data: bytes, extra: str) -> list[str]:
     pages: list[str] = reply["pages"]
     if not any(page.strip() for page in pages):
         raise InputFileError(
-            f"{name} has no text in it: its pages ({len(pages)}) are empty or scanned images; make them text first, "
-            "for example with ocrmypdf",
+            f"{name} contains no text: its pages ({len(pages)}) are empty or scanned images; run OCR first, for "
+            "example with ocrmypdf",
             name,
         )
     return pages
 
 
 def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
-    """The result of `pdf_child.read`, from a separate process."""
+    """Run `pdf_child.read` in a separate process."""
     interpreter = _interpreter()
     if interpreter is None:
         return pdf_child.read(data, limits)
-    # Isolated, so that nothing is imported from the current folder, but with the folders of packages of this process.
-    # Python ignores what is not a text in its path.
+    # -I: import nothing from the current folder, but pass on the import path of this process. Skip entries that are not
+    # strings, as Python does.
     path = [folder for folder in sys.path if folder and isinstance(folder, str)]
     command = [interpreter, "-I", pdf_child.__file__, json.dumps(limits), json.dumps(path)]
     try:
@@ -85,20 +85,20 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
     try:
         reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
     except ValueError:
-        # Something else in the environment prints when Python starts.
-        reply = {"problem": "start", "detail": f"{interpreter} printed something else than the result"}
+        # Something in the environment prints when Python starts.
+        reply = {"problem": "start", "detail": f"{interpreter} printed unexpected output"}
     return reply
 
 
 def _interpreter() -> str | None:
-    """The path of Python; None where there is none, as in a frozen program."""
+    """Return the path of the Python interpreter; None if there is none, as in a frozen program."""
     if getattr(sys, "frozen", False):
         return None
     if Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
         return sys.executable
-    # Part of another program, such as uWSGI, whose name is then in `sys.executable`.
-    beside = Path(sys.exec_prefix, *(("python.exe",) if os.name == "nt" else ("bin", "python3")))
-    return str(beside) if beside.is_file() else None
+    # Python is embedded in another program, such as uWSGI, which is then `sys.executable`.
+    installed = Path(sys.exec_prefix, *(("python.exe",) if os.name == "nt" else ("bin", "python3")))
+    return str(installed) if installed.is_file() else None
 
 
 def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
@@ -106,23 +106,26 @@ def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str)
     if problem == "missing":
         return MissingExtraError(f"Reading a PDF file{detail}", extra)
     if problem in limits:
-        most = f"{limits[problem]:,}"
+        maximum = f"{limits[problem]:,}"
         what = {
-            "pdf_pages": f"has {detail} pages, more than {most}",
-            "pdf_characters": f"has more than {most} characters of text",
-            "pdf_seconds": f"takes more than {most} seconds of processor time to read",
-            "pdf_megabytes": f"takes more than {most} MB of memory to read",
+            "pdf_pages": f"has {detail} pages, more than the limit of {maximum}",
+            "pdf_characters": f"has more than {maximum} characters of text",
+            "pdf_seconds": f"takes more than {maximum} seconds of CPU time to read",
+            "pdf_megabytes": f"takes more than {maximum} MB of memory to read",
         }[problem]
-        return InputFileError(f"{name} {what}; if you trust the file, raise the limit {variable(problem)}", name)
+        return InputFileError(
+            f"{name} {what}; if you trust the file, raise the limit with the environment variable {variable(problem)}",
+            name,
+        )
     what = {
         "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
-        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]'; "
+        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]', "
         "or make a copy without a password first, for example with qpdf --decrypt",
         "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
-        "start": f"cannot be read: Python cannot be started ({detail})",
-        "crash": f"is damaged or needs too much memory: its reader ended with status {detail}; repair it first, for "
-        "example with qpdf or mutool clean",
-        "damaged": f"is not a PDF file, or is damaged{reply.get('place', '')} ({detail}); repair it first, for example "
+        "start": f"cannot be read: failed to start Python ({detail})",
+        "crash": f"is corrupt or needs too much memory: the PDF reader exited with status {detail}; repair it first, "
+        "for example with qpdf or mutool clean",
+        "damaged": f"is not a PDF file, or is corrupt{reply.get('place', '')} ({detail}); repair it first, for example "
         "with qpdf or mutool clean",
     }[problem]
     return InputFileError(f"{name} {what}", name)

@@ -1,6 +1,6 @@
 """Reads a PDF file in a separate process; `oprag.files.pdf` runs this file as a program.
 
-It imports nothing from the package, so that it starts fast.
+Imports nothing from the package, so that the process starts fast.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 __all__ = ["limit_process", "main", "read"]
 
-_OLDEST = 7  # earlier versions of pypdf hang on some files of 93 bytes
+_MIN_VERSION = 7  # earlier versions of pypdf hang on some files of 93 bytes
 
 
 def main() -> None:
-    """Read a file from standard input, and write the result of `read` to standard output as JSON."""
+    """Read a PDF from standard input and write the result of `read` to standard output as JSON."""
     limits, path = map(json.loads, sys.argv[1:])
     sys.path[:] = path
     limit_process(limits)
-    out, sys.stdout = sys.stdout.buffer, sys.stderr  # only the reply may reach standard output
+    out, sys.stdout = sys.stdout.buffer, sys.stderr  # keep standard output clean for the reply
     try:
         reply = json.dumps(read(sys.stdin.buffer.read(), limits), ensure_ascii=False).encode("utf-8", "surrogatepass")
     except MemoryError:
@@ -30,26 +30,26 @@ def main() -> None:
 
 
 class _RefusedError(Exception):
-    """Its arguments are the problem and its detail."""
+    """The file was rejected; the arguments are the problem and its detail."""
 
 
 def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
-    """The `pages` of a file, or the `problem` with it, its `detail` and its `place`."""
+    """Return the `pages` of a file, or the `problem` with it, the `detail` and the `place` of the problem."""
     try:
         import pypdf
     except ImportError:
         return {"problem": "missing"}
-    if int(pypdf.__version__.partition(".")[0]) < _OLDEST:
+    if int(pypdf.__version__.partition(".")[0]) < _MIN_VERSION:
         return {"problem": "missing", "detail": f" (pypdf {pypdf.__version__} is too old)"}
     pages: list[str] = []
-    # Tagged reports have lists of over 100,000 elements, and drawings over 5,000 forms, whose text pypdf would leave
-    # out without an error. The limits of the process hold instead.
+    # Raise pypdf's limits, beyond which it silently skips text: tagged reports have arrays of over 100,000 elements, and
+    # drawings over 5,000 forms. The limits of the process apply instead.
     with pypdf.apply_configuration(
         array_maximum_element_count=1_000_000, xform_maximum_invocations_per_extraction=1_000_000
     ):
         try:
             pages.extend(_texts(pypdf.PdfReader(io.BytesIO(data)), limits))
-        except Exception as error:  # noqa: BLE001 - on damaged files pypdf raises whatever its code happens to
+        except Exception as error:  # noqa: BLE001 - on corrupt files pypdf can raise anything
             place = f", page {len(pages) + 1}" if pages else ""
             return {**_problem(error, pypdf.errors), "place": place}
     return {"pages": pages}
@@ -82,7 +82,7 @@ def _problem(error: Exception, errors: Any) -> dict[str, str]:
 
 
 def _opened(reader: Any) -> bool:
-    """Open an encrypted file without a password; one that may only not be printed has none."""
+    """Try to open an encrypted file without a password: files that only restrict printing need none."""
     try:
         return bool(reader.decrypt(""))
     except Exception as error:
@@ -92,7 +92,7 @@ def _opened(reader: Any) -> bool:
 
 
 def limit_process(limits: Mapping[str, int]) -> None:
-    """Let the system end this process when it takes too much, even if its parent was killed."""
+    """Make the OS end this process when it exceeds its limits, even if its parent was killed."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""The text of a file, as it is."""
+"""Reads text and TOML files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["file_text", "read_toml"]
 
 
 def file_text(name: str, data: bytes) -> str:
-    """The characters of a text file, line ends included, so that offsets are those of the file."""
+    """Decode a text file and preserve its line endings, so that offsets are those of the file."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -22,14 +22,14 @@ def file_text(name: str, data: bytes) -> str:
             name,
         ) from error
     if "\0" in text:
-        raise InputFileError(f"{name} is no text file: it has zero bytes in it", name)
+        raise InputFileError(f"{name} is not a text file: it contains null bytes", name)
     if not text.strip():
-        raise InputFileError(f"{name} has no text in it", name)
+        raise InputFileError(f"{name} contains no text", name)
     return text
 
 
 def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -> dict[str, Any]:
-    """What a TOML file says."""
+    """Read a TOML file; `what` is its name in messages, `error` is raised for invalid contents."""
     try:
         data = path.read_bytes()
     except (OSError, ValueError) as cause:
@@ -41,12 +41,12 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
     except RecursionError as cause:
         raise error(f"{path.name}: it is nested too deeply", str(path)) from cause
     except ValueError as cause:
-        raise error(f"{path.name}: this is no TOML: {cause}", str(path)) from cause
+        raise error(f"{path.name}: invalid TOML: {cause}", str(path)) from cause
     return read
 
 
 def _check_integers(value: Any) -> None:
-    """Refuse what no integer of TOML is, which Python reads, and cannot always write into a message."""
+    """Reject integers outside TOML's 64 bits: Python reads them, but cannot convert huge ones to text for a message."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("an integer has more than 64 bits")
     for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

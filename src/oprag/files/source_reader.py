@@ -1,4 +1,4 @@
-"""Where the texts of whole sources come from: a folder, a mapping of names to texts, or a function."""
+"""Reads the text of whole sources from a folder, a mapping of names to texts, or a function."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from oprag.positions.sources import text_of
 __all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
-"""Where whole sources come from: a function of the name, a mapping of names to texts, or a folder.
+"""Reads whole sources: a function that takes the name, a mapping of names to texts, or a folder.
 
-In LangChain, a function with a required parameter `filter` also receives the filter of the question, or None.
+In LangChain, a function with a required parameter `filter` also receives the filter of the search, or None.
 """
 
 
 class SourceFolder:
-    """Reads the files of a folder. `read_source=` makes one from a path; pass one yourself to change the limits.
+    """Reads source texts from the files of a folder.
 
-    The author of a document chooses its metadata, and with it the name of its source. So only regular files with these
-    endings are read, nothing outside the folder (links are resolved first), and no file or folder whose name begins
-    with a dot. Any other file in the folder can be named: give each tenant a folder or a function of its own.
+    `read_source=` creates one from a path; pass a `SourceFolder` to change the limits.
+
+    Whoever writes a document can choose the source name in its metadata. Therefore only regular files with the given
+    endings are read, no files outside the folder (links are resolved first), and no files or folders whose name starts
+    with a dot. Metadata can name any other file in the folder, so use a separate folder or function for each tenant.
 
     Args:
         folder: The folder.
-        endings: File name endings that may be read, ignoring case. The pages of a PDF are joined by blank lines.
+        endings: File name endings to read, ignoring case. The pages of a PDF are joined with blank lines.
         max_bytes: Maximum size of a file in bytes.
 
     Raises:
@@ -56,7 +58,7 @@ class SourceFolder:
         endings: Iterable[str] = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf"),
         max_bytes: int = 64 * 2**20,
     ) -> None:
-        # Resolved now, since a program may change its working directory later.
+        # Resolve now, because the program may change its working directory later.
         self._folder = Path(folder).resolve()
         if not str(folder) or not self._folder.is_dir():
             raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
@@ -69,14 +71,24 @@ class SourceFolder:
         self._max_bytes = max_bytes
 
     def __call__(self, name: str) -> str:
-        """The text of a file."""
+        """Read a file.
+
+        Args:
+            name: The name of the file, relative to the folder or the working directory.
+
+        Returns:
+            The text of the file.
+
+        Raises:
+            SourceReadError: The file is missing, not allowed, too large or unreadable.
+        """
         path = self._path(name)
         try:
             data = self._data(path, name)
         except OSError as error:
             raise SourceReadError(f"cannot read source {name!r}: {error.strerror or error}", name) from error
         if path.suffix.lower() == ".pdf":
-            # Loaded on demand: most folders have no PDF.
+            # Imported on demand: most folders contain no PDF.
             from oprag.files.pdf import pdf_pages
 
             try:
@@ -87,40 +99,40 @@ class SourceFolder:
             return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
         except UnicodeDecodeError as error:
             raise SourceReadError(
-                f"source {name!r} is not UTF-8 text; give read_source= a function that reads it", name
+                f"source {name!r} is not UTF-8 text; convert it, or pass a function that reads it as read_source=", name
             ) from error
 
     def _path(self, name: str) -> Path:
-        """The path of a file that may be read, with all links resolved."""
+        """Return the path of an allowed file, with all links resolved."""
         folder = self._folder
         try:
             paths = [path.resolve() for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
             inside = [path for path in paths if path.is_relative_to(folder)]
             path = next((path for path in inside if path.is_file()), None)
-        except (OSError, ValueError, RuntimeError) as error:  # too long, zero bytes, circles of links
+        except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links
             raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
         if not inside:
             raise SourceReadError(f"source {name!r} is outside the folder {str(folder)!r}", name)
         if path is None:
-            raise SourceReadError(f"there is no file {name!r} in {str(folder)!r}", name)
+            raise SourceReadError(f"file {name!r} not found in {str(folder)!r}", name)
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
-            raise SourceReadError(f"source {name!r} is hidden: names that begin with a dot are not read", name)
+            raise SourceReadError(f"source {name!r} is hidden: names that start with a dot are not read", name)
         if not path.name.lower().endswith(self._endings):
             raise SourceReadError(
-                f"source {name!r} is not read: only files that end in {', '.join(self._endings)} are; to allow others, "
-                "use read_source=oprag.SourceFolder(folder, endings=...)",
+                f"source {name!r} is not read: its name must end with one of {', '.join(self._endings)}; to allow "
+                "others, use read_source=oprag.SourceFolder(folder, endings=...)",
                 name,
             )
         return path
 
     def _data(self, path: Path, name: str) -> bytes:
-        """The bytes of a file; a link or pipe that replaces it after the check is refused."""
+        """Read the bytes of a file, rejecting a link or pipe that replaced it after the check."""
         with open_regular(path, follow_links=False, below=self._folder) as file:
             size = os.fstat(file.fileno()).st_size
             if size > self._max_bytes:
                 raise SourceReadError(
-                    f"source {name!r} has {size:,} bytes, and the limit is {self._max_bytes:,}; to raise it, "
-                    "use read_source=oprag.SourceFolder(folder, max_bytes=...)",
+                    f"source {name!r} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise the "
+                    "limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
                     name,
                 )
             return file.read(self._max_bytes)
@@ -133,7 +145,7 @@ class SourceReader:
         read_source: A function, a mapping or a folder.
 
     Raises:
-        OptionError: `read_source` is of another type, or the folder does not exist.
+        OptionError: `read_source` has another type, or the folder does not exist.
     """
 
     def __init__(self, read_source: ReadSource) -> None:
@@ -142,14 +154,14 @@ class SourceReader:
         if isinstance(read_source, str | os.PathLike):
             self._read_source = SourceFolder(read_source)
         elif iscoroutinefunction(read_source):
-            raise OptionError("read_source must be a function that returns the text, not an async one", read_source)
+            raise OptionError("read_source must be a regular function, got an async function", read_source)
         elif not isinstance(read_source, Mapping) and not callable(read_source):
             raise OptionError(
                 f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
             )
 
     def filtered(self, filter: Callable[[], Any]) -> SourceReader:
-        """The reader for one question; its filter is passed to a function that requires one."""
+        """Return a reader for one question that passes its filter to a function that requires one."""
         if not requires(self._read_source, "filter"):
             return self
         reader = copy(self)
@@ -158,11 +170,11 @@ class SourceReader:
 
     @property
     def filter(self) -> Any:
-        """The filter that the texts depend on; None unless the function requires one."""
+        """The filter that the texts depend on; None unless the function requires a filter."""
         return None if self._filter is None else self._filter()
 
     def __call__(self, name: str) -> str:
-        """The text of a source."""
+        """Return the text of a source."""
         read_source, given = self._read_source, {} if self._filter is None else {"filter": self._filter()}
         text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
         if not isinstance(text, str):
@@ -172,14 +184,14 @@ class SourceReader:
 
 
 def as_reader(read_source: ReadSource | None) -> SourceReader | None:
-    """The reader for the option `read_source`, or None, with the errors of `SourceReader`."""
+    """Return the reader for the option `read_source`, or None; raises the errors of `SourceReader`."""
     return None if read_source is None else SourceReader(read_source)
 
 
 def read_with(reader: SourceReader | None, name: str) -> str:
-    """The whole text of a source, or a `SourceReadError` that asks for `read_source=`."""
+    """Return the whole text of a source; without a reader, raise `SourceReadError`."""
     if reader is None:
         raise SourceReadError(
-            f"source {name!r} cannot be read without read_source=; give a folder, a mapping or a function", name
+            f"source {name!r} cannot be read without read_source=; pass a folder, a mapping or a function", name
         )
     return reader(name)

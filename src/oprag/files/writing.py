@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if sys.platform != "win32":
     import fcntl
 
 
-# Files that SQLite keeps beside a database and believes.
+# Suffixes of files that SQLite keeps next to a database and trusts.
 _OF_DATABASES = ("-wal", "-shm", "-journal")
 _UNFINISHED = ".oprag-unfinished-"
-_LINKS = 40  # links that lead to links, as Linux has it
+_MAX_LINKS = 40  # links that lead to links, as in Linux
 
 
 class FileKind(NamedTuple):
-    """A kind of file that is written.
+    """A kind of output file.
 
     Attributes:
-        noun: What it is called in messages, such as "an HTML file".
-        is_one: Whether a file is of this kind, and so may be replaced.
+        noun: Its name in messages, such as "an HTML file".
+        is_one: Returns whether a file is of this kind, and so may be overwritten.
     """
 
     noun: str
@@ -41,26 +41,26 @@ class FileKind(NamedTuple):
 def check_target(
     path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind, advice: str = "name another file"
 ) -> Path:
-    """Refuse a file that cannot be written, or must not be, before anything is computed for it."""
+    """Reject a file that cannot or must not be written, before computing its contents; return its path."""
     target = Path(path)
     if target.is_dir():
         raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
     if not target.parent.is_dir():
-        raise OptionError(f"cannot write {target}: there is no folder {target.parent}; make it first", path)
+        raise OptionError(f"cannot write {target}: the folder {target.parent} does not exist; create it first", path)
     try:
         resolved = _followed(target)
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror}", path) from error
     if any(resolved == Path(other).resolve() for other in others):
-        raise OptionError(f"{target} is read by this command, and would be written over; name another file", path)
+        raise OptionError(f"{target} is an input of this command and would be overwritten; name another file", path)
     for ending in _OF_DATABASES:
         database = resolved.with_name(resolved.name.removesuffix(ending))
         if database != resolved and (database.exists() or any(database == Path(other).resolve() for other in others)):
-            raise OptionError(f"{target} is a part of the database {database.name}; name another file", path)
-    # What is no file, such as a pipe, is written to; behind a link it is the file that is replaced.
+            raise OptionError(f"{target} is part of the database {database.name}; name another file", path)
+    # Non-files such as pipes are written to directly. For a link, the file that it leads to is replaced.
     if target.is_file() or not target.exists():
         if not os.access(resolved.parent, os.W_OK):
-            raise OptionError(f"cannot write {target}: nothing can be written to the folder {resolved.parent}", path)
+            raise OptionError(f"cannot write {target}: the folder {resolved.parent} is not writable", path)
         if target.exists() and target.stat().st_size and not kind.is_one(target):
             raise OptionError(
                 f"{target} already exists and is not {kind.noun}; refusing to overwrite it: {advice}", path
@@ -69,7 +69,7 @@ def check_target(
 
 
 def begins_with(path: Path, start: bytes) -> bool:
-    """Whether a file can be read and begins with these bytes, whatever the case of letters."""
+    """Return whether a file can be read and starts with these bytes, ignoring case."""
     try:
         with path.open("rb") as file:
             return file.read(len(start)).lower() == start.lower()
@@ -79,13 +79,13 @@ def begins_with(path: Path, start: bytes) -> bool:
 
 @contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A new file that takes the place of the one at the path in one step, when all of it is written.
+    """Yield a new file that atomically replaces the file at the path when the block ends without an error.
 
-    Nobody ever reads half of it, and of several processes that write at once the last one wins. A killed process leaves
-    a hidden file behind, which the next write to the folder removes.
+    Readers never see a partial file, and if several processes write at the same time, the last one wins. A killed
+    process leaves a hidden temporary file, which the next write to the folder removes.
     """
     if not private:
-        # Not of what a link leads to: /dev/stdout leads to a pipe that has no path.
+        # Check before following links: /dev/stdout leads to a pipe that has no path.
         if path.exists() and not path.is_file():
             with path.open("wb") as file:
                 yield file
@@ -94,38 +94,38 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     _remove_leftovers(path.parent)
     before = None if private or not path.exists() else path.lstat()
     unfinished, descriptor = _new_file(path.parent, 0o600 if private or before else 0o666)
-    # The lock lasts until both are closed, so it is held when the file has its name.
-    held = None if sys.platform == "win32" else os.dup(descriptor)
+    # The lock lasts until both descriptors are closed, so it still protects the file while it is renamed.
+    lock = None if sys.platform == "win32" else os.dup(descriptor)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
         if before is not None:
-            _give(unfinished, before)
+            _copy_permissions(unfinished, before)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-        if held is not None:
-            os.close(held)
+        if lock is not None:
+            os.close(lock)
 
 
 def _followed(path: Path) -> Path:
-    """The file that a path leads to. In a folder of somebody else only his links are followed, and those of root."""
+    """Resolve links. Follows only links owned by the current user, root or the owner of the link's folder."""
     seen = 0
     while path.is_symlink() and hasattr(os, "geteuid"):
         owner = path.lstat().st_uid
         if owner not in (os.geteuid(), 0, path.parent.stat().st_uid):
             raise PermissionError(
-                errno.EPERM, "it is a link that another user has put there; name the file itself", str(path)
+                errno.EPERM, "it is a link that belongs to another user; name the file itself", str(path)
             )
-        if (seen := seen + 1) > _LINKS:
+        if (seen := seen + 1) > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
         path = path.parent / path.readlink()
-    # A link that takes its place from now on is replaced, not followed.
+    # Do not resolve the last part: a link created there from now on is replaced, not followed.
     return path.parent.resolve() / path.name
 
 
 def _new_file(folder: Path, mode: int) -> tuple[Path, int]:
-    """A new file with a name of its own, locked for as long as it is open."""
+    """Create a file with a unique name that is locked while it is open."""
     while True:
         path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
@@ -134,7 +134,7 @@ def _new_file(folder: Path, mode: int) -> tuple[Path, int]:
                 return path, descriptor
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Before it was locked another process may have taken it for a leftover.
+            # Retry if another process deleted it as a leftover before it was locked.
             if os.fstat(descriptor).st_nlink:
                 return path, descriptor
         except BaseException:
@@ -145,11 +145,11 @@ def _new_file(folder: Path, mode: int) -> tuple[Path, int]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the unfinished files of processes that were killed: a lock ends with its process, wherever that runs."""
+    """Remove the temporary files of killed processes, which are those without a lock."""
     if sys.platform == "win32":
         return
     for leftover in folder.glob(f"{_UNFINISHED}*"):
-        # Another user's, one that is being written, or a file system without locks.
+        # Skip files of other users, files that are being written, and file systems without locks.
         with suppress(OSError):
             descriptor = os.open(leftover, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
@@ -159,8 +159,8 @@ def _remove_leftovers(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def _give(path: Path, before: os.stat_result) -> None:
-    """Give a file the group and the permissions of the one that it replaces."""
+def _copy_permissions(path: Path, before: os.stat_result) -> None:
+    """Copy the group and permissions of the file to be replaced."""
     with suppress(OSError, AttributeError):
         os.chown(path, -1, before.st_gid)
     path.chmod(stat.S_IMODE(before.st_mode) & 0o777)

@@ -1,3 +1,3 @@
-"""The embedded index of documents."""
+"""The embedded `DocumentIndex`: splitting, search and its file."""
 
 __all__: list[str] = []

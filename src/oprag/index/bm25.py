@@ -1,4 +1,4 @@
-"""Lexical search: BM25 over the words of the chunks."""
+"""BM25 search over the words of the chunks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from oprag.errors import MissingExtraError
 
 __all__ = ["BM25Search", "words"]
 
-# Left out altogether, they would leave too few hits for a large k; with their full weight, a question that is written
-# like a form ("Highlight the parts of this contract that ...") finds what is written like one.
+# Without stop words, there are too few hits for a large k. With their full weight, a boilerplate question ("Highlight
+# the parts of this contract that ...") finds boilerplate.
 _STOP_WORD_WEIGHT = 0.3
 
 
 def words(text: str) -> list[str]:
-    """The searchable words of a text: runs of letters, marks, digits and underscores, in lower case.
+    """Return the searchable words of a text: runs of letters, marks, digits and underscores, in lower case.
 
-    Nothing is stemmed and nothing left out, so that no language is assumed. Characters that are written in several ways
-    are one (NFKC). Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are searched for
-    by character.
+    There is no stemming and no stop word removal, so that no language is assumed. Characters are normalized (NFKC).
+    Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are split into characters.
 
     Example:
         >>> words("Who's the Captain of HMS_2?")
@@ -35,14 +34,14 @@ def words(text: str) -> list[str]:
 
 
 class _Spaced(dict[int, str]):
-    """Each character as itself in a word, with spaces around it in a script without spaces, else as a space."""
+    """A translation table that adds spaces around characters of scripts without spaces, and drops punctuation."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
         # Letters, marks and numbers.
-        within = letter == "_" or unicodedata.category(letter)[0] in "LMN"
-        alone = within and unicodedata.name(letter, "").startswith(_WITHOUT_SPACES)
-        self[code] = f" {letter} " if alone else letter if within else " "
+        in_word = letter == "_" or unicodedata.category(letter)[0] in "LMN"
+        is_word = in_word and unicodedata.name(letter, "").startswith(_WITHOUT_SPACES)
+        self[code] = f" {letter} " if is_word else letter if in_word else " "
         return self[code]
 
 
@@ -51,9 +50,9 @@ _SPACED = _Spaced()
 
 
 class BM25Search:
-    """The BM25 score of a question with each text, by the library bm25s: Lucene's formula, k1 = 1.5 and b = 0.75.
+    """Computes the BM25 scores of texts for a question with bm25s (Lucene's formula, k1 = 1.5, b = 0.75).
 
-    The 33 English stop words of Lucene count 0.3 times in a question.
+    Lucene's 33 English stop words have a weight of 0.3 in the question.
 
     Args:
         texts: The texts of the chunks.
@@ -64,7 +63,7 @@ class BM25Search:
 
     def __init__(self, texts: Sequence[str]) -> None:
         bm25s = _library()
-        # Numbered as they appear: the library's own numbers depend on the hash seed of the process.
+        # Number words in order of appearance: bm25s's own numbering depends on the hash seed of the process.
         self._numbers: dict[str, int] = {}
         numbered = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in texts]
         self._stop_words = frozenset(bm25s.stopwords.STOPWORDS_EN)
@@ -74,7 +73,7 @@ class BM25Search:
             self._model.index((numbered, dict(self._numbers)), show_progress=False)
 
     def scores(self, question: str) -> NDArray[np.float32]:
-        """The scores, of shape (number of chunks,); 0 where a chunk has no word of the question."""
+        """Return the scores, of shape (number of chunks,); 0 for a chunk that shares no word with the question."""
         known = [word for word in words(question) if word in self._numbers]
         weak = [word for word in known if word in self._stop_words]
         scores = self._summed([word for word in known if word not in self._stop_words])
@@ -89,7 +88,7 @@ class BM25Search:
 
 def _library() -> Any:
     try:
-        with _level_untouched("bm25s"):
+        with _preserved_log_level("bm25s"):
             import bm25s
     except ImportError as error:
         raise MissingExtraError("BM25 search", "bm25") from error
@@ -97,8 +96,8 @@ def _library() -> Any:
 
 
 @contextmanager
-def _level_untouched(name: str) -> Iterator[None]:
-    """Undo what an import does to the level of its logger: the application decides what is logged."""
+def _preserved_log_level(name: str) -> Iterator[None]:
+    """Restore the level of a logger that an import changes: the application decides what is logged."""
     logger = logging.getLogger(name)
     level = logger.level
     try:

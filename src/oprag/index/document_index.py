@@ -1,4 +1,4 @@
-"""The embedded index: chunks of whole documents, searched exactly by their vectors, by words, or by both."""
+"""The embedded index: exact search over the chunks of whole documents by vectors, BM25, or both."""
 
 from __future__ import annotations
 
@@ -28,29 +28,28 @@ from oprag.options import check_choice, check_question
 __all__ = ["DocumentIndex", "SearchKind"]
 
 SearchKind = Literal["dense", "bm25", "hybrid"]
-"""How an index is searched: by the cosine of vectors, by the words of the question, or by both, fused by rank."""
+"""Search method: cosine similarity of vectors, BM25 over words, or both, fused by rank."""
 
 _Scores = NDArray[np.floating[Any]]
 
-# Texts that are embedded at once.
-_BATCH = 256
+_BATCH = 256  # texts in a call of the embedder
 
 
 class DocumentIndex:
-    """Chunks, and their vectors where there is an embedder.
+    """An in-memory index of chunks, with vectors if it has an embedder.
 
-    Search is exact: every chunk is compared with the question, so it suits a document or some hundred of them. For
-    millions of chunks use a vector store, and `oprag.langchain` or `oprag.llama_index` over it.
+    Search is exact: every chunk is compared with the question. This suits one document up to a few hundred. For
+    millions of chunks, use a vector store with `oprag.langchain` or `oprag.llama_index`.
 
     Args:
         texts: The texts of the chunks.
         metadata: The metadata of each chunk; `source` and `chunk_index` are needed for source order.
         vectors: The embeddings, of shape (number of chunks, dimension); None without an embedder.
-        embedder: Embeds the questions; None for an index that is searched by words alone.
+        embedder: Embeds the questions; None for an index with BM25 search only.
 
     Raises:
-        ChunkError: A text is not a string, or there are not as many metadata as texts.
-        EmbeddingError: The vectors have another shape, or are not finite, or `embedder` is not an embedder.
+        ChunkError: A text is not a string, or `texts` and `metadata` differ in length.
+        EmbeddingError: The vectors have the wrong shape or are not finite, or `embedder` is not an embedder.
 
     Example:
         >>> from oprag.embedding.static import LocalEmbedder
@@ -74,17 +73,17 @@ class DocumentIndex:
         if not without and not isinstance(embedder, Embedder):
             raise EmbeddingError(
                 f"expected an embedder with name, embed_questions and embed_documents, got {type(embedder).__name__}; "
-                "DualEncoder makes one of two functions",
+                "DualEncoder makes one from two functions",
                 embedder,
             )
         if len(texts) != len(metadata):
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = np.zeros((len(texts), 0), np.float32) if embedder is None else as_vectors(vectors, len(texts))
         self._vectors.flags.writeable = False
-        # Settings of the embedder may be changed after this.
+        # Stored now, because the embedder's settings may change later.
         self._made_with = None if embedder is None else embedder.name
         self._questions = None if embedder is None else QuestionVectors(embedder, self._vectors.shape[1] or None)
-        # Checked and built once; a hit is a copy with its rank and score.
+        # Validated and built once; a hit is a copy with its rank and score.
         self._chunks = [
             Chunk(text, row, metadata=data, id=str(row))
             for row, (text, data) in enumerate(zip(texts, metadata, strict=True))
@@ -104,25 +103,28 @@ class DocumentIndex:
     ) -> DocumentIndex:
         """Split, stamp and embed whole texts.
 
-        The sources are enough: they are then split into windows of words and searched with BM25.
+        With `sources` alone, texts are split into windows of words and searched with BM25.
 
         Args:
-            sources: The text of each source by its name or path. A list of texts is its pages: each is split by
-                itself, and its chunks have their `page`, from 1.
-            embedder: Embeds chunks and questions; None for an index that is searched by words alone.
-            tokenizer: What `split_tokens` takes; not needed for windows of words.
-            splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`; by
-                default "tokens" with a tokenizer and "words" without.
-            size: Tokens in a chunk, or words; by default 128 tokens, 300 words or, recursive, 1,000 tokens.
-            overlap: Tokens or words that neighbors share; by default none or, recursive, a tenth of the size.
-            progress: Called with the number of embedded chunks and the number of all.
+            sources: Maps the name or path of each source to its text, or to a list of its pages. Pages are split
+                separately, and the metadata of their chunks contain `page`, from 1.
+            embedder: Embeds chunks and questions; None for an index with BM25 search only.
+            tokenizer: A tokenizer as for `split_tokens`; not needed for windows of words.
+            splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`.
+                Default: "tokens" with a tokenizer, else "words".
+            size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
+            overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of the size.
+            progress: Called with the number of chunks embedded so far and the total number of chunks.
+
+        Returns:
+            The index.
 
         Raises:
             ChunkError: `sources` is not a mapping, or a text is not a string.
             MissingSourceError: A source has no name.
             OptionError: `splitter` is unknown, or `size` or `overlap` is out of range.
-            TokenizerError: The tokenizer is of another kind, or the splitter needs one.
-            EmbeddingError: The embedder gave vectors of another shape, or not finite.
+            TokenizerError: The tokenizer is unsupported, or missing although the splitter needs one.
+            EmbeddingError: The embedder returned vectors that have the wrong shape or are not finite.
             MissingExtraError: The recursive splitter is not installed.
         """
         if splitter is None:
@@ -144,85 +146,99 @@ class DocumentIndex:
 
     @property
     def chunks(self) -> list[Chunk]:
-        """All chunks, in the sequence in which they were added."""
+        """All chunks, in the order in which they were added."""
         return list(self._chunks)
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """The unit vectors of the chunks, of shape (number of chunks, dimension); they cannot be written to.
+        """The unit vectors of the chunks, a read-only array of shape (number of chunks, dimension).
 
-        Without an embedder the dimension is 0.
+        The dimension is 0 without an embedder.
         """
         return self._vectors
 
     @property
     def embedder(self) -> Embedder | None:
-        """What embeds the questions, and remembers the last few; None where the index is searched by words alone."""
+        """The embedder of the questions, which caches the last few; None for an index with BM25 search only."""
         return self._questions
 
     def question_vector(self, question: str) -> NDArray[np.float32]:
-        """The unit vector of a question, of shape (dimension,); the last few are remembered.
+        """Return the unit vector of a question; the last few are cached.
 
         Args:
             question: The question.
 
+        Returns:
+            The vector, a read-only array of shape (dimension,).
+
         Raises:
             QueryError: The question is empty or not a string.
-            EmbeddingError: The index has no embedder, or it gave a vector of another dimension.
+            EmbeddingError: The index has no embedder, or the embedder returned a vector of another dimension.
         """
         check_question(question)
         if self._questions is None:
-            raise EmbeddingError("this index was made without an embedder, so no question can be embedded", self)
+            raise EmbeddingError(
+                "this index has no embedder, so it cannot embed a question; create it with an embedder", self
+            )
         vector: NDArray[np.float32] = self._questions.of([question])[0]
         vector.flags.writeable = False
         return vector
 
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:
-        """The k chunks that fit the question best, best first; of equals the first added.
+        """Return the k best chunks for a question.
 
         Args:
             question: The question.
             k: Maximum number of chunks.
-            search: "dense" ranks all chunks by cosine; "bm25" those that share a word with the question, by BM25;
-                "hybrid" fuses both whole rankings. By default "dense", or "bm25" for an index without an embedder. The
-                score of a hit is that of its search.
+            search: "dense" ranks all chunks by cosine similarity; "bm25" ranks the chunks that share a word with the
+                question by BM25; "hybrid" fuses both complete rankings. Default: "dense", or "bm25" for an index
+                without an embedder.
+
+        Returns:
+            The chunks, best first, with the scores of this search; ties are in the order in which they were added.
 
         Raises:
             QueryError: The question is empty or not a string.
-            OptionError: k is not a whole number from 1, `search` is unknown, or it needs an embedder.
-            EmbeddingError: The embedder gave a vector of another dimension.
+            OptionError: k is not an integer >= 1, `search` is unknown, or it needs an embedder.
+            EmbeddingError: The embedder returned a vector of another dimension.
             MissingExtraError: BM25 is not installed.
         """
         return self.search_all([question], k, search)[0]
 
     def search_all(self, questions: Sequence[str], k: int, search: SearchKind | None = None) -> list[list[Chunk]]:
-        """As `search`, for many questions with one product: several times faster than one after the other.
+        """Search for many questions with one matrix product, several times faster than one at a time.
 
         Args:
             questions: The questions.
-            k: Maximum number of chunks for each.
+            k: Maximum number of chunks for each question.
             search: As for `search`.
 
         Returns:
             One list of chunks for each question.
+
+        Raises:
+            QueryError: A question is empty or not a string, or `questions` is a string.
+            OptionError: k is not an integer >= 1, `search` is unknown, or it needs an embedder.
+            EmbeddingError: The embedder returned vectors of another dimension.
+            MissingExtraError: BM25 is not installed.
         """
         if type(k) is not int or k < 1:
-            raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
+            raise OptionError(f"k must be an integer >= 1, got {describe(k)}", k)
         if isinstance(questions, str):
-            raise QueryError("expected a list of questions, got one; search() takes that", questions)
-        asked = list(questions)
-        for question in asked:
+            raise QueryError("expected a list of questions, got a string; use search() for one question", questions)
+        questions = list(questions)
+        for question in questions:
             check_question(question)
         kind = self.check_search(search)
-        if not asked or not self._chunks:
-            return [[] for _ in asked]
-        return [self._best(scores, k, kind) for scores in self._scores(asked, kind)]
+        if not questions or not self._chunks:
+            return [[] for _ in questions]
+        return [self._best(scores, k, kind) for scores in self._scores(questions, kind)]
 
     def check_search(self, search: Any) -> SearchKind:
-        """Refuse a kind of search that this index cannot do.
+        """Reject a search method that this index does not support.
 
         Args:
-            search: A kind of search, or None.
+            search: A search method, or None.
 
         Returns:
             `search`, or the default of this index for None.
@@ -235,25 +251,25 @@ class DocumentIndex:
         check_choice("search", search, get_args(SearchKind))
         if search != "bm25" and self._questions is None:
             raise OptionError(
-                f'search="{search}" needs vectors, and this index was made without an embedder; make it with '
-                'one, or use search="bm25"',
+                f'search="{search}" needs vectors, but this index has no embedder; create it with one, or use '
+                'search="bm25"',
                 search,
             )
         kind: SearchKind = search
         return kind
 
     def _scores(self, questions: Sequence[str], kind: SearchKind) -> Iterable[_Scores]:
-        """For each question the scores of all chunks."""
+        """Yield the scores of all chunks for each question."""
         if kind == "bm25" or self._questions is None:
             return map(self._by_words.scores, questions)
         cosines = self._by_cosine.scores(self._questions.of(questions))
         return cosines if kind == "dense" else map(_fused, cosines, map(self._by_words.scores, questions))
 
     def _best(self, scores: _Scores, k: int, kind: SearchKind) -> list[Chunk]:
-        """The hits of a question, from the scores of all chunks."""
+        """Return the hits for a question, given the scores of all chunks."""
         rows = top(scores, k)
         if kind == "bm25":
-            # The others have no word of the question.
+            # Drop chunks that share no word with the question.
             rows = rows[scores[rows] > 0]
         dense = self._questions is not None
         return [
@@ -270,11 +286,11 @@ class DocumentIndex:
         return BM25Search([chunk.text for chunk in self._chunks])
 
     def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
-        """The chunks around one in its source, itself included; to be used as `read_neighbors`.
+        """Return the neighbors of a chunk in its source, including the chunk; pass this as `read_neighbors`.
 
         Args:
             chunk: A chunk of this index.
-            number: How many before and how many after it.
+            number: Maximum number of chunks before it, and after it.
         """
         return self._around(chunk, number)
 
@@ -283,16 +299,17 @@ class DocumentIndex:
         return neighbors_among(self._chunks)
 
     def save(self, path: str | os.PathLike[str], *, private: bool = False) -> None:
-        """Write the index to one file, without pickle; an existing file is replaced in one step.
+        """Save the index to one file, without pickle; an existing file is replaced atomically.
 
-        The file contains the whole text of the chunks.
+        The file contains the full text of the chunks.
 
         Args:
-            path: The file. A link is followed, and the permissions are those of any new file.
-            private: Give nobody else access to the file (mode 0600), and replace a link instead of following it.
+            path: The file. Links are followed. A new file gets default permissions; an existing one keeps its own.
+            private: Make the file accessible to the current user only (mode 0600), and replace a link instead of
+                following it.
 
         Raises:
-            IndexFileError: The metadata contains something that JSON cannot represent.
+            IndexFileError: The metadata contains values that JSON cannot represent.
         """
         texts = [chunk.text for chunk in self._chunks]
         metadata = [dict(chunk.metadata) for chunk in self._chunks]
@@ -300,19 +317,22 @@ class DocumentIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], embedder: Embedder | None = None) -> DocumentIndex:
-        """Read a saved index. Nothing in it is run, and the memory that it takes is bounded by the size of the file.
+        """Load a saved index.
 
-        The author of the file decides what a search returns: vectors are not compared with the texts, since that would
-        mean embedding them again.
+        No code in the file is executed, and memory use is bounded by the file size. Vectors are not checked against the
+        texts, which would mean embedding them again, so whoever wrote the file controls what a search returns.
 
         Args:
             path: The file.
-            embedder: The one that the index was made with; None where it was made with none.
+            embedder: The embedder that the index was created with; None if it was created without one.
+
+        Returns:
+            The index.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             IndexFileError: The file is not a saved index, is corrupt, or was written by a newer version.
-            EmbeddingError: The index was made with another embedder.
+            EmbeddingError: The index was created with another embedder.
         """
         if embedder is not None and not isinstance(embedder, Embedder):
             raise EmbeddingError(f"expected an oprag.Embedder, got {type(embedder).__name__}", embedder)
@@ -327,13 +347,13 @@ class DocumentIndex:
         try:
             return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
-            raise IndexFileError(f"{path} is damaged: {error}", path) from error
+            raise IndexFileError(f"{path} is corrupt: {error}", path) from error
 
 
 def _embedded(
     texts: Sequence[str], embedder: Embedder, progress: Callable[[int, int], None] | None
 ) -> NDArray[np.float32]:
-    """Unit vectors of shape (number of texts, dimension), made in batches: progress shows, and memory stays bounded."""
+    """Embed texts in batches, to show progress and bound memory; returns unit vectors (number of texts, dimension)."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
@@ -344,6 +364,6 @@ def _embedded(
 
 
 def _fused(cosines: _Scores, by_words: _Scores) -> _Scores:
-    """Both whole rankings as one, whatever k: so a larger k adds hits after those of a smaller one."""
+    """Fuse both complete rankings, independently of k, so that a larger k only adds hits at the end."""
     found = top(by_words, len(by_words))
     return rrf([top(cosines, len(cosines)), found[by_words[found] > 0]], len(cosines))

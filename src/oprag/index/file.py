@@ -1,4 +1,4 @@
-"""The file of a saved index: written in one step, and read without pickle and within bounds of memory."""
+"""The file of a saved index: written atomically, and read without pickle in bounded memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEMBERS = {"header.npy", "vectors.npy"}
 
 
 class Contents(NamedTuple):
-    """Texts, metadata and vectors of the chunks."""
+    """The texts, metadata and vectors of the chunks."""
 
     texts: list[str]
     metadata: list[dict[str, Any]]
@@ -33,7 +33,7 @@ class Contents(NamedTuple):
 
 
 def write_index(path: Path, embedder: str | None, contents: Contents, *, private: bool = False) -> None:
-    """Write a file; an existing one is replaced in one step."""
+    """Write an index file; an existing file is replaced atomically."""
     header = {
         "format": _FORMAT,
         "embedder": embedder,
@@ -41,32 +41,32 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
         "metadata": contents.metadata,
     }
     try:
-        # Not as ASCII: its escapes would make one character of two halves of a surrogate pair.
+        # No ASCII escapes: two lone surrogates would be read back as the character that they form together.
         encoded = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
-        raise IndexFileError(f"metadata must be what JSON can hold to be saved: {error}", path) from error
+        raise IndexFileError(f"cannot save metadata that JSON cannot represent: {error}", path) from error
     changed = next(
         (data for data in contents.metadata if json.loads(json.dumps(data, ensure_ascii=False)) != data), None
     )
     if changed is not None:
-        raise IndexFileError(f"metadata must come back as it is to be saved; JSON would change {changed!r}", path)
+        raise IndexFileError(f"cannot save metadata that JSON would change: {changed!r}", path)
     with replacing(path, private=private) as file:
         np.savez(file, header=np.frombuffer(encoded, dtype=np.uint8), vectors=contents.vectors, allow_pickle=False)
 
 
 def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
-    """Read a file that was made with this embedder."""
+    """Read an index file, checking that it was created with this embedder."""
     made_with, contents = read_contents(file, path)
     given = None if embedder is None else embedder.name
     if made_with != given:
-        raise EmbeddingError(f"{path} was made with the embedder {made_with!r}, got {describe(given)}", embedder)
+        raise EmbeddingError(f"{path} was created with the embedder {made_with!r}, got {describe(given)}", embedder)
     return contents
 
 
 def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
-    """Read a file, and the name of the embedder that it was made with.
+    """Read an index file and the name of the embedder that it was created with.
 
-    The memory that it takes is bounded by the size of the file, since nothing in it is compressed.
+    Memory use is bounded by the file size, because compressed files are rejected.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -76,14 +76,14 @@ def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
         header = json.loads(characters.tobytes().decode("utf-8", "surrogatepass"))
         version, made_with, lists = header["format"], header["embedder"], (header["texts"], header["metadata"])
     except Exception as error:
-        raise IndexFileError(f"{path} is not a saved index, or is damaged: {error}", path) from error
+        raise IndexFileError(f"{path} is not a saved index, or is corrupt: {error}", path) from error
     if version != _FORMAT:
-        raise IndexFileError(f"{path} has format {version}, this version of oprag reads format {_FORMAT}", path)
+        raise IndexFileError(f"{path} has format {version}, but this version of oprag reads format {_FORMAT}", path)
     kinds = zip(lists, (str, dict), strict=True)
     if not isinstance(made_with, str | None) or not all(_is_list_of(kind, part) for part, kind in kinds):
-        raise IndexFileError(f"{path} is damaged: it has no list of texts and metadata", path)
+        raise IndexFileError(f"{path} is corrupt: it has no lists of texts and metadata", path)
     if not len(lists[0]) == len(lists[1]) == len(vectors):
-        raise IndexFileError(f"{path} is damaged: its texts, metadata and vectors differ in number", path)
+        raise IndexFileError(f"{path} is corrupt: its texts, metadata and vectors differ in number", path)
     return made_with, Contents(*lists, vectors)
 
 
@@ -92,11 +92,11 @@ def _is_list_of(kind: type, part: Any) -> bool:
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The two parts, checked before either is read: a zip file can claim any size and contain a part twice."""
+    """Return the two parts, checked before reading: a zip file can claim any size and contain duplicate names."""
     listed = archive.infolist()
     members = {one.filename: one for one in listed}
     if len(listed) != len(_MEMBERS) or set(members) != _MEMBERS:
-        raise ValueError("it has other parts than a header and vectors")
+        raise ValueError("it contains other parts than a header and vectors")
     if any(one.compress_type != zipfile.ZIP_STORED or one.compress_size != one.file_size for one in listed):
         raise ValueError("it is compressed")
     if sum(one.file_size for one in listed) > size:
@@ -105,14 +105,16 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str, *, dimensions: int) -> NDArray[Any]:
-    """An array of the file, if it has the size that its header claims; no objects, which NumPy would unpickle."""
+    """Read an array if its size matches its header; rejects object arrays, which NumPy would unpickle."""
     with archive.open(member) as file:
         if npy.read_magic(file) != (1, 0):
-            raise ValueError(f"{member.filename} is of an unknown version")
+            raise ValueError(f"{member.filename} has an unknown version")
         shape, by_columns, numbers = npy.read_array_header_1_0(file)
         claimed = math.prod(shape) * numbers.itemsize
         if numbers.kind not in kinds or len(shape) != dimensions or min(shape) < 0:
-            raise ValueError(f"{member.filename} has the shape {shape} of {numbers}")
+            raise ValueError(f"{member.filename} has an unexpected shape or type: {shape}, {numbers}")
         if claimed != member.file_size - file.tell():
-            raise ValueError(f"{member.filename} has {member.file_size:,} bytes, but claims {claimed:,}")
+            raise ValueError(
+                f"{member.filename} has {member.file_size:,} bytes, but its header claims {claimed:,} bytes of data"
+            )
         return np.ndarray(shape, numbers, file.read(), order="F" if by_columns else "C")

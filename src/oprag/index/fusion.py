@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion: one ranking of several."""
+"""Reciprocal rank fusion (RRF): fuses several rankings into one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from oprag.options import check_count
 __all__ = ["RRF_CONSTANT", "rrf"]
 
 RRF_CONSTANT = 60
-"""How little the first ranks differ from each other; the value of the paper."""
+"""The constant of the paper; the larger it is, the less the first ranks differ in score."""
 
 
 def rrf(rankings: Sequence[Any], count: int, constant: int = RRF_CONSTANT) -> NDArray[np.float64]:
-    """The fused score of each item: the sum of 1 / (constant + rank) over the rankings, ranks from 1.
+    """Return the fused score of each item: the sum of 1 / (constant + rank) over the rankings, with ranks from 1.
 
     From Cormack, Clarke and Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
-    methods" (SIGIR 2009). Ranks alone count, so scores on different scales can be fused.
+    methods" (SIGIR 2009). Uses ranks only, so rankings with scores on different scales can be fused.
 
     Example:
         >>> rrf([[0, 1], [1, 2]], count=4).round(4).tolist()
@@ -30,6 +30,6 @@ def rrf(rankings: Sequence[Any], count: int, constant: int = RRF_CONSTANT) -> ND
     shares = np.zeros((len(rankings), count))
     for row, ranking in zip(shares, rankings, strict=True):
         row[np.asarray(ranking, dtype=np.intp)] = 1 / (constant + 1 + np.arange(len(ranking)))
-    # Added up from small to large: items with the same ranks in other rankings then tie exactly.
+    # Sum in sorted order, so that items with the same ranks in different rankings tie exactly.
     fused: NDArray[np.float64] = np.sort(shares, axis=0).sum(axis=0)
     return fused

@@ -1,4 +1,4 @@
-"""Splitting texts into chunks with exact character offsets: by tokens, by words, or between paragraphs."""
+"""Splits texts into chunks with exact character offsets: by tokens, by words, or recursively."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
 
-# Half of a surrogate pair is no character; tokenizers refuse it, or count it as something of another length.
+# A lone surrogate is not a character; tokenizers reject it, or convert it to text of another length.
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -37,10 +37,10 @@ class TokenWindow(NamedTuple):
 
     Attributes:
         text: The text of the window, `source_text[start:end]`.
-        start: Offset of its first character.
+        start: Start offset in characters.
         end: End offset (exclusive).
-        tokens: How many tokens of the whole text begin in it. The window alone may count differently, since tokenizers
-            merge across its borders.
+        tokens: Number of tokens of the whole text that start in the window. The window alone may have a different
+            number of tokens, because tokenizers merge across its borders.
     """
 
     text: str
@@ -50,27 +50,26 @@ class TokenWindow(NamedTuple):
 
 
 def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -> list[TokenWindow]:
-    """Cut a text into windows of `size` tokens.
+    """Split a text into windows of `size` tokens.
 
-    Without overlap the windows joined give the text back, character for character: what is between two tokens
-    belongs to the window before it. A character is never cut, also where it is several tokens; a window is then
-    shorter.
+    Without overlap, the concatenated windows equal the text: characters between two tokens belong to the window before
+    them. A character of several tokens is never split; its window is shorter instead.
 
     Args:
         text: Any text.
         tokenizer: A `tokenizers.Tokenizer`, a Hugging Face fast tokenizer, a tiktoken encoding, or a function that
-            gives the character offsets (start, end) of each token of a text. It is not changed, and its truncation and
-            padding are not applied.
+            returns the character offsets (start, end) of each token of a text. It is not modified, and its truncation
+            and padding settings are ignored.
         size: Tokens in a window; at least 1.
-        overlap: Tokens that a window shares with the next one; less than `size`.
+        overlap: Tokens that a window shares with the next window; less than `size`.
 
     Returns:
-        The windows in the order of the text; none for an empty text.
+        The windows in the order of the text; empty for an empty text.
 
     Raises:
         OptionError: `size` or `overlap` is out of range.
         ChunkError: `text` is not a string.
-        TokenizerError: The tokenizer is of another kind, or its offsets do not run forward inside the text.
+        TokenizerError: The tokenizer is unsupported, or its offsets are outside the text or not ascending.
 
     Example:
         >>> import re
@@ -87,10 +86,10 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
 
 def _check_split(text: Any, size: Any, overlap: Any) -> None:
     if type(size) is not int or size < 1:
-        raise OptionError(f"size must be a whole number of tokens from 1, got {describe(size)}", size)
+        raise OptionError(f"size must be an integer >= 1, got {describe(size)}", size)
     if type(overlap) is not int or not 0 <= overlap < size:
         raise OptionError(
-            f"overlap must be a whole number from 0 and less than size={size}, got {describe(overlap)}", overlap
+            f"overlap must be an integer >= 0 and less than size={size}, got {describe(overlap)}", overlap
         )
     if not isinstance(text, str):
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)
@@ -109,7 +108,7 @@ def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Itera
 
 
 def _border(starts: Sequence[int], first: int, size: int) -> int:
-    """The token after a window that begins with `first`: where a character begins, at most `size` tokens on."""
+    """Return the token at which the window from token `first` ends: at most `size` tokens, and between characters."""
     cut = first + size
     if cut >= len(starts):
         return len(starts)
@@ -117,7 +116,7 @@ def _border(starts: Sequence[int], first: int, size: int) -> int:
         cut -= 1
     if starts[cut] > starts[first]:
         return cut
-    # One character is more tokens than a window may have.
+    # A single character has more than `size` tokens.
     cut = first + size
     while cut < len(starts) and starts[cut] == starts[first]:
         cut += 1
@@ -125,7 +124,7 @@ def _border(starts: Sequence[int], first: int, size: int) -> int:
 
 
 def _next_first(starts: Sequence[int], first: int, last: int, size: int, overlap: int) -> int:
-    """The first token of the next window: shares `overlap` tokens, or fewer where it would otherwise add nothing."""
+    """Return the first token of the next window, `overlap` tokens back, or fewer if the window would add nothing."""
     following = max(first + 1, last - overlap)
     while following > first + 1 and starts[following] == starts[following - 1]:
         following -= 1
@@ -135,14 +134,14 @@ def _next_first(starts: Sequence[int], first: int, last: int, size: int, overlap
 
 
 def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
-    """The checked start of each token."""
+    """Return the start of each token, validating the offsets."""
     starts: list[int] = []
     before = 0
     try:
         for start, end in offsets:
             if whole(start) is None or whole(end) is None or not before <= start <= end <= len(text):
                 raise TokenizerError(
-                    f"token offsets must run forward inside the text of {len(text)} characters, got "
+                    f"token offsets must be ascending and inside the text of {len(text)} characters, got "
                     f"({describe(start)}, {describe(end)}) after {before}",
                     (start, end),
                 )
@@ -151,31 +150,31 @@ def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
     except (TypeError, ValueError) as error:
         if isinstance(error, TokenizerError):
             raise
-        raise TokenizerError(f"a tokenizer function must give (start, end) pairs: {error}", offsets) from error
+        raise TokenizerError(f"a tokenizer function must return (start, end) pairs: {error}", offsets) from error
     return starts
 
 
 def offsets_of(tokenizer: Any) -> OffsetTokenizer:
-    """A function that gives the character offsets of each token of a text."""
+    """Return a function that returns the character offsets of each token of a text."""
     if hasattr(tokenizer, "backend_tokenizer"):
         return _hugging_face(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "no_truncation"):
         return _hugging_face(tokenizer)
     if hasattr(tokenizer, "decode_with_offsets") and hasattr(tokenizer, "encode_ordinary"):
         return _tiktoken(tokenizer)
-    # A slow Hugging Face tokenizer can be called too, but knows no offsets.
+    # A slow Hugging Face tokenizer is callable too, but has no offsets.
     if callable(tokenizer) and not hasattr(tokenizer, "convert_ids_to_tokens"):
         return tokenizer  # type: ignore[no-any-return]
     raise TokenizerError(
-        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that gives "
-        f"offsets, got {type(tokenizer).__name__}",
+        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that "
+        f"returns offsets, got {type(tokenizer).__name__}",
         tokenizer,
     )
 
 
 def _hugging_face(tokenizer: Any) -> OffsetTokenizer:
     if tokenizer.truncation is not None or tokenizer.padding is not None:
-        # A copy, since the caller's embedder may depend on both.
+        # Change a copy, because the caller's embedder may depend on both.
         tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -190,35 +189,34 @@ def _tiktoken(encoding: Any) -> OffsetTokenizer:
     return offsets
 
 
-# The planes after the basic one: as many code points as a text rarely has characters, and none of them is white space
-# or half of a surrogate pair.
+# The code points after the basic plane: more than most texts have characters, and none is white space or a surrogate.
 _FIRST_CODE = 0x10000
 _PERIOD = 0x100000
 _SEPARATORS = "\n "
 
 
 def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 100) -> list[TokenWindow]:
-    r"""Cut a text between paragraphs where that fits `size` tokens, else between lines, words or characters.
+    r"""Split a text at paragraphs if they fit in `size` tokens, else at lines, words or characters.
 
-    The windows are those of LangChain's `RecursiveCharacterTextSplitter` with tokens for its length, and two things
-    that it drops. One is the white space at their borders: without overlap the windows joined give the text back. The
-    other are true offsets: its `add_start_index` searches for a window, and finds an earlier copy of it, or nothing.
+    The windows are those of LangChain's `RecursiveCharacterTextSplitter` with its length in tokens, with two
+    differences. White space at their borders is preserved: without overlap, the concatenated windows equal the text.
+    And offsets are exact: `add_start_index` searches for each window, and may find an earlier copy of it, or nothing.
 
     Args:
         text: Any text.
-        tokenizer: What `split_tokens` takes.
-        size: Maximum tokens of a window, those of its pieces added up; at least 1. A character that is more tokens
-            is a window of its own, and white space between two windows is added to the second one uncounted.
-        overlap: Maximum tokens that a window shares with the next one, in whole pieces; less than `size`.
+        tokenizer: A tokenizer as for `split_tokens`.
+        size: Maximum tokens of a window, as the sum over its pieces; at least 1. A character of more tokens becomes a
+            separate window, and white space between two windows is added to the second one without being counted.
+        overlap: Maximum tokens that a window shares with the next window, in whole pieces; less than `size`.
 
     Returns:
-        The windows in the order of the text; none for a text of nothing but white space. `tokens` are those of the
+        The windows in the order of the text; empty for a text of white space only. `tokens` counts the tokens of the
         window's own text.
 
     Raises:
         OptionError: `size` or `overlap` is out of range.
         ChunkError: `text` is not a string.
-        TokenizerError: The tokenizer is of another kind, or without offsets.
+        TokenizerError: The tokenizer is unsupported, or has no offsets.
         MissingExtraError: The package `langchain-text-splitters` is not installed.
 
     Example:
@@ -242,22 +240,22 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
 
 
 def _without_gaps(text: str, places: Iterable[tuple[int, int]], overlap: int) -> list[tuple[int, int]]:
-    """The places of windows, each with the white space before it, and the last one with what is left of the text."""
-    closed: list[tuple[int, int]] = []
-    behind = 0
+    """Extend each window to include the white space before it, and the last window to the end of the text."""
+    extended: list[tuple[int, int]] = []
+    last_end = 0
     for start, end in places:
         if not text[start:end].isspace():
-            # Pieces of no token at all would be shared without an overlap too.
-            closed.append((min(start, behind) if overlap else behind, end))
-            behind = end
-    closed[-1] = (closed[-1][0], len(text))
-    return closed
+            # Without overlap, start exactly at the last end: the splitter can share pieces that have no tokens.
+            extended.append((min(start, last_end) if overlap else last_end, end))
+            last_end = end
+    extended[-1] = (extended[-1][0], len(text))
+    return extended
 
 
 class _Coded:
-    """A copy of a text in which each character but the separators encodes its offset.
+    """A copy of a text in which each character except separators encodes its offset.
 
-    The splitter reads the copy, so each piece that it makes leads back to its place.
+    The splitter splits the copy, so that the offset of each piece can be read from its characters.
     """
 
     def __init__(self, text: str, count: Callable[[str], int]) -> None:
@@ -270,12 +268,12 @@ class _Coded:
         self.text = codes.tobytes().decode("utf-32-le")
 
     def tokens(self, piece: str) -> int:
-        """The tokens of the original of a piece."""
+        """Count the tokens of the original text of a piece."""
         place = _place(piece)
         if place is None:
             return self.count(piece)
-        # In a text of more than a million characters there may be several places. They are told apart by the white
-        # space; where that is the same too, the most tokens keep every window small enough.
+        # Offsets are modulo _PERIOD, so in a text of more than a million characters a piece can have several places.
+        # Separators tell most apart; for the rest, use the maximum number of tokens, so that no window gets too large.
         starts = [
             start
             for start in range(place, len(self._original), _PERIOD)
@@ -284,8 +282,8 @@ class _Coded:
         return max(self.count(self._original[start : start + len(piece)]) for start in starts)
 
     def places(self, pieces: list[str]) -> Iterator[tuple[int, int]]:
-        """Start and end of each piece of the splitter that has more than separators."""
-        # No window begins after the end of the one before it.
+        """Yield the start and end of each piece, skipping pieces of separators only."""
+        # No window starts after the end of the previous window.
         latest = 0
         for piece in pieces:
             place = _place(piece)
@@ -298,7 +296,7 @@ class _Coded:
 
 
 def _place(piece: str) -> int | None:
-    """Where a piece of coded text begins, as far as its first coded character tells; None without one."""
+    """Return the offset (modulo `_PERIOD`) of a coded piece; None for a piece of separators only."""
     for index, letter in enumerate(piece):
         if letter not in _SEPARATORS:
             return (ord(letter) - _FIRST_CODE - index) % _PERIOD
@@ -306,7 +304,7 @@ def _place(piece: str) -> int | None:
 
 
 def _counter(tokenizer: Any) -> Callable[[str], int]:
-    """Counts the tokens of a text, each text once: a word occurs hundreds of times in a book."""
+    """Return a function that counts tokens and caches the counts: a word occurs hundreds of times in a book."""
     offsets = offsets_of(tokenizer)
     known: dict[str, int] = {}
 
@@ -317,7 +315,7 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
             try:
                 tokens = known[text] = sum(1 for _ in found)
             except TypeError as error:
-                raise TokenizerError(f"a tokenizer function must give (start, end) pairs: {error}", found) from error
+                raise TokenizerError(f"a tokenizer function must return (start, end) pairs: {error}", found) from error
         return tokens
 
     return count
@@ -341,9 +339,9 @@ class Split(NamedTuple):
     """How sources are split.
 
     Attributes:
-        splitter: "tokens" or "words" for windows of exactly `size`, "recursive" for paragraphs, lines and words.
-        size: Tokens in a chunk, or words; None for 128 tokens, 300 words or, recursive, 1,000 tokens.
-        overlap: Tokens or words that neighbors share; None for none or, recursive, a tenth of the size.
+        splitter: "tokens" or "words" for windows of exactly `size`, "recursive" to split at paragraphs, lines or words.
+        size: Chunk size in tokens or words; None for 128 tokens, 300 words or (recursive) 1,000 tokens.
+        overlap: Overlap of adjacent chunks in tokens or words; None for no overlap or (recursive) a tenth of the size.
     """
 
     splitter: Splitter = "tokens"
@@ -351,10 +349,10 @@ class Split(NamedTuple):
     overlap: int | None = None
 
     def complete(self) -> Split:
-        """The same with the defaults of the splitter filled in."""
+        """Return a copy with the defaults of the splitter filled in."""
         check_choice("splitter", self.splitter, get_args(Splitter))
         size = _SIZES[self.splitter] if self.size is None else self.size
-        # An invalid size is refused by the splitter.
+        # An invalid size is rejected later by the splitter.
         overlap = size // 10 if self.splitter == "recursive" and isinstance(size, int) else 0
         return Split(self.splitter, size, overlap if self.overlap is None else self.overlap)
 
@@ -363,9 +361,9 @@ class Piece(NamedTuple):
     """A chunk of a source.
 
     Attributes:
-        window: The text, its offsets and its tokens (or words).
-        place: `source`, `chunk_index`, `start_index` and `end_index`; where there are pages the `page`, from 1, from
-            which the last two count.
+        window: The text, its offsets and its number of tokens (or words).
+        place: The metadata `source`, `chunk_index`, `start_index` and `end_index`; for a source with pages also `page`,
+            from 1, to which the offsets are then relative.
     """
 
     window: TokenWindow
@@ -373,7 +371,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
-    """Split whole sources into chunks with their places, one after the other."""
+    """Split whole sources into chunks with their metadata, one source after the other."""
     if not isinstance(sources, Mapping):
         raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
     split = split.complete()
@@ -398,5 +396,5 @@ def _windows_of(text: Any, tokenizer: Any, split: Split) -> list[TokenWindow]:
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
-    """The words of a text: runs without white space."""
+    """Yield the offsets of the words of a text: runs without white space."""
     return (word.span() for word in _WORD.finditer(text))

@@ -1,3 +1,3 @@
-"""Where chunks are in their sources."""
+"""Finds, stamps, locates and checks the positions of chunks in their sources."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Checking all chunks of a store or a list: how the order of each source is known, judged as retrieval judges it."""
+"""Checks how the order of each source in a store or list is known, by the same rules as retrieval."""
 
 from __future__ import annotations
 
@@ -31,32 +31,29 @@ from oprag.positions.values import ordinal
 
 __all__ = ["Listing", "check_listings"]
 
-# A share of repeated text that is worth a note.
-_REPEATED = 0.05
-# Fewer texts that come again can be those of a source that repeats itself.
-_FEW = 5
-# More chunks than any store has.
-_ALL = 1_000_000_000
-# The kinds whose position is that of one place in the source.
+_MIN_OVERLAP_SHARE = 0.05  # minimum share of overlapping text for a note
+# Minimum number of repeated texts; fewer may come from a source that repeats itself.
+_MIN_REPEATED = 5
+_ALL = 1_000_000_000  # more chunks than any store contains
+# The kinds whose position identifies one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
-# Retrieval finds a part of the chunks, and links reach over one that is missing, but not over two.
+# Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
-# Parents may be in a circle.
-_MOST_LEVELS = 10
-_NOT_IN_TEXT = "its text lacks some of them, as that of another version does"
-_IN_PARTS = "links connect all chunks of a source, but not the part of them that a search finds"
-_REFUTED = "the sequence in which the store received the chunks of a source is not used: "
+_MAX_LEVELS = 10  # parent links may form a cycle
+_NOT_IN_TEXT = "some of them were not found in its text, which may be another version"
+_IN_PARTS = "links connect all chunks of a source, but not the subset that a search returns"
+_REFUTED = "the order in which the chunks of a source were added to the store is not used: "
 
 
 class Listing(NamedTuple):
-    """Chunks as a store or a caller lists them.
+    """The chunks of a store, or a list of chunks from the caller.
 
     Attributes:
-        name: The name of the store, or what was given.
+        name: The name of the store or list, for the report.
         chunks: The chunks.
-        in_insertion_order: Whether a store received them in this sequence.
-        total: Their number, if it is known.
-        read_whole: Whether retrieval reads all chunks of a source to judge that sequence, and not only those it found.
+        in_insertion_order: Whether the chunks are in the order in which they were added to a store.
+        total: Number of chunks, if known.
+        read_whole: Whether retrieval checks insertion order with all chunks of a source, not only the retrieved ones.
     """
 
     name: str
@@ -74,14 +71,14 @@ def check_listings(
     max_chunks: int,
     read_source: Callable[[str], str] | None = None,
 ) -> PositionCheck:
-    """Check chunks; of several listings, a source is taken from the first that has it.
+    """Check the order of the chunks in listings; a source in several listings is taken from the first.
 
     Args:
         listings: The chunks.
-        options: `source_key` and `position_key` are used.
-        remedies: Gives the lines of code for the chunks of a source, or for no special ones.
+        options: Supplies `source_key` and `position_key`; the other options are ignored.
+        remedies: Returns the lines of code for the chunks of a source; called with no chunks for general notes.
         max_chunks: Maximum number of chunks to read.
-        read_source: Reads the text of a source, where chunks without an order are looked for.
+        read_source: Reads the text of a source, in which chunks of uncertain order are located.
     """
     check_count("max_chunks", max_chunks, optional=False)
     sample = _read(listings, options.source_key, max_chunks)
@@ -112,7 +109,7 @@ def check_listings(
 
 
 def _options(options: ContextOptions, sample: _Sample, total: int | None) -> str:
-    """The options with which a check has the same sources, and all of their chunks."""
+    """Return, as code, the options for a check that reads the same sources with all of their chunks."""
     key = options.source_key
     shown = [] if key is None else ["source_key=source_key" if callable(key) else f"source_key={key!r}"]
     if sample.sampled:
@@ -124,11 +121,11 @@ class _Sample(NamedTuple):
     """The chunks that were read.
 
     Attributes:
-        chunks: The chunks, ranked by their place in the list.
-        listings: Where the chunks of each source are listed.
-        places: The place of each chunk in its listing.
-        sampled: Whether there are more.
-        left_out: The source in the middle of which the sample ends.
+        chunks: The chunks; their ranks are their indexes in this list.
+        listings: The listing that the chunks of each source come from.
+        places: The index of each chunk in its listing.
+        sampled: Whether there are more chunks than were read.
+        left_out: Name of the source that was dropped because the sample ends in the middle of it.
     """
 
     chunks: list[Chunk]
@@ -138,16 +135,16 @@ class _Sample(NamedTuple):
     left_out: str = ""
 
 
-def _read(listings: Sequence[Listing], source_key: SourceKey | None, most: int) -> _Sample:
-    """Read up to a maximum number of chunks."""
+def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks: int) -> _Sample:
+    """Read at most `max_chunks` chunks."""
     chunks: list[Chunk] = []
     places: list[int] = []
     listed: dict[str | None, Listing] = {}
     for listing in listings:
         rows = iter(listing.chunks)
-        named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, most - len(chunks))]
+        named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, max_chunks - len(chunks))]
         new = [(place, chunk, name) for place, (chunk, name) in enumerate(named) if name not in listed]
-        following = next(rows, None) if len(chunks) + len(named) >= most else None
+        following = next(rows, None) if len(chunks) + len(named) >= max_chunks else None
         left_out = None if following is None or not new else source_of(following, source_key)
         if left_out is not None and left_out == new[-1][2] and any(name != left_out for _, _, name in new):
             new = [one for one in new if one[2] != left_out]
@@ -162,11 +159,11 @@ def _read(listings: Sequence[Listing], source_key: SourceKey | None, most: int) 
 
 
 class _Problem(NamedTuple):
-    """Why the order of a source is not certain.
+    """Why the order of a source is uncertain.
 
     Attributes:
-        what: In words.
-        cause: A constant of `placing` or `insertion`.
+        what: The reason, in words.
+        cause: A constant of `placing` or `insertion_order`.
     """
 
     what: str
@@ -174,11 +171,11 @@ class _Problem(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """The chunks with all that is known of their order.
+    """The chunks with their positions, and the problems of their sources.
 
     Attributes:
-        chunks: As retrieval has them, by rank.
-        placed: With their positions.
+        chunks: The chunks as retrieval reads them, by rank.
+        placed: The chunks with their positions.
         problems: The problem of each source that has one.
     """
 
@@ -188,7 +185,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
-    """Place the chunks by their metadata, else by the sequence of the store, and collect what is uncertain."""
+    """Find positions from metadata, else from insertion order, and collect the problems."""
     keys = options.source_key, options.position_key
     chunks = list(sample.chunks)
     placed = place(chunks, *keys)
@@ -207,7 +204,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
         if why:
             refuted[group[0].source] = _Problem(f"{_REFUTED}{why}", why)
             continue
-        # By its metadata key a store finds the other chunks of a source.
+        # A store can list the other chunks of a source only by a metadata key that contains its name.
         read_whole = listing.read_whole and field_of(group, options.source_key) != ""
         for chunk, found in zip(group, places, strict=True):
             seen = found if read_whole else found._replace(run=found.number)
@@ -217,7 +214,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     found_doubts = doubts(placed, placed.chunks, options)
     of_links: dict[str | None, _Problem] = {}
     for group in linked:
-        # Retrieval finds a part of them.
+        # Retrieval returns only a subset of them.
         part = [changed(chunks[chunk.rank], source=chunk.source) for chunk in sorted(group, key=_key_of)[::_EVERY]]
         of_part = place(part, None, None)
         for doubt in doubts(of_part, of_part.chunks, options):
@@ -231,13 +228,13 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
 
 
 class _Located(NamedTuple):
-    """The chunks that were looked for in the texts of their sources.
+    """The result of locating chunks in the texts of their sources.
 
     Attributes:
-        chunks: All chunks, with the places that were found.
-        sources: The sources of which chunks were found.
-        unread: Why the text of others cannot be read.
-        lacking: The sources whose text lacks some of the chunks.
+        chunks: All chunks, with the spans that were found.
+        sources: The sources with located chunks.
+        unread: For each source whose text cannot be read, the reason.
+        lacking: The sources whose text does not contain some of the chunks.
     """
 
     chunks: list[Chunk]
@@ -247,7 +244,7 @@ class _Located(NamedTuple):
 
 
 def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _Located:
-    """Look for the chunks whose order is not certain in the text of their source."""
+    """Locate chunks of uncertain order in the text of their source."""
     chunks = sample.chunks
     result = _Located(list(chunks), set(), {}, set())
     for group in judged.placed.groups.values():
@@ -256,7 +253,7 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
             continue
         try:
             text = SourceText(read_source(name))
-        except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
+        except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
             result.unread[name] = masked_error(error)
             continue
         text.learn(chunk.text for chunk in group)
@@ -271,7 +268,7 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
 
 
 def _key_of(chunk: Chunk) -> Any:
-    """A key to sort the chunks of a source by; those without a position are last."""
+    """Return a sort key for the chunks of a source; chunks without a position sort last."""
     known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
     return known is NOWHERE, known.key, chunk.rank
 
@@ -279,7 +276,7 @@ def _key_of(chunk: Chunk) -> Any:
 def _checks(
     judged: _Judged, remedies: Callable[[Sequence[Chunk]], Remedies], lacking: Collection[str | None]
 ) -> tuple[list[SourceCheck], dict[str | None, list[int]]]:
-    """The findings about each source, and the ranks of its repetitions; chunks without a source count as one."""
+    """Return the check of each source and the ranks of its duplicates; chunks without a source form one source."""
     groups: dict[str | None, list[Chunk]] = {}
     for group in judged.placed.groups.values():
         groups.setdefault(group[0].source, []).extend(group)
@@ -303,7 +300,7 @@ def _checks(
             cause = ADDED_AGAIN
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
-                problem = _Problem(f"the order of the chunks of a source is not certain: {why}", cause)
+                problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
         remedy = ""
         if problem is not None:
             remedy = remedies(as_read).against(cause, name, as_read, contradictory=contradictory > 0)
@@ -332,16 +329,16 @@ def _checks(
 
 
 def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
-    """The ranks of chunks that repeat one of a smaller rank.
+    """Return the ranks of chunks that duplicate an earlier one.
 
-    The same text elsewhere in a source is not a repetition, and a page does not tell one place from another.
+    Equal text elsewhere in the source is not a duplicate. A page alone does not tell whether two places differ.
     """
     names = {chunk.rank: _place_of(chunk, ingestions) for chunk in sorted(group, key=attrgetter("rank"))}
     times = Counter(names.values())
     seen: Counter[tuple[Any, ...]] = Counter()
     repeated: list[int] = []
     for rank, name in names.items():
-        # A source that was added twice may have had a text several times.
+        # A source that was added twice may itself contain a text several times.
         if seen[name] >= max(1, times[name] // ingestions):
             repeated.append(rank)
         seen[name] += 1
@@ -349,7 +346,7 @@ def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
 
 
 def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
-    """A key that repetitions of a chunk share, as far as it can be told."""
+    """Return a key that a chunk shares only with its duplicates, as far as positions and ingestions tell."""
     name, position = _identity(chunk), chunk.position
     if position is not None and (position.kind is PositionKind.STORE or position.field.endswith(TIES_BY_STORE)):
         return (*name, position.key)
@@ -358,16 +355,16 @@ def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
-    """A key that repetitions of a chunk share: its text, and its place if its kind of position tells one."""
+    """Return a key that duplicates of a chunk share: its text, and its position if its kind is precise enough."""
     position = chunk.position
     if position is None or position.kind not in (*_EXACT, PositionKind.PAGE):
         return chunk.source, chunk.text
-    # Of a page, not of its place in the store.
+    # With ties broken by the store, compare the page alone.
     return chunk.source, chunk.text, position.key[0] if position.field.endswith(TIES_BY_STORE) else position.key
 
 
 def _in_order(group: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks of one source in order, without repetitions; those without a position last."""
+    """Return the chunks of one source in order, without duplicates; chunks without a position come last."""
     distinct: dict[tuple[Any, ...], Chunk] = {}
     for chunk in group:
         distinct.setdefault(_identity(chunk), chunk)
@@ -375,11 +372,11 @@ def _in_order(group: Sequence[Chunk]) -> list[Chunk]:
 
 
 def _orderable_pairs(chunks: Sequence[Chunk], report: SourceReport) -> float:
-    """The share of pairs of chunks whose order is known."""
+    """Return the share of pairs of chunks whose order is known."""
     if len(chunks) < 2:
         return 1.0
     keys = [chunk.position.key for chunk in chunks if chunk.position is not None and chunk.position.known]
-    # Of two runs of links, nothing tells which one is first.
+    # The relative order of two runs of links is unknown.
     runs = Counter(key[0] if report.kind is PositionKind.LINKS else None for key in keys)
     known = 0 if report.source is None else _pairs(runs.values()) - _pairs(Counter(keys).values())
     return known / _pairs([len(chunks)])
@@ -390,7 +387,7 @@ def _pairs(numbers: Iterable[int]) -> int:
 
 
 def _contradictory(group: Sequence[Chunk], as_read: Sequence[Chunk], report: SourceReport) -> int:
-    """How many chunks of a source state a number or an offset that is ignored since it contradicts those of others."""
+    """Count the chunks of a source whose number or offset is ignored because it contradicts that of other chunks."""
     if report.source is None or report.kind <= PositionKind.STAMPED:
         return 0
     stamped = [
@@ -405,16 +402,16 @@ def _contradictory(group: Sequence[Chunk], as_read: Sequence[Chunk], report: Sou
 
 
 def _ingestions(group: Sequence[Chunk]) -> int:
-    """How often a source was added: how often most of its chunks are there."""
+    """Estimate how often a source was added: the median number of copies of its chunks."""
     texts = Counter(chunk.text for chunk in group)
     times = median_low(Counter(map(_identity, group)).values()) if len(group) > 1 else 1
-    return max(times, median_low(texts.values())) if len(texts) >= _FEW else times
+    return max(times, median_low(texts.values())) if len(texts) >= _MIN_REPEATED else times
 
 
 def _has_another_version(group: Sequence[Chunk], distinct: Sequence[Chunk], near: Mapping[int, Chunk]) -> bool:
-    """Whether most chunks of the last part of a source repeat the first one, which itself has few repetitions.
+    """Return whether most chunks of a last part of the source repeat its first part, which repeats little itself.
 
-    Two splitters make parts of other sizes.
+    The parts may differ in size, because the versions may have been split differently.
     """
     first = {chunk.rank for chunk in distinct}
     repeats = [
@@ -425,41 +422,41 @@ def _has_another_version(group: Sequence[Chunk], distinct: Sequence[Chunk], near
     count = len(repeats)
     return any(
         10 * before[start] <= start and 3 * (before[-1] - before[start]) >= 2 * (count - start)
-        for start in range(max(_FEW, count // 3), min(count - _FEW, 2 * count // 3) + 1)
+        for start in range(max(_MIN_REPEATED, count // 3), min(count - _MIN_REPEATED, 2 * count // 3) + 1)
     )
 
 
 def _are_of_two_versions(group: Sequence[Chunk], near: Mapping[int, Chunk]) -> bool:
-    """Whether most chunks without a position nearly repeat another one each, in whatever sequence they are listed."""
+    """Return whether most chunks without a position form pairs of near-duplicates, in whatever order they are."""
     pairs = {chunk.rank: near[chunk.rank] for chunk in group if chunk.rank in near}
     others = {other.rank for other in pairs.values() if other.source == group[0].source}
     missing = [chunk.rank for chunk in group if chunk.position is None or not chunk.position.known]
     in_pairs = sum(rank in pairs or rank in others for rank in missing)
-    return len(missing) >= 2 * _FEW and 3 * in_pairs >= 2 * len(missing) and 10 * len(others) >= 9 * len(pairs)
+    return len(missing) >= 2 * _MIN_REPEATED and 3 * in_pairs >= 2 * len(missing) and 10 * len(others) >= 9 * len(pairs)
 
 
 def _near_duplicates(chunks: Sequence[Chunk], in_order: Mapping[str | None, Sequence[Chunk]]) -> dict[int, Chunk]:
-    """The ranks of chunks that have nearly all of their text from one earlier chunk, and that one."""
+    """Map the rank of each near-duplicate to the earlier chunk that contains nearly all of its text."""
     numbers = {chunk.rank: number for number, chunk in enumerate(chain.from_iterable(in_order.values()))}
-    # Repetitions are counted elsewhere.
+    # Exact duplicates are counted separately.
     distinct = [chunk for chunk in chunks if chunk.rank in numbers]
     parents = {chunk.id: chunk.parent_id for chunk in distinct}
     parents.update((child, chunk.id) for chunk in distinct for child in chunk.child_ids)
 
     def related(one: int, other: int) -> bool:
-        # Neighbors overlap, and parents contain their children.
+        # Adjacent chunks overlap, and parents contain their children.
         first, second = distinct[one], distinct[other]
-        beside = first.source == second.source and abs(numbers[first.rank] - numbers[second.rank]) == 1
-        return beside or _is_inside(first, second, parents) or _is_inside(second, first, parents)
+        adjacent = first.source == second.source and abs(numbers[first.rank] - numbers[second.rank]) == 1
+        return adjacent or _is_inside(first, second, parents) or _is_inside(second, first, parents)
 
     found = near_duplicates([chunk.text for chunk in distinct], related)
     return {distinct[index].rank: distinct[other] for index, other in found.items()}
 
 
 def _is_inside(inner: Chunk, outer: Chunk, parents: Mapping[str | None, str | None]) -> bool:
-    """Whether a chunk was split, in one or several steps, from another one."""
+    """Return whether a chunk was split from another one, in one or several steps."""
     above = parents.get(inner.id)
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         if above is None or above == outer.id:
             break
         above = parents.get(above)
@@ -471,7 +468,7 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
 
 
 def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, lines: Remedies) -> Iterator[Note]:
-    """Findings that do not affect the order."""
+    """Yield findings that do not affect the order."""
     twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
     if twice:
         was = "was" if len(twice) == 1 else "were"
@@ -489,12 +486,12 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, li
     repeating = [
         check
         for check in checks
-        if check.repeated_text >= _REPEATED and check.source not in with_offsets and not check.problem
+        if check.repeated_text >= _MIN_OVERLAP_SHARE and check.source not in with_offsets and not check.problem
     ]
     if repeating and lines.offsets:
         yield Note(
-            f"the chunks of {counted(len(repeating), 'source')} repeat the end of the chunk before, and without "
-            "offsets a context cannot join them",
+            f"the chunks of {counted(len(repeating), 'source')} overlap, and without offsets a context cannot stitch "
+            "them",
             lines.offsets,
         )
     if found := [name for name in located.sources if name not in judged.problems]:

@@ -1,8 +1,8 @@
-"""The sequence in which a store received the chunks of a source: what their texts confirm, and what refutes it.
+"""Checks whether a store's insertion order is the order of the source, by the overlaps of chunk texts.
 
-A splitter cuts a document from its start to its end, and most stores remember the sequence of what they were given.
-That is the order of the document unless a part of it was added later: an update, a second ingestion, two writers. Where
-a splitter repeats the end of a chunk at the start of the next one, the texts tell which chunks are neighbors.
+A splitter cuts a document from start to end, and most stores remember the order in which chunks were added. This is the
+order of the document unless a part of it was added later: by an update, a second ingestion or a second writer. If the
+splitter overlaps chunks, the texts show which chunks are adjacent.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ __all__ = [
     "read_insertion_order",
 ]
 
-# Why a sequence is not the order of the source.
+# Reasons why the insertion order is not the order of the source.
 ADDED_AGAIN = "the source seems to have been added to the store more than once"
 TORN_APART = "chunks that overlap were added to the store apart from each other"
 
-# Shorter agreements of an end and a start are words that come often.
-_OVERLAP = 20
-_HALF = _OVERLAP // 2
-# Where no neighbors overlap, there is little to find; elsewhere the longest overlap says how far to look.
-_REACH = 400
-# The first chunks of a source, of which one comes again where the source was added again.
+# Minimum characters of an overlap; a shorter match of an end and a start may be a common phrase.
+_MIN_OVERLAP = 20
+_HALF = _MIN_OVERLAP // 2
+# Characters at the end of a chunk to search for overlaps if no adjacent chunks overlap (else the longest overlap).
+_SEARCH_LENGTH = 400
+# If a source was added again, one of its first chunks occurs again.
 _FIRST = 3
-# Fewer chunks that come again and again can be those of a source that repeats itself.
-_PERIOD = 5
-_MOST_STARTS = 20
-# A splitter that repeats text does so more often than this.
-_SHARE = 0.1
-# An overlap that is shorter than this share of the shortest of the others is another accident.
-_SHORTER = 0.6
-_FEW = 10  # one in so many overlaps may be shorter
-# Windows of one size overlap in the same number of characters, at this share of the places.
-_EQUAL = 0.8
-# Headings and sentences that come again look like overlaps of chunks that are not neighbors, at fewer of the places
-# where neighbors do not overlap than this.
-_ACCIDENTS = 0.02
+# Minimum number of repeated chunks; fewer may come from a source that repeats itself.
+_MIN_REPEATED = 5
+_MAX_STARTS = 20
+# Minimum share of adjacent chunks that overlap if the splitter overlaps chunks.
+_MIN_OVERLAPPING = 0.1
+# An overlap shorter than this share of the shortest other overlap is a coincidence.
+_MIN_RELATIVE_LENGTH = 0.6
+_EXCEPTIONS = 10  # one in this many overlaps may be shorter
+# Windows of equal size overlap by the same number of characters in at least this share of the pairs.
+_EQUAL_SHARE = 0.8
+# Repeated headings and sentences look like overlaps of chunks that are not adjacent. Up to this share of the pairs of
+# adjacent chunks without an overlap, such matches are coincidences.
+_COINCIDENCES = 0.02
 
 
 class StoredChunk(NamedTuple):
-    """A chunk of a source as its store has it.
+    """A chunk as it is stored.
 
     Attributes:
-        key: Its key in the store, as `StoreAdapter.key` gives it for a chunk that was found.
+        key: Its key in the store; `StoreAdapter.key` returns the same key for a retrieved chunk.
         text: Its text.
         metadata: Its metadata.
-        id: The id by which the store changes it; empty where that is the key.
-        node: LlamaIndex: the node.
+        id: The id for updating it in the store; empty if it is the same as the key.
+        node: The node (LlamaIndex only).
     """
 
     key: str
@@ -72,11 +72,7 @@ class StoredChunk(NamedTuple):
     node: Any = None
 
     def as_chunk(self, rank: int) -> Chunk:
-        """As a chunk whose id is the one by which the store changes it.
-
-        Args:
-            rank: Its rank.
-        """
+        """Convert to a `Chunk` of this rank whose id is the one for updating it in the store."""
         return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
 
 
@@ -85,9 +81,9 @@ class ListedSource(NamedTuple):
 
     Attributes:
         chunks: The chunks.
-        keys: The key of each in the store, and the number of chunks with that key before it.
-        key: Returns the key of a chunk that was found.
-        in_sequence: Whether the store received them in this sequence.
+        keys: For each chunk, its key in the store and the number of earlier chunks with that key.
+        key: Returns the key of a retrieved chunk.
+        in_sequence: Whether the chunks are in insertion order.
     """
 
     chunks: Sequence[Chunk]
@@ -97,11 +93,11 @@ class ListedSource(NamedTuple):
 
 
 class InsertionOrder(NamedTuple):
-    """Where each chunk of a source stands.
+    """The place of each chunk of a source in a store's insertion order.
 
     Attributes:
-        places: The place of each chunk by its key and the number of chunks with that key before it.
-        refuted: Why the sequence is not the order of the source, in words; empty where nothing contradicts it.
+        places: The place of each chunk, by its key and the number of earlier chunks with that key.
+        refuted: Why insertion order is not the order of the source; empty if nothing contradicts it.
     """
 
     places: Mapping[tuple[str, int], StorePlace]
@@ -109,15 +105,15 @@ class InsertionOrder(NamedTuple):
 
 
 def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> InsertionOrder:
-    """Judge the sequence in which a store received the chunks of one source.
+    """Check whether the insertion order of the chunks of one source is the order of the source.
 
     Args:
-        stored: All chunks of the source that the search can find, in that sequence; some may have the same key, as
-            where texts are the keys.
+        stored: All chunks of the source that the search can find, in insertion order. Several may have the same key,
+            for example in stores that use texts as keys.
         store: The name of the store, for messages.
     """
     texts = [chunk.text for chunk in stored]
-    count = _once(texts)
+    count = _count_once(texts)
     texts = texts[:count]
     overlaps = overlaps_of(texts)
     refuted = ""
@@ -138,10 +134,11 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
 
 
 def places_in_store(chunks: Sequence[Chunk], store: str) -> tuple[list[StorePlace], str]:
-    """Judge all chunks of one source, given in the sequence in which a store received them.
+    """Check all chunks of one source, given in insertion order.
 
     Returns:
-        The place of each chunk; and why the sequence is not the order of the source, empty if nothing contradicts it.
+        The place of each chunk, and why insertion order is not the order of the source (empty if nothing contradicts
+        it).
     """
     order = read_insertion_order(
         [StoredChunk(str(row), chunk.text, chunk.metadata) for row, chunk in enumerate(chunks)], store
@@ -150,7 +147,7 @@ def places_in_store(chunks: Sequence[Chunk], store: str) -> tuple[list[StorePlac
 
 
 def occurrences(keys: Iterable[str | None]) -> list[tuple[str, int]]:
-    """Each key with the number of equal ones before it; those that are missing are left out."""
+    """Pair each key with the number of equal keys before it; skips None."""
     before: Counter[str] = Counter()
     numbered: list[tuple[str, int]] = []
     for key in keys:
@@ -160,22 +157,22 @@ def occurrences(keys: Iterable[str | None]) -> list[tuple[str, int]]:
     return numbered
 
 
-def _once(texts: Sequence[str]) -> int:
-    """How many chunks the source has, where the same ones were added several times in the same sequence."""
+def _count_once(texts: Sequence[str]) -> int:
+    """Return the number of chunks, counting chunks once if all were added several times in the same order."""
     if texts.count(texts[0]) == 1:
         return len(texts)
     again = texts.index(texts[0], 1)
     times, rest = divmod(len(texts), again)
-    repeated = again >= _PERIOD and not rest and list(texts) == list(texts[:again]) * times
+    repeated = again >= _MIN_REPEATED and not rest and list(texts) == list(texts[:again]) * times
     return again if repeated else len(texts)
 
 
 def _added_again(texts: Sequence[str]) -> bool:
-    """Whether another version of the source follows: it begins as the first one, and most of it is there before."""
-    # A few repeated chunks at the end are not another version.
+    """Return whether a second version of the source follows: it starts like the first and mostly repeats it."""
+    # A few repeated chunks at the end are not a second version.
     starts = (start for start in range(1, 2 * len(texts) // 3 + 1) if texts[start] in texts[: min(start, _FIRST)])
-    for start in islice(starts, _MOST_STARTS):
-        # Each once: an answer such as "Yes" may come again and again.
+    for start in islice(starts, _MAX_STARTS):
+        # Count each text once: one such as "Yes" may occur many times.
         later = set(texts[start:])
         if 2 * len(later.intersection(texts[:start])) > len(later):
             return True
@@ -183,45 +180,45 @@ def _added_again(texts: Sequence[str]) -> bool:
 
 
 def overlaps_of(texts: Sequence[str]) -> list[int]:
-    """The characters that the end of each text and the start of the next one have in common.
+    """Return the overlap of each text with the next, in characters.
 
-    0 where that proves nothing: other chunks have the same end or start, as with a form or a letterhead,
-    or they agree in much less than most of the others do.
+    The overlap is 0 if it proves nothing: other chunks have the same end or start, as with a form or a letterhead, or
+    it is much shorter than most of the others.
     """
-    starts, ends = Counter(text[:_OVERLAP] for text in texts), Counter(text[-_OVERLAP:] for text in texts)
+    starts, ends = Counter(text[:_MIN_OVERLAP] for text in texts), Counter(text[-_MIN_OVERLAP:] for text in texts)
     found = [
-        _overlap(before, after) if starts[after[:_OVERLAP]] == 1 == ends[before[-_OVERLAP:]] else 0
+        _overlap(before, after) if starts[after[:_MIN_OVERLAP]] == 1 == ends[before[-_MIN_OVERLAP:]] else 0
         for before, after in pairwise(texts)
     ]
-    least = _least(found)
-    return [length if length >= least else 0 for length in found]
+    minimum = _min_length(found)
+    return [length if length >= minimum else 0 for length in found]
 
 
-def _least(lengths: Iterable[int]) -> float:
-    """The length from which overlaps count: half the median, and not much less than the shortest of the others.
+def _min_length(lengths: Iterable[int]) -> float:
+    """Return the minimum length of a real overlap: half the median, and not much less than the shortest others.
 
-    A repeated phrase where two parts of a source meet agrees in less than windows of one size do.
+    A phrase that happens to repeat where two parts of a source meet is shorter than the overlap of the splitter.
     """
-    there = sorted(filter(None, lengths))
-    if len(there) < 2:
+    present = sorted(filter(None, lengths))
+    if len(present) < 2:
         return 0.0
-    # Of the shortest ones some may be such phrases.
-    return max(there[len(there) // 2] / 2, _SHORTER * there[1 + (len(there) - 1) // _FEW])
+    # Skip the very shortest, which may be such phrases.
+    return max(present[len(present) // 2] / 2, _MIN_RELATIVE_LENGTH * present[1 + (len(present) - 1) // _EXCEPTIONS])
 
 
 def _ends_as_it_begins(texts: Sequence[str], overlaps: Sequence[int]) -> bool:
-    """Whether the last chunk continues in the first one as neighbors do, so that the two may be in the middle."""
+    """Return whether the last chunk overlaps the first, so that the source may start in the middle of the list."""
     first, last = texts[0], texts[-1]
     if len(texts) < 3 or not any(overlaps):
         return False
-    alone = sum(text.startswith(first[:_OVERLAP]) for text in texts) == 1
-    alone = alone and sum(text.endswith(last[-_OVERLAP:]) for text in texts) == 1
-    return alone and _overlap(last, first) >= max(_OVERLAP, _least(overlaps))
+    unique = sum(text.startswith(first[:_MIN_OVERLAP]) for text in texts) == 1
+    unique = unique and sum(text.endswith(last[-_MIN_OVERLAP:]) for text in texts) == 1
+    return unique and _overlap(last, first) >= max(_MIN_OVERLAP, _min_length(overlaps))
 
 
 def _overlap(before: str, after: str) -> int:
-    start = after[:_OVERLAP]
-    if len(start) < _OVERLAP:
+    start = after[:_MIN_OVERLAP]
+    if len(start) < _MIN_OVERLAP:
         return 0
     at = before.find(start, max(0, len(before) - len(after)))
     while at >= 0 and not after.startswith(before[at:]):
@@ -235,48 +232,49 @@ def _page_of(chunk: StoredChunk) -> list[Any]:
 
 
 def _torn_apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> bool:
-    """Whether chunks that overlap none of their neighbors continue in others, so that a part was added elsewhere.
+    """Return whether chunks overlap distant chunks instead of adjacent ones, so a part was added elsewhere.
 
-    One such pair proves little among a hundred places where neighbors do not overlap: reports repeat a sentence here
-    and there. It does where another pair leads back, around the part that was moved.
+    A single such pair proves little among a hundred adjacent chunks without an overlap: reports repeat a sentence now
+    and then. It is proof if another pair leads back from the moved part.
     """
     apart = _apart(texts, overlaps, pages)
     found = [*filter(None, overlaps), *(length for _, _, length in apart)]
-    least = _least(found)
-    links = [(end, start) for end, start, length in apart if length >= least]
-    if not links or len(found) < _SHARE * len(overlaps):
+    minimum = _min_length(found)
+    links = [(end, start) for end, start, length in apart if length >= minimum]
+    if not links or len(found) < _MIN_OVERLAPPING * len(overlaps):
         return False
-    return len(links) > _ACCIDENTS * (len(overlaps) - len(found) + len(apart)) or _leads_back(links)
+    return len(links) > _COINCIDENCES * (len(overlaps) - len(found) + len(apart)) or _leads_back(links)
 
 
 def _leads_back(links: Sequence[tuple[int, int]]) -> bool:
-    """Whether a part that a chunk continues in ends where the chunk after that one begins."""
+    """Return whether one link jumps from a chunk to a moved part, and another from its end to the following chunk."""
     ends = {start: end for end, start in links}
     return any(end + 1 in ends and ends[end + 1] >= start for end, start in links)
 
 
 def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -> list[tuple[int, int, int]]:
-    """The overlaps of chunks that are not neighbors, in text that is nowhere else in the source.
+    """Find overlaps of chunks that are not adjacent, in text that occurs nowhere else in the source.
 
-    Chunks of two pages do not overlap: loaders that write pages make a document of each, and a splitter stays in it.
+    Chunks of different pages are not compared: loaders that record pages make a document of each, and splitters do not
+    overlap documents.
 
     Returns:
-        The number of the chunk that ends with the text, that of the chunk that begins with it, and its length.
+        For each overlap, the index of the chunk that ends with it, of the chunk that starts with it, and its length.
     """
     starts: dict[str, int | None] = {}
     for index, text in enumerate(texts):
-        if (not index or not overlaps[index - 1]) and len(text) >= _OVERLAP:
-            start = text[:_OVERLAP]
+        if (not index or not overlaps[index - 1]) and len(text) >= _MIN_OVERLAP:
+            start = text[:_MIN_OVERLAP]
             starts[start] = None if start in starts else index
-    ends = Counter(text[-_OVERLAP:] for text in texts)
-    reach = max([*overlaps, _OVERLAP]) if any(overlaps) else _REACH
+    ends = Counter(text[-_MIN_OVERLAP:] for text in texts)
+    search_length = max([*overlaps, _MIN_OVERLAP]) if any(overlaps) else _SEARCH_LENGTH
     found: list[tuple[int, int, int]] = []
     for index, text in enumerate(texts):
-        # A header or a footer does not continue elsewhere.
-        if (index < len(overlaps) and overlaps[index]) or ends[text[-_OVERLAP:]] > 1:
+        # An end that several chunks share is a header or a footer, not an overlap.
+        if (index < len(overlaps) and overlaps[index]) or ends[text[-_MIN_OVERLAP:]] > 1:
             continue
-        for at in range(max(0, len(text) - reach), len(text) - _OVERLAP + 1):
-            other = starts.get(text[at : at + _OVERLAP])
+        for at in range(max(0, len(text) - search_length), len(text) - _MIN_OVERLAP + 1):
+            other = starts.get(text[at : at + _MIN_OVERLAP])
             if other is None or other in (index, index + 1) or pages[other] != pages[index]:
                 continue
             if texts[other].startswith(text[at:]):
@@ -286,28 +284,28 @@ def _apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) 
     size = _window_overlap(overlaps)
     longest: dict[int, tuple[int, int, int]] = {}
     for one in found:
-        # What is as long as all others is no accident, however often a part of it comes.
+        # An overlap of exactly the splitter's length is real, even if parts of its text occur often.
         if one[2] == size or rare.issuperset(halves[one[0], one[2]]):
             longest.setdefault(one[0], one)
     return list(longest.values())
 
 
 def _window_overlap(overlaps: Sequence[int]) -> int:
-    """The characters in which windows of one size overlap; 0 where the overlaps are not that of such windows."""
+    """Return the overlap of windows of equal size, in characters; 0 if the chunks are not such windows."""
     times = Counter(filter(None, overlaps)).most_common(1)
-    if not times or times[0][1] < _PERIOD or times[0][1] < _EQUAL * len(overlaps):
+    if not times or times[0][1] < _MIN_REPEATED or times[0][1] < _EQUAL_SHARE * len(overlaps):
         return 0
     return times[0][0]
 
 
 def _halves(overlap: str) -> tuple[str, str]:
-    """An overlap in two parts, since a page number in it makes every footer another one."""
+    """Split an overlap in two: a page number makes every footer unique, but only in one half."""
     return overlap[: len(overlap) // 2], overlap[len(overlap) // 2 :]
 
 
 def _rare(parts: Collection[str], texts: Sequence[str]) -> set[str]:
-    """The parts of overlaps that are in two chunks only, found in one pass over the texts."""
-    # Lines of a log begin alike, so parts are looked up whole, by the lengths that begin so.
+    """Return the parts that occur at most twice, counted in one pass over the texts."""
+    # Lines of a log have the same start, so look up whole parts, by the lengths of all parts with this start.
     lengths: dict[str, set[int]] = {}
     for part in parts:
         lengths.setdefault(part[:_HALF], set()).add(len(part))

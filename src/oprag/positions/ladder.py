@@ -1,7 +1,7 @@
-"""The ladder: how the positions of one source's chunks are known, read from metadata, offsets and links.
+"""The position ladder: reads the positions of one source's chunks from metadata, offsets and links.
 
-`find_positions` takes the first kind that covers every chunk and does not contradict itself, else the one that covers
-most. Stamped ordinals, offsets and pages are read here, links in `oprag.positions.links`.
+`find_positions` chooses the first position kind that covers every chunk without contradictions, else the kind that
+covers most chunks. Stamped numbers, offsets and pages are read here, links in `oprag.positions.links`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
 BY_STORE_NUMBERING = "s"
-"""What numberings begin with that were written from the sequence of a store: a text of the source goes before them."""
+"""First letter of numberings that come from a store's insertion order; a source text takes precedence over them."""
 _BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 STAMPED_FIELDS = (STAMP_FIELD, "chunk_idx", "chunk_number", "chunk_order", "split_id")
-# Start and end as splitters and stores name them. Metadata goes before the span that a framework keeps elsewhere, since
-# a later correction (`locate_positions`) is written to metadata.
+# Keys of start and end offsets in splitters and stores. Metadata takes precedence over the framework's own span,
+# because corrections (`locate_positions`) are written to metadata.
 START_FIELDS = {
     "start_index": "end_index",
     "start_char_idx": "end_char_idx",
@@ -67,11 +67,11 @@ PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
 SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
 LOCATED = "text of the source"
-"""The field of positions that were found by looking for chunks in the text of their source."""
+"""The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
-"""Added to the field of pages whose chunks are in the sequence of the store."""
+"""Appended to the field if the chunks of a page are in insertion order."""
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
-"""What offsets may count from; `source` where it contains a page."""
+"""Fields that offsets may be relative to; `source` if it contains a page."""
 NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
 READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
 """The metadata keys that sources and positions are read from."""
@@ -80,11 +80,11 @@ _Keys = Sequence[Key | None]
 
 
 class Placement(NamedTuple):
-    """The positions and spans of the chunks of one source, one each a chunk.
+    """The positions and spans of the chunks of one source.
 
     Attributes:
-        positions: One a chunk.
-        spans: One a chunk, None where offsets are missing or contradict each other.
+        positions: One for each chunk.
+        spans: One for each chunk; None if offsets are missing or contradict each other.
     """
 
     positions: list[Position]
@@ -92,7 +92,7 @@ class Placement(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """One way to read positions: a key for each chunk, None where it says nothing about one."""
+    """One way to read positions: a key for each chunk, None for a chunk without one."""
 
     kind: PositionKind
     field: str
@@ -100,7 +100,7 @@ class _Reading(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """Offsets, the page that they may count from, and what each chunk claims by both."""
+    """Offsets, the page field that they are relative to, and the resulting (page, start, end) claim of each chunk."""
 
     page_field: str
     offset_field: str
@@ -126,20 +126,20 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     else:
         spans = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
-        taken: _Reading | None = _named(chunks, position_key)
+        chosen: _Reading | None = _by_position_key(chunks, position_key)
     else:
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
-        taken = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
-        if taken is not None and taken.kind is PositionKind.PAGE:
-            taken = _without_ties(chunks, taken)
-    if taken is None:
+        chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
+        if chosen is not None and chosen.kind is PositionKind.PAGE:
+            chosen = _without_ties(chunks, chosen)
+    if chosen is None:
         return Placement([NOWHERE] * len(chunks), spans)
-    kind, field, keys = taken
+    kind, field, keys = chosen
     return Placement([NOWHERE if key is None else Position(key, kind, field) for key in keys], spans)
 
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
-    """The first reading that covers every chunk, else the first of those that cover most."""
+    """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
     best, most = None, 0
     better: list[_Reading] = []
     for reading in readings:
@@ -148,7 +148,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
             continue
         better.append(reading)
         covered = count - reading.keys.count(None)
-        # The store also knows the order of runs that links leave open.
+        # Insertion order also orders the runs whose relative order links do not tell.
         if covered > most or (by_store and covered == most and best is not None and _in_runs(best)):
             best, most = reading, covered
         if most == count and best is not None and not _in_runs(best):
@@ -157,7 +157,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
 
 
 def _in_runs(reading: _Reading) -> bool:
-    """Whether these are links that connect chunks in several runs, whose order nothing tells."""
+    """Return whether these are links that form several runs, whose relative order is unknown."""
     return reading.kind is PositionKind.LINKS and len({key[0] for key in reading.keys if key is not None}) > 1
 
 
@@ -169,7 +169,7 @@ def _readings(
     *,
     linked: bool,
 ) -> Iterator[_Reading]:
-    """Every kind that says something about these chunks and does not contradict itself, best first."""
+    """Yield every reading of the metadata that does not contradict itself, best kind first."""
     keys: _Keys
     located: list[_Reading] = []
     if any(chunk.located is not None for chunk in chunks):
@@ -200,19 +200,19 @@ def _readings(
 def _stamped(
     chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], *, linked: bool
 ) -> Iterator[_Reading]:
-    """The numbers that were stamped at ingestion."""
+    """Yield the readings of numbers that were stamped at ingestion."""
     for field in STAMPED_FIELDS:
         if field in fields:
             keys: _Keys = _ordinals(chunks, field)
             calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
-            # Where the pages of several files have one source, they restart, and stamps of one call do not.
+            # A numbering proves that one call stamped all chunks. Pages that restart are then those of several files.
             against = pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not (against and _against_pages(keys, against)):
                 yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
 
 
 def _by_store(chunks: Sequence[Chunk]) -> Iterator[_Reading]:
-    """The sequence of the store, where it was asked for."""
+    """Yield the reading of insertion order, if it was read from the store."""
     evidence = next((chunk.store_place.evidence for chunk in chunks if chunk.store_place is not None), None)
     if evidence is not None:
         yield _Reading(PositionKind.STORE, evidence, _store_keys(chunks))
@@ -223,11 +223,11 @@ def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
 
 
 def _runs_against(keys: _Keys, other: _Reading) -> bool:
-    """Whether a sequence contradicts what is known of some of its chunks."""
+    """Return whether the order of these keys contradicts another reading of the same chunks."""
     both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
     last: dict[Any, Key] = {}
     for _, known in both:
-        # The runs of links have no order.
+        # Compare only within runs of links: their relative order is unknown.
         run = known[0] if other.kind is PositionKind.LINKS else None
         if run in last and known < last[run]:
             return True
@@ -236,7 +236,7 @@ def _runs_against(keys: _Keys, other: _Reading) -> bool:
 
 
 def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
-    """The chunks of a page in the sequence of the text or of the store, where that is that of the pages too."""
+    """Order the chunks within pages by insertion order or by the source text, if that agrees with the pages."""
     if not shared(chunks, pages.keys):
         return pages
     places, located = _store_keys(chunks), _located_keys(chunks)
@@ -244,7 +244,7 @@ def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
     if None not in places and not any(_runs_against(places, one) for one in known):
         keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
         return _Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    # On a page with a chunk that was not found, the others cannot be compared with it.
+    # A page with a chunk that was not located keeps its ties: its chunks cannot be compared.
     lacking = {page for page, place in zip(pages.keys, located, strict=True) if place is None}
     if lacking.issuperset(pages.keys) or _runs_against(located, pages):
         return pages
@@ -263,7 +263,7 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
     keys: list[Key | None] = []
     for chunk in chunks:
         number = chunk.metadata.get(field)
-        # A call for each chunk would take most of the time.
+        # Inlined for plain integers: calling `ordinal` for each chunk would take most of the time.
         if type(number) is not int or not 0 <= number < TOO_LARGE:
             number = ordinal(number)
         keys.append(None if number is None else (number,))
@@ -271,7 +271,7 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
 
 
 def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
-    """Whether some of these chunks have numbers that were written from the sequence of a store."""
+    """Return whether any of these chunks has a number that was stamped from a store's insertion order."""
     return any(
         isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) and _BY_STORE_NUMBERING.fullmatch(name)
         for chunk in chunks
@@ -279,9 +279,9 @@ def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
 
 
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
-    """The numberings that the stamps of one source come from; None for stamps that do not say.
+    """Return the numberings that the stamps of one source come from; None stands for stamps without a numbering.
 
-    Each call of a stamping step starts at 0, so numbers of two numberings cannot be compared.
+    Each call of a stamping step starts at 0, so numbers from two numberings are not comparable.
     """
     names = [name if isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) else None for chunk in chunks]
     if len(set(names)) > 1:
@@ -291,7 +291,7 @@ def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
 
 
 def shared(chunks: Sequence[Chunk], keys: _Keys) -> bool:
-    """Whether two chunks of different text have the same key."""
+    """Return whether two chunks with different texts have the same key."""
     texts: dict[Key, str] = {}
     return len(chunks) > 1 and any(
         key is not None and texts.setdefault(key, chunk.text) != chunk.text
@@ -300,9 +300,9 @@ def shared(chunks: Sequence[Chunk], keys: _Keys) -> bool:
 
 
 def _against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
-    """Whether the numbers run against the page numbers, where these cover the source.
+    """Return whether the numbers contradict page numbers that cover the whole source.
 
-    This happens when a file is stamped page by page: its numbers then begin anew on each page.
+    This happens when a file is stamped page by page: the numbers then restart on each page.
     """
     covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
     if None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
@@ -312,9 +312,9 @@ def _against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> dict[str, list[Key | None]]:
-    """Everything that offsets may count from, in the sequence in which it is tried."""
+    """Return the page fields that offsets may be relative to, with their keys, in the order in which they are tried."""
     pages: dict[str, list[Key | None]] = {}
-    # The page of a span is the one that its offsets count from, whatever the metadata say.
+    # The offsets of a span are relative to its own page, whatever the metadata contain.
     if with_spans and any(chunk.span is not None and chunk.span.page is not None for chunk in chunks):
         stated = [None if chunk.span is None else chunk.span.page for chunk in chunks]
         pages[_SPAN_PAGE] = label_keys(stated, any_label=True)
@@ -331,7 +331,7 @@ def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> di
 
 
 def _varies(chunks: Sequence[Chunk], fields: set[str]) -> bool:
-    """Whether the chunks of one source have more than one name for it, so that these hold pages or times as well."""
+    """Return whether the chunks of one source spell its name differently, so that names contain pages or times."""
     for field in ("source", "url"):
         if field in fields:
             first = chunks[0].metadata.get(field)
@@ -345,21 +345,21 @@ def _varies(chunks: Sequence[Chunk], fields: set[str]) -> bool:
 def _frames(
     chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]
 ) -> tuple[list[_Frame], dict[str, list[Key | None]]]:
-    """The ways to read the offsets that do not contradict themselves, and the pages that can be believed.
+    """Return the readings of the offsets that do not contradict themselves, and the pages that can be trusted.
 
-    Offsets count from each kind of page, or from the start of the source. The first way that covers every chunk is the
-    last one: what comes after it is never taken. Where page labels and offsets contradict each other, the labels
-    restart, as those of merged files do, and mean nothing without the offsets either. Page numbers usually count
-    through the file, so there the offsets are at fault: they restart in every section of a page. A framework's own
-    offsets count from the document that was split, so they can be compared where each page is one document.
+    Offsets are tried relative to each page field, then relative to the source; the first reading that covers every
+    chunk ends the search. If offsets contradict each other within a page label, the labels restart (as in merged
+    files), so they are dropped. Page numbers rarely restart, so a contradiction there means that the offsets restart
+    within the page, and the page is kept. A framework's own offsets are relative to the document that was split, so
+    they are comparable only where each page is one document.
     """
     offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
     documents = [chunk.document_id for chunk in chunks] if _ATTRIBUTE in offset_field.split(", ") else []
     frames: list[_Frame] = []
     if not offset_field:
         return frames, pages
-    believed = dict(pages)
-    # Offsets that state their page count from it.
+    trusted = dict(pages)
+    # Offsets with a page of their own are never relative to the source.
     no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in offsets]
     for page_field, keys in [*pages.items(), ("", no_page)]:
         claims = [
@@ -368,18 +368,18 @@ def _frames(
         ]
         if _disagree(chunks, claims):
             if page_field == LABEL_FIELD:
-                del believed[page_field]
+                del trusted[page_field]
             continue
         if documents and documents.count(documents[0]) < len(documents) and _across_documents(documents, claims):
             continue
         frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
             break
-    return frames, believed
+    return frames, trusted
 
 
 def _across_documents(documents: Sequence[str | None], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Whether offsets on one page, or without pages those of the source, count from several documents."""
+    """Return whether offsets within one page (or one source, without pages) are relative to several documents."""
     of_page: dict[Key, str] = {}
     return any(
         claim is not None and document is not None and of_page.setdefault(claim[0], document) != document
@@ -388,14 +388,14 @@ def _across_documents(documents: Sequence[str | None], claims: Sequence[tuple[Ke
 
 
 def counts_from_document(position: Position | None) -> bool:
-    """Whether a position is an offset that counts from the framework's document, and not from a page."""
+    """Return whether a position is an offset relative to the framework's document, not to a page."""
     return position is not None and position.kind is PositionKind.OFFSET and _ATTRIBUTE in position.field.split(", ")
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:
-    """The names of what was read, empty when there is nothing; and the stated offsets of each chunk.
+    """Return the names of the fields that were read (empty if none), and the offsets of each chunk.
 
-    Only a span of the framework states its page itself.
+    Only the framework's own spans include a page.
     """
     spans: list[Span | None] = []
     read: dict[str, None] = {}
@@ -406,7 +406,7 @@ def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, l
                 start, end, page = chunk.span or (None, None, None)
             else:
                 start, end, page = chunk.metadata.get(field), chunk.metadata.get(START_FIELDS[field]), None
-            # A call for each chunk would take most of the time.
+            # Inlined for plain integers: calling `whole` for each chunk would take most of the time.
             if type(start) is not int or not 0 <= start < TOO_LARGE:
                 start = whole(start)
             if start is not None:
@@ -424,19 +424,19 @@ def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, l
 
 
 def stated_span(chunk: Chunk) -> Span | None:
-    """The offsets of one chunk, as its metadata or its framework states them."""
+    """Return the offsets of one chunk as its metadata or its framework states them, unverified."""
     return _read_offsets([chunk], [name for name in START_FIELDS if name in chunk.metadata])[1][0]
 
 
 def is_exact(chunk: Chunk, span: Span) -> bool:
-    """Whether the chunk's text can be the characters of the span, one by one."""
+    """Return whether the span is exactly as long as the chunk's text."""
     return span.end - span.start == len(chunk.text)
 
 
 def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Whether two chunks claim the same characters of the source with text that differs.
+    """Return whether two chunks claim the same characters of the source but differ in text.
 
-    Offsets that restart in every section or on every page are caught by this: sooner or later two chunks claim the same
+    This detects offsets that restart in every section or on every page: sooner or later, two chunks claim the same
     characters.
     """
     if len(chunks) < 2:
@@ -453,7 +453,7 @@ def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | N
 
 
 def _overlap_differs(claimed: list[tuple[int, int, str]]) -> bool:
-    """Whether texts that overlap differ there; sorted by start, so each need be compared only with what ends last."""
+    """Return whether overlapping texts differ; compares each, in order of start, with the one that ends last so far."""
     claimed.sort()
     last_start, last_end, last_text = claimed[0]
     for start, end, text in claimed:
@@ -467,7 +467,7 @@ def _overlap_differs(claimed: list[tuple[int, int, str]]) -> bool:
 
 
 def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
-    """The offsets with the page that they count from: of the first frame that holds most of them."""
+    """Return the offsets with the page that they are relative to, from the first frame that covers most chunks."""
     best = frames[0]
     if len(frames) > 1:
         best = max(frames, key=lambda frame: len(frame.claims) - frame.claims.count(None))
@@ -480,7 +480,7 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
 
 
 def _page(key: Key, field: str, chunk: Chunk) -> str | int:
-    """The page as it is shown: what a chunk of a transcript begins with is a time."""
+    """Return the page for display; for a transcript this is a time."""
     if field == SECONDS_FIELD:
         return f"{key[1]} s"
     if key[0] == NUMBERED and isinstance(key[1], int):
@@ -489,9 +489,9 @@ def _page(key: Key, field: str, chunk: Chunk) -> str | int:
 
 
 def page_of(chunk: Chunk) -> str | int | None:
-    """The page that a placed chunk begins on, by its printed label where there is one; None where nothing names one.
+    """Return the page on which a placed chunk starts, preferably as its printed label; None if unknown.
 
-    PDF loaders of LangChain count `page` from 0, so it is not the number that a reader looks for.
+    LangChain's PDF loaders number `page` from 0, so it is not the number printed on the page.
     """
     if (label := _named_page(chunk, LABEL_FIELD)) is not None:
         return label
@@ -506,8 +506,8 @@ def _named_page(chunk: Chunk, field: str) -> str | int | None:
     return None if key is None else _page(key, field, chunk)
 
 
-def _named(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
-    """The positions by the caller's `position_key`."""
+def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
+    """Read the positions with the caller's `position_key`."""
     if isinstance(position_key, str):
         name = position_key
         values = [chunk.metadata.get(position_key) for chunk in chunks]
@@ -521,19 +521,19 @@ def _named(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
 
 
 def _key(value: Any) -> Key | None:
-    """A caller's value, or several of them, as a key; None where one of them does not count."""
+    """Convert a caller's value or tuple of values to a key; None if any of them is invalid."""
     parts = [_part(part) for part in (value if isinstance(value, tuple | list) else [value])]
     return None if not parts or None in parts else tuple(parts)
 
 
 def _part(value: Any) -> Key | None:
-    """A number, text or date as a key; these are comparable."""
+    """Convert a number, text or date to a comparable key."""
     number = ordinal(value)
     if number is not None:
         return (0, number)
     if isinstance(value, date):
         return (1, *natural_key(value.isoformat()))
-    # A negative number in a string is the same "not found" as a negative number.
+    # A string with a negative number means "not found", like a negative number.
     if isinstance(value, str) and value.strip() and not value.strip().startswith("-"):
         return (1, *natural_key(value.strip()))
     return None

@@ -1,4 +1,7 @@
-"""Positions from links: PREVIOUS/NEXT as far as they connect (kind 4), and places beside chunks on a better kind."""
+"""Reads positions from PREVIOUS/NEXT and PARENT/CHILD links.
+
+Links are a position kind (`PositionKind.LINKS`), and give keys to chunks that lack one of a better kind.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ __all__ = ["chain_keys", "linked_keys"]
 
 
 def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
-    """A key (run, place in the run) for each chunk that its links connect with another one.
+    """Return a key (run, index in the run) for each chunk that links connect with another chunk.
 
-    Links that lead through a chunk that was not retrieved connect its two neighbours. Inside a run the order of the
-    source holds; how two runs stand to each other is not known, so they are numbered by their best-ranked chunk. Links
-    that branch, contradict each other or run in a circle place nothing; neither does an id of two different texts.
+    Links also connect the two neighbors of a chunk that was not retrieved. A run is in source order. The relative order
+    of runs is unknown, so they are numbered by their best-ranked chunk. Links that branch, contradict each other or
+    form a cycle give no keys, and neither does an id that two different texts share.
     """
     links = _Links(chunks)
     places: dict[str, tuple[int, int] | None] = {}
@@ -30,29 +33,29 @@ def chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
             places.update((name, (runs, index) if is_line else None) for index, name in enumerate(ids))
             runs += 1
         keys.append(places[chunk.id])
-    alone = _alone(keys, chunks)
-    return [None if key is None or key[0] in alone else key for key in keys]
+    singletons = _singletons(keys, chunks)
+    return [None if key is None or key[0] in singletons else key for key in keys]
 
 
 def linked_keys(chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> Sequence[Key | None]:
-    """The keys, with one for each chunk that has none and whose links say between which others it belongs.
+    """Return the keys, adding one for each chunk without a key whose links tell its place among the others.
 
-    Parents that were merged from stamped leaves have no stamp. A parent comes before the chunks inside it, directly
-    after what is inside its previous chunk, or directly before what is inside its next one.
+    For example, parents merged from stamped leaves have no stamp. A parent sorts before the chunks inside it, directly
+    after those inside its previous chunk, or directly before those inside its next one.
     """
     some_are_missing = None in keys and any(key is not None for key in keys)
     return _Order(chunks, keys).filled() if some_are_missing else keys
 
 
 class _Order:
-    """The chunks of a source whose order is known, and for each id the first and the last of them inside it."""
+    """The known order of the chunks of a source, with the first and last chunk inside each id; grows by insertion."""
 
     def __init__(self, chunks: Sequence[Chunk], keys: Sequence[Key | None]) -> None:
         self._chunks, self._keys = chunks, keys
         self._parents: dict[str, str] = {}
         self._missing: dict[str, list[int]] = {}
         self._retrieved = {chunk.id for chunk in chunks}
-        # The ids of chunks that were split no further, and of those that such a chunk is directly inside of.
+        # The ids of leaf chunks and of their direct parents.
         self._low = {name for chunk in chunks if not chunk.child_ids for name in (chunk.id, chunk.parent_id) if name}
         for index, chunk in enumerate(chunks):
             if chunk.id is not None:
@@ -73,9 +76,9 @@ class _Order:
                 self._last[around] = index
 
     def filled(self) -> list[Key | None]:
-        """The keys, with new ones for the chunks that could be inserted among the others."""
+        """Return the keys, with new keys for the chunks that could be inserted between others."""
         lines = [ids for ids in _Links(self._chunks).lines() if not self._waiting.isdisjoint(ids)]
-        # A chunk that was inserted can be the neighbor of another one, on another level.
+        # Repeat: an inserted chunk can be the neighbor of another one on another level.
         while sum(self._fill_in(ids) for ids in lines):
             pass
         keys = list(self._keys)
@@ -86,13 +89,13 @@ class _Order:
                 after, count = key, 0
                 continue
             for twin in self._missing[self._chunks[index].id or ""]:
-                # The 0 keeps them from looking like numbers that follow each other, between which nothing is missing.
+                # The 0 keeps these keys from looking consecutive, as if no chunk were missing between them.
                 keys[twin] = (*after, count, 0)
             count += 1
         return keys
 
     def _fill_in(self, ids: Sequence[str]) -> bool:
-        """Insert what can be inserted of ids that follow each other in the source; False if that is nothing."""
+        """Insert missing chunks from a list of consecutive ids; return whether any was inserted."""
         before = len(self._line)
         is_low = not self._low.isdisjoint(ids)
         near = None
@@ -120,9 +123,10 @@ class _Order:
         return place
 
     def _insert(self, name: str, place: int, beside: int, *, is_low: bool) -> None:
-        """Insert a chunk, unless the one that it would be separated from may be inside what it belongs next to.
+        """Insert a chunk at a place in the order, next to `beside`.
 
-        Of a chunk that was not retrieved, the parent is unknown, so on the higher levels nothing tells what is inside.
+        Skipped for a parent if the ancestors of `beside` are not all known: the parent of a chunk that was not
+        retrieved is unknown, so `beside` may be inside another parent.
         """
         if not is_low and 0 <= beside < len(self._line) and self._has_unknown_parents(self._line[beside]):
             return
@@ -148,13 +152,13 @@ class _Order:
 
 
 def _before_all(keys: Sequence[Key | None]) -> Key:
-    """What sorts before every key: these begin with a number from 0, or with a page, itself a tuple of such numbers."""
+    """Return a key that sorts before all others: keys start with a non-negative number, or with a page (a tuple)."""
     first = next(key[0] for key in keys if key is not None)
     return ((-1,),) if isinstance(first, tuple) else (-1,)
 
 
 class _Links:
-    """The links in both directions, and the ids at which they contradict each other."""
+    """The links in both directions, and the ids where they contradict each other."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.following: dict[str, str] = {}
@@ -178,11 +182,11 @@ class _Links:
             self.broken.add(after)
 
     def connect(self, name: str) -> bool:
-        """Whether any link leads to or from this id."""
+        """Return whether any link starts or ends at this id."""
         return name in self.following or name in self.preceding
 
     def lines(self) -> Iterator[list[str]]:
-        """The ids that are connected with a retrieved one, in order, where they form a plain line."""
+        """Yield the ids connected with each retrieved chunk, in order, if they form a line without contradictions."""
         seen: set[str] = set()
         for name in self.texts:
             if name not in seen:
@@ -192,15 +196,15 @@ class _Links:
                     yield ids
 
     def run_of(self, name: str) -> tuple[list[str], bool]:
-        """The ids that are connected with this one, in order, and whether they form a plain line."""
-        backward, circle = _follow(name, self.preceding)
-        forward = [] if circle else _follow(name, self.following)[0]
+        """Return the ids connected with this one, in order, and whether they form a line without contradictions."""
+        backward, is_cycle = _follow(name, self.preceding)
+        forward = [] if is_cycle else _follow(name, self.following)[0]
         ids = [*reversed(backward), name, *forward]
-        return ids, not circle and self.broken.isdisjoint(ids)
+        return ids, not is_cycle and self.broken.isdisjoint(ids)
 
 
 def _follow(start: str, links: dict[str, str]) -> tuple[list[str], bool]:
-    """The ids that the links lead to, and whether they lead back."""
+    """Return the ids along the links from `start`, and whether the links form a cycle."""
     path: list[str] = []
     seen = {start}
     name = links.get(start)
@@ -211,8 +215,8 @@ def _follow(start: str, links: dict[str, str]) -> tuple[list[str], bool]:
     return path, name is not None
 
 
-def _alone(keys: list[tuple[int, int] | None], chunks: Sequence[Chunk]) -> set[int]:
-    """The runs that hold a single retrieved chunk: nothing is known from them."""
+def _singletons(keys: list[tuple[int, int] | None], chunks: Sequence[Chunk]) -> set[int]:
+    """Return the runs with a single retrieved chunk, which tell nothing about its order."""
     members: dict[int, set[str | None]] = {}
     for key, chunk in zip(keys, chunks, strict=True):
         if key is not None:

@@ -1,4 +1,4 @@
-"""Finding existing chunks in the original text, so that an index gets positions without new embeddings."""
+"""Locates existing chunks in the source text, so that an index gets positions without re-embedding."""
 
 from __future__ import annotations
 
@@ -22,34 +22,33 @@ __all__ = ["Located", "Place", "SourceText", "locate_positions"]
 Place = tuple[int, int]
 
 _SPACE = re.compile(r"\s+")
-# A text that occurs more often is boilerplate; which place is meant is unknown.
-_MOST_PLACES = 1000
-# The chance that this many places rise in a list that is not in sequence is less than one in a hundred.
-_ENOUGH = 5
-# How many neighbors on each side tell whether a sequence that is known to be one has a seam there.
+# Maximum number of places of a text; a text with more is boilerplate.
+_MAX_PLACES = 1000
+# Minimum number of rising places that prove source order: in a random list the chance is under 1 %.
+_MIN_RISING = 5
+# Number of neighbors on each side that must rise where the list is known to be in insertion order.
 _NEARBY = 2
-# Comparing more stretches of text, into which the places that overlap cut each other, takes too long.
-_MOST_STRETCHES = 500_000
-# Fewer pieces are looked for one by one, since the blocks of a text have to be listed first.
-_MANY = 50
-# Small blocks fit into short pieces, and there are more of them.
-_BLOCK = 16, 64  # minimum and maximum of characters
-# The part of the pieces that may be too short for a block.
+# Maximum number of segments (text between the edges of overlapping places); comparing more takes too long.
+_MAX_SEGMENTS = 500_000
+# Minimum number of pieces for which indexing the blocks of the text pays off; fewer are searched one by one.
+_MIN_PIECES = 50
+# Minimum and maximum characters of a block. Small blocks fit into short pieces, but there are more of them.
+_BLOCK = 16, 64
+# The share of pieces that may be too short for a block.
 _SHORT = 0.1
-# How many chunks of a text are remembered.
-_MOST_REMEMBERED = 50_000
+_MAX_CACHED = 50_000  # chunks for each text
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The place of a chunk in the original text.
+    """The place of a chunk in the source text.
 
     Attributes:
         chunk: The chunk.
         source: The name of its source.
-        start: Offset of its first character; None where it was not found, or at several places.
-        end: End offset (exclusive).
-        detail: Why it has no offset; empty when it has one.
+        start: Start offset in characters; None if the chunk was not found, or its place is ambiguous.
+        end: End offset (exclusive); None as `start`.
+        detail: Why the chunk has no offset; empty if it has one.
     """
 
     chunk: Chunk
@@ -60,12 +59,12 @@ class Located:
 
     @property
     def id(self) -> str | None:
-        """The identity of the chunk in its store."""
+        """The id of the chunk in its store."""
         return self.chunk.id
 
     @property
     def metadata(self) -> dict[str, int]:
-        """What to add to the metadata of the chunk in its store; empty where it was not found."""
+        """The metadata to add to the chunk in its store (`start_index`, `end_index`); empty if it has no offset."""
         return {} if self.start is None or self.end is None else {"start_index": self.start, "end_index": self.end}
 
 
@@ -75,25 +74,26 @@ def locate_positions(
     *,
     source_key: SourceKey | None = None,
 ) -> list[Located]:
-    """Find chunks in the texts that they were cut from.
+    """Locate chunks in the texts that they were split from.
 
-    A chunk is looked for as it is, then with every run of white space read as one space. If its text occurs at several
-    places, one is chosen only if it is certain: neighbors in the given sequence leave one place between them, the chunk
-    has an offset already, or there are as many equal chunks as places. Otherwise the chunk gets no offset, and `detail`
-    says why.
+    Each chunk is searched for verbatim, then with every run of white space collapsed to one space. If its text occurs
+    at several places, one is chosen only if it is certain: only one place fits between the chunk's neighbors in the
+    list, the chunk already has an offset, or there are as many equal chunks as places. Otherwise the chunk gets no
+    offset, and `detail` explains why.
 
     Args:
-        chunks: The chunks, best in the sequence of their source (as a store lists them, or sorted by any hint).
-        source_texts: The whole text of each source by its name or path, or a function of the name that reads it.
+        chunks: The chunks, if possible in source order (as a store lists them, or sorted by any hint).
+        source_texts: Maps the name or path of each source to its whole text, or a function that returns the text for a
+            name.
         source_key: See `ContextOptions.source_key`.
 
     Returns:
-        One result for each chunk, in the given sequence. `(located.id, located.metadata)` is what a metadata-only
-        update of a store needs; nothing has to be embedded again.
+        One result for each chunk, in the given order. Use `(located.id, located.metadata)` for a metadata-only update
+        of a store; nothing has to be re-embedded.
 
     Raises:
-        ChunkError: Something is not a chunk.
-        MissingSourceError: A chunk does not say its source, or its text was not given.
+        ChunkError: An item is not a `Chunk`.
+        MissingSourceError: A chunk does not name its source, or the text of its source is missing.
 
     Example:
         >>> found = locate_positions([Chunk("bark.", 0, source="pets")], {"pets": "Cats purr. Dogs bark."})
@@ -110,7 +110,7 @@ def locate_positions(
         source = source_of(chunk, source_key)
         if source is None:
             raise MissingSourceError(
-                f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); "
+                f"chunk {index} does not name its source (metadata keys: {chunk.keys_text()}); "
                 "name it with source_key=...",
                 chunk,
             )
@@ -134,18 +134,18 @@ def _text_of(source: str, source_texts: Mapping[Any, str] | Callable[[str], str]
         text = text_of(source_texts, source)
     if not isinstance(text, str):
         got = "" if text is None else f", got {type(text).__name__}"
-        raise MissingSourceError(f"the text of the source {describe(source)} was not given{got}", source)
+        raise MissingSourceError(f"source_texts has no text for the source {describe(source)}{got}", source)
     return text
 
 
 class SourceText:
-    """The text of a source, in which chunks are looked for.
+    """The text of a source, in which chunks are located.
 
     Args:
         text: The text.
 
     Attributes:
-        learned: How many chunks of the source have each text, where `learn` was told.
+        learned: Number of chunks of the source with each text, as passed to `learn`.
     """
 
     def __init__(self, text: str) -> None:
@@ -155,14 +155,14 @@ class SourceText:
         self._places: dict[str, list[Place]] = {}
 
     def places(self, piece: str) -> list[Place]:
-        """All places of a piece: as it is, else with every run of white space read as one space."""
+        """Return all places of a piece: verbatim, else with every run of white space collapsed to one space."""
         found = self._places.get(piece)
-        return self._look_for([piece])[piece] if found is None else found
+        return self._find([piece])[piece] if found is None else found
 
-    def _look_for(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
-        """The places of the pieces that were not looked for before, which are remembered."""
+    def _find(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
+        """Find and cache the places of the pieces that are not cached yet; return these."""
         pieces = [piece for piece in dict.fromkeys(pieces) if piece not in self._places]
-        if pieces and len(self._places) >= _MOST_REMEMBERED:
+        if pieces and len(self._places) >= _MAX_CACHED:
             self._places, self.learned = {}, Counter()
         found = _places(pieces, self.text)
         found |= self._folded.places([piece for piece in pieces if not found[piece]])
@@ -170,10 +170,10 @@ class SourceText:
         return found
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Find out which places of a text are meant, if it occurs more often than there are chunks with it.
+        """Narrow down the places of texts that occur more often than there are chunks with them.
 
-        It can be a part of other chunks there, or the source repeats itself. Chunks cover the whole source, so a place
-        is one of its own if no other chunk can cover all of it.
+        An additional place is inside another chunk, or the source repeats itself. Chunks cover the whole source, so a
+        place belongs to a chunk with this text if no other chunk can cover all of it.
 
         Args:
             texts: The texts of all chunks of the source.
@@ -181,29 +181,29 @@ class SourceText:
         counts = Counter(texts)
         covered = bytearray(len(self.text))
         unclear: dict[str, list[Place]] = {}
-        self._look_for(counts)
+        self._find(counts)
         for text, count in counts.items():
             places = self.places(text)
             if len(places) <= count:
                 for start, end in places:
                     covered[start:end] = b"\1" * (end - start)
-            elif len(places) < _MOST_PLACES:
+            elif len(places) < _MAX_PLACES:
                 unclear[text] = places
             else:
-                # The places that are not known are after the last one.
+                # The search stopped here: anything after the last place may be covered by this text.
                 after = places[-1][0]
                 covered[after:] = b"\1" * (len(covered) - after)
         self.learned = counts
         self._places.update(_own_places(unclear, counts, covered))
 
     def locate(self, chunks: Sequence[Chunk], *, in_sequence: bool = False) -> list[Place | None]:
-        """The place of each chunk; None where it is not in the text, or nothing tells which of its places is meant.
+        """Return the place of each chunk; None if it is not in the text, or its place is ambiguous.
 
         Args:
-            chunks: Some chunks of the source, or all of them.
-            in_sequence: Whether they are all of them, in the sequence in which a store received them.
+            chunks: Some or all chunks of the source.
+            in_sequence: Whether these are all chunks of the source, in insertion order.
         """
-        self._look_for(chunk.text for chunk in chunks)
+        self._find(chunk.text for chunk in chunks)
         places = {chunk.text: self.places(chunk.text) for chunk in chunks}
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
@@ -211,17 +211,17 @@ class SourceText:
             taken: set[tuple[str, Place]] = set()
             for index, chunk in enumerate(chunks):
                 if chosen[index] is None and (place := _choose(chunk, places[chunk.text], bounds[index])):
-                    # Of equal chunks that say to be at one place, the others are elsewhere.
+                    # Only one of several equal chunks can be at this place.
                     chosen[index] = None if (chunk.text, place) in taken else place
                     taken.add((chunk.text, place))
-            _share_out(chunks, places, chosen)
+            _assign_free(chunks, places, chosen)
             self._take_any(chunks, chosen)
         return chosen
 
     def _take_any(self, chunks: Sequence[Chunk], chosen: list[Place | None]) -> None:
-        """Give a chunk any of its places where each is that of a chunk with this text, and nothing says which is meant.
+        """Assign free places in any order if there are no more places than chunks with this text.
 
-        A page or another position would say it; without one, equal texts are interchangeable.
+        Only chunks without a position are assigned: without one, chunks with equal texts are interchangeable.
         """
         taken = Counter(zip((chunk.text for chunk in chunks), chosen, strict=True))
         for index, chunk in enumerate(chunks):
@@ -236,60 +236,60 @@ class SourceText:
 def _own_places(
     unclear: Mapping[str, Sequence[Place]], counts: Mapping[str, int], covered: bytearray
 ) -> dict[str, list[Place]]:
-    """The places that are meant of the texts of which this can be told: where nothing else covers some character.
+    """Return the true places of texts for which they can be determined: no other text covers some character of them.
 
     Args:
-        unclear: The places of texts that are at more places than there are chunks with them.
-        counts: How many chunks have each text.
-        covered: 1 for each character that another chunk covers for certain.
+        unclear: The places of texts that occur at more places than there are chunks with them.
+        counts: Number of chunks with each text.
+        covered: 1 for each character that another chunk certainly covers.
     """
     edges = sorted({edge for places in unclear.values() for place in places for edge in place})
     numbers = {edge: number for number, edge in enumerate(edges)}
-    stretches = {
+    segments = {
         text: [range(numbers[start], numbers[end]) for start, end in places] for text, places in unclear.items()
     }
-    if sum(len(place) for places in stretches.values() for place in places) > _MOST_STRETCHES:
+    if sum(len(place) for places in segments.values() for place in places) > _MAX_SEGMENTS:
         return {}
     free = [covered.find(0, start, end) >= 0 for start, end in pairwise(edges)]
     covering: list[list[str]] = [[] for _ in free]
-    for text, places in stretches.items():
-        for stretch in chain.from_iterable(places):
-            covering[stretch].append(text)
+    for text, places in segments.items():
+        for segment in chain.from_iterable(places):
+            covering[segment].append(text)
     own: dict[str, list[Place]] = {}
-    # What was told of one text tells more of those that overlap with it.
-    asked = set(unclear)
-    while asked:
+    # Resolving one text can resolve those that overlap it, so try these again.
+    pending = set(unclear)
+    while pending:
         found = {
-            text: [any(free[one] and len(covering[one]) == 1 for one in place) for place in stretches[text]]
-            for text in asked
+            text: [any(free[one] and len(covering[one]) == 1 for one in place) for place in segments[text]]
+            for text in pending
         }
-        asked = set()
-        for text, meant in found.items():
-            if sum(meant) == counts[text]:
-                own[text] = list(compress(unclear[text], meant))
-                for stretch in chain.from_iterable(stretches[text]):
-                    covering[stretch].remove(text)
-                    asked.update(covering[stretch])
-                for stretch in chain.from_iterable(compress(stretches[text], meant)):
-                    free[stretch] = False
-        asked.difference_update(own)
+        pending = set()
+        for text, is_own in found.items():
+            if sum(is_own) == counts[text]:
+                own[text] = list(compress(unclear[text], is_own))
+                for segment in chain.from_iterable(segments[text]):
+                    covering[segment].remove(text)
+                    pending.update(covering[segment])
+                for segment in chain.from_iterable(compress(segments[text], is_own)):
+                    free[segment] = False
+        pending.difference_update(own)
     return own
 
 
 def _why(count: int) -> str:
     return (
-        f"its text occurs at {count} places, and which one is meant is unknown"
+        f"its text occurs at {count} places in the source, so its position is ambiguous"
         if count
-        else "its text is not in the source"
+        else "its text was not found in the source"
     )
 
 
 def _places(pieces: Sequence[str], text: str) -> dict[str, list[Place]]:
-    """All places of each piece in a text; of boilerplate the first ones."""
-    # Looking for each piece from the start of the text takes a time that is the square of its length.
+    """Return all places of each piece in a text, up to a maximum."""
+    # Searching the whole text for every piece takes quadratic time, so index the blocks of the text.
     blocks: dict[str, list[int]] = {}
     size = 0
-    if len(pieces) >= _MANY:
+    if len(pieces) >= _MIN_PIECES:
         size = min(max((sorted(map(len, pieces))[int(_SHORT * len(pieces))] + 1) // 2, _BLOCK[0]), _BLOCK[1])
         for start in range(0, len(text), size):
             blocks.setdefault(text[start : start + size], []).append(start)
@@ -300,28 +300,28 @@ def _places(pieces: Sequence[str], text: str) -> dict[str, list[Place]]:
 
 
 def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: int) -> list[int]:
-    """Where a piece begins, by the blocks of a size into which the text was cut."""
+    """Return the start offsets of a piece; `blocks` maps blocks of `size` characters to their offsets in the text."""
     if blocks and len(piece) >= 2 * size - 1:
-        # Wherever the piece begins, the first block that begins in it is one of these.
+        # An occurrence of the piece contains a whole block, which starts at one of these shifts.
         inside = [(shift, blocks.get(piece[shift : shift + size], ())) for shift in range(size)]
-        if sum(len(starts) for _, starts in inside) <= _MOST_PLACES:
+        if sum(len(starts) for _, starts in inside) <= _MAX_PLACES:
             places = sorted(start - shift for shift, starts in inside for start in starts if start >= shift)
             return [place for place in places if text.startswith(piece, place)]
     found: list[int] = []
     start = text.find(piece)
-    while start >= 0 and len(found) < _MOST_PLACES:
+    while start >= 0 and len(found) < _MAX_PLACES:
         found.append(start)
         start = text.find(piece, start + 1)
     return found
 
 
 def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
-    """Between which offsets each chunk must begin, by the neighbors whose place is certain.
+    """Return the offsets between which each chunk must start, from the neighbors whose place is certain.
 
-    Where these do not stand in the given sequence, or are too few to tell, the sequence says nothing.
+    The bounds are infinite if the certain places do not rise, or if there are too few of them.
     """
     starts = [place[0] for place in chosen if place is not None]
-    if len(starts) < _ENOUGH or any(second < first for first, second in pairwise(starts)):
+    if len(starts) < _MIN_RISING or any(second < first for first, second in pairwise(starts)):
         return [(-math.inf, math.inf)] * len(chosen)
     edges = [-math.inf, *starts, math.inf]
     before = list(accumulate((place is not None for place in chosen), initial=0))
@@ -329,10 +329,10 @@ def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
 
 
 def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float]]:
-    """As `_bounds`, by the nearest neighbors of each chunk alone.
+    """Like `_bounds`, but uses only the nearest neighbors of each chunk.
 
-    A store has a sequence, of which a part may have been added later. Where the places around a chunk do not rise, the
-    sequence says nothing of it.
+    Part of a store's insertion order may be wrong, because some chunks were added later. Where the places around a
+    chunk do not rise, its bounds are infinite.
     """
     starts = [place[0] for place in chosen if place is not None]
     before = list(accumulate((place is not None for place in chosen), initial=0))
@@ -347,9 +347,9 @@ def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float]]:
 
 
 def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> Place | None:
-    """The only place inside the bounds, or of several the one at which the chunk already says to be.
+    """Return the only place inside the bounds, or the one among several that matches the chunk's own offset.
 
-    The bounds go before what the chunk says: an offset that was found by searching can be that of another copy.
+    The bounds take precedence: an offset that was found by searching can be that of another copy.
     """
     low, high = bounds
     inside = [place for place in places if low < place[0] < high]
@@ -359,8 +359,8 @@ def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> P
     return next((place for place in inside if hint is not None and place[0] == hint.start), None)
 
 
-def _share_out(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
-    """Where as many places of a text are free as chunks with it are left, each of these gets one."""
+def _assign_free(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
+    """Assign the free places of a text if there are as many as remaining chunks with this text."""
     equal: dict[str, list[int]] = {}
     for index, chunk in enumerate(chunks):
         equal.setdefault(chunk.text, []).append(index)
@@ -374,7 +374,7 @@ def _share_out(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: 
 
 
 def _by_page(indices: Sequence[int], chunks: Sequence[Chunk]) -> list[int]:
-    """Equal chunks in the sequence of their pages, where all of these are known."""
+    """Sort equal chunks by page if all of their pages are known."""
     pages = {
         index: position.key
         for index in indices
@@ -384,7 +384,7 @@ def _by_page(indices: Sequence[int], chunks: Sequence[Chunk]) -> list[int]:
 
 
 class _Folded:
-    """A text with every run of white space read as one space, and the way back to its offsets."""
+    """A text with every run of white space collapsed to one space; maps places back to the original offsets."""
 
     def __init__(self, text: str) -> None:
         self._original = text
@@ -392,12 +392,12 @@ class _Folded:
         self._shifts: list[tuple[int, int]] = []
 
     def places(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
-        """The places of each piece in the original text."""
+        """Return the places of each piece in the original text."""
         folded = {piece: _SPACE.sub(" ", piece.strip()) for piece in pieces}
         if not folded:
             return {}
         if self._text is None:
-            # At once, since other threads may do the same.
+            # Assign both in one statement: other threads may do the same.
             self._shifts, self._text = self._fold()
         found = _places([*dict.fromkeys(folded.values())], self._text or "")
         return {
@@ -406,7 +406,7 @@ class _Folded:
         }
 
     def _fold(self) -> tuple[list[tuple[int, int]], str]:
-        """Note, after every run of more than one white space, how much shorter the folded text is from there on."""
+        """Return the folded text, and how much shorter it is from each run of several white spaces on."""
         parts: list[str] = []
         shifts: list[tuple[int, int]] = []
         last = shorter = 0

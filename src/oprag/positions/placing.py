@@ -1,4 +1,4 @@
-"""Finding the source and the position of every retrieved chunk, and warning where the order is uncertain."""
+"""Finds the source and position of every retrieved chunk, and warns where the order is uncertain."""
 
 from __future__ import annotations
 
@@ -44,54 +44,57 @@ __all__ = [
     "without_order",
 ]
 
-# The causes of doubt; those about positions say it in words.
+# Causes of doubt. Those about positions are also the text of the message.
 UNNAMED = "no source"
 PARTS = "sources that are parts"
-RESTARTED = "the chunk_index of a source was stamped in several calls, which each start at 0, so it is ignored"
+RESTARTED = (
+    "the chunk_index values of a source were stamped in several calls, each starting at 0, so chunk_index is ignored"
+)
 TORN = (
-    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
+    "the chunks of a source are linked in several separate runs whose relative order is unknown; the best-ranked run "
+    "comes first"
 )
 BY_STORE = (
-    "the chunks of a source are in the sequence in which the store received them, which is wrong if some of them were "
-    "added later; nothing else tells their order"
+    "the chunks of a source are in the order in which they were added to the store, because nothing else tells their "
+    "order; this is wrong if some of them were added later"
 )
 SHARED_BY_STORE = (
-    "chunks of a source share a page or another number, so they are in the sequence in which the store received them, "
-    "which is wrong if some of them were added later"
+    "chunks of a source share a page or another number, so they are in the order in which they were added to the "
+    "store, which is wrong if some of them were added later"
 )
-MISSING = "chunks of a source have no position, so their place in it is unknown"
-TIED = "chunks of a source share a page or another number, so retrieval rank decides their order there"
+MISSING = "chunks of a source have no position, so their order is unknown"
+TIED = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
 VOID = (
-    "the character offsets of a source contradict each other, as those that restart in every section or file do, so "
+    "the character offsets of a source contradict each other (offsets that restart in every section or file do), so "
     "they are ignored and the order is uncertain"
 )
 
 _STAMP_TOGETHER = (
-    "stamp all chunks of a source in one call, after the whole file was loaded and split (in LlamaIndex in one "
-    "from_documents() or pipeline.run(), without num_workers), or give the texts of the sources: read_source=... finds "
-    "chunks in them"
+    "stamp all chunks of a source in one call, after loading and splitting the whole file (in LlamaIndex in one "
+    "from_documents() or pipeline.run(), without num_workers), or pass read_source=... to locate the chunks in the "
+    "source texts"
 )
-_NAME_FILES = "if several files have one source, name each file with source_key=...; otherwise "
+_NAME_FILES = "if several files share one source name, name each file with source_key=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _WAYS_OUT = (
-    "stamp positions at ingestion ({stamp}), write them into the store with write_positions({store}, "
-    "read_source=...){trust}, give the texts of the sources to the retriever with read_source=..., or name the "
-    "metadata key that has them with position_key=..."
+    "stamp positions at ingestion ({stamp}), write them to the store with write_positions({store}, "
+    "read_source=...){trust}, pass the source texts to the retriever with read_source=..., or pass the metadata key "
+    "that contains positions with position_key=..."
 )
 _TRUST = " (or, if nothing was added later, with trust_store_order=True)"
 
 
 class SourceReport(NamedTuple):
-    """How the chunks of one source were placed.
+    """How the positions of the chunks of one source were determined.
 
     Attributes:
-        source: The name of the source, None for a chunk that does not say.
-        kind: How its positions are known.
-        field: The metadata keys that they were read from.
-        chunks: How many of its chunks were retrieved.
-        missing: How many of these have no position.
-        runs: How many connected runs their positions form. Under `PositionKind.LINKS` nothing tells how the runs stand
-            to each other; under `PositionKind.STORE` only the sequence in which the store received them. Else 1.
+        source: Name of the source; None for a chunk that does not name one.
+        kind: How the positions are known.
+        field: The metadata keys that the positions were read from.
+        chunks: Number of retrieved chunks.
+        missing: Number of chunks without a position.
+        runs: Number of connected runs that the positions form. With `PositionKind.LINKS` the relative order of the runs
+            is unknown; with `PositionKind.STORE` only insertion order tells it. 1 for all other kinds.
     """
 
     source: str | None
@@ -103,12 +106,12 @@ class SourceReport(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """The chunks with `source`, `position` and `span` filled in.
+    """Chunks with `source`, `position` and `span` filled in.
 
     Attributes:
         chunks: New objects, best first.
-        sources: A report for each source, in the sequence of its best-ranked chunk.
-        groups: The chunks of each of these sources; under a number where nothing names it.
+        sources: A report for each source, ordered by best-ranked chunk.
+        groups: The chunks of each of these sources, by its name, or by a number for a chunk without a source name.
     """
 
     chunks: list[Chunk]
@@ -117,10 +120,9 @@ class Placed(NamedTuple):
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
-    """Find the source and the position of each chunk; the kind is chosen once for each source.
+    """Find the source and the position of each chunk; the position kind is chosen once per source.
 
-    Chunks of a context that was assembled before keep what was found then, since a smaller set could lead to another
-    kind.
+    Chunks from an earlier context keep their positions, because a smaller set could lead to another kind.
     """
     members: dict[str | int, list[int]] = {}
     for index, chunk in enumerate(chunks):
@@ -129,7 +131,7 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             if stated is not None:
                 break
             stated = chunk.metadata.get(field)
-        # Most names are a plain path or title; a call for each of them would take most of the time.
+        # Most names are a plain path or title: skipping the call for these saves most of the time.
         plain = type(stated) is str and (stated[:1].isalpha() or stated[:1] == "/") and "t=" not in stated
         name = stated if plain and source_key is None else source_of(chunk, source_key)
         members.setdefault(index if name is None else name, []).append(index)
@@ -158,7 +160,7 @@ def _placed_before(group: Sequence[Chunk], source: str | None) -> bool:
 
 
 def _read_alike(group: Sequence[Chunk]) -> bool:
-    """Whether the positions were read in one way, by the ladder, so that they can be compared."""
+    """Return whether all positions have the same kind and field, not a caller's key, so that they are comparable."""
     readings = {
         (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
     }
@@ -166,12 +168,12 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
 
 
 def without_order(placed: Placed, least: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
-    """The chunks of each source whose order is uncertain, if it has at least `least` of them.
+    """Return the chunks of each source whose order is uncertain.
 
     Args:
         placed: The chunks.
-        least: Minimum number of chunks.
-        by_store: Whether numbers that were written from the sequence of a store are uncertain.
+        least: Minimum number of chunks; sources with fewer are skipped.
+        by_store: Whether numbers that were stamped from a store's insertion order count as uncertain.
     """
     return [
         group
@@ -183,13 +185,13 @@ def without_order(placed: Placed, least: int = 2, *, by_store: bool = False) -> 
 
 
 def _has_ties(group: Sequence[Chunk], report: SourceReport) -> bool:
-    """Whether retrieval rank decides the order of some of the chunks of one source."""
+    """Return whether some chunks of one source share a page, so that rank decides their order."""
     by_page = report.kind is PositionKind.PAGE
     return by_page and shared(group, [chunk.position and chunk.position.key for chunk in group])
 
 
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
-    """Placed chunks by source, in the sequence of each source's first chunk; a chunk without a source stands alone."""
+    """Group placed chunks by source, in order of first appearance; a chunk without a source is its own group."""
     groups: dict[str | int, list[Chunk]] = {}
     for index, chunk in enumerate(chunks):
         groups.setdefault(index if chunk.source is None else chunk.source, []).append(chunk)
@@ -197,13 +199,13 @@ def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
 
 
 def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
-    """How placed chunks were placed, by source."""
+    """Report for each source how the positions of its placed chunks were determined."""
     return tuple(map(_report, group_by_source(chunks)))
 
 
 def _report(group: Sequence[Chunk]) -> SourceReport:
-    """How the chunks of one source were placed."""
-    unknown = PositionKind.NONE  # in Python 3.11, looking up an enum member is a call
+    """Report how the positions of the chunks of one source were determined."""
+    unknown = PositionKind.NONE  # hoisted: in Python 3.11, looking up an enum member is a function call
     known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
     first = known[0] if known else NOWHERE
     in_runs = first.kind is PositionKind.LINKS or first.kind is PositionKind.STORE
@@ -212,7 +214,7 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
 
 
 def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
-    """Warn where a key is misspelt or the order of the kept chunks is unknown; once for each cause."""
+    """Warn, once per cause, where a key is misspelled or the order of the kept chunks is uncertain."""
     if len(placed.chunks) < 2:
         return
     explained = False
@@ -221,18 +223,18 @@ def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -
     if options.position_key is not None:
         explained = warn_about_key("position_key", options.position_key, placed.chunks)
     for doubt in doubts(placed, kept, options):
-        # A misspelt key was told already.
+        # The warning about the misspelled key covers this already.
         if not (explained and doubt.cause is MISSING):
             _warn(doubt, placed)
 
 
 class Doubt(NamedTuple):
-    """Why the order of some chunks is not certain.
+    """A reason why the order of some chunks is uncertain.
 
     Attributes:
         what: The reason, in words.
-        cause: The same without numbers and names; one of the constants of this module.
-        chunks: The chunks, of one or several sources.
+        cause: The same reason without numbers and names; one of the constants of this module.
+        chunks: The affected chunks, from one or several sources.
     """
 
     what: str
@@ -241,14 +243,14 @@ class Doubt(NamedTuple):
 
 
 def doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
-    """Each reason for which the order of the kept chunks is not certain."""
+    """Return all reasons why the order of the kept chunks is uncertain."""
     if options.order != "source" or len(placed.chunks) < 2:
         return []
     return [*_doubts_about_sources(placed, options), *_doubts_about_positions(placed, kept, options)]
 
 
 def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
-    """Chunks without a source, and sources that seem to be parts of one."""
+    """Yield doubts about chunks without a source, and about sources that seem to be parts of one source."""
     unnamed = 0
     alone: list[str] = []
     for report in placed.sources:
@@ -258,23 +260,23 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             alone.append(report.source)
     if unnamed:
         yield Doubt(
-            f"{unnamed} of {len(placed.chunks)} chunks do not say which source they came from, so each counts as a "
-            "source of its own and keeps its rank",
+            f"{unnamed} of {len(placed.chunks)} chunks do not name their source, so each is treated as a separate "
+            "source and keeps its rank",
             UNNAMED,
             [chunk for chunk in placed.chunks if chunk.source is None],
         )
-    # A function names what it wants to name.
+    # A source_key function chooses its names on purpose, so do not question them.
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         yield Doubt(
-            f"{len(parts)} of {len(placed.chunks)} chunks have a source of their own each, and these names seem to be "
-            f"parts of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
+            f"{len(parts)} of {len(placed.chunks)} chunks each have a different source, but the names look like parts "
+            f"of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
             PARTS,
             [chunk for part in parts for chunk in placed.groups[part]],
         )
 
 
 def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
-    """Each reason for which the order of a source with several kept chunks is not certain."""
+    """Return the reasons why the order of sources with several kept chunks is uncertain."""
     causes: dict[str, list[Chunk]] = {}
     for group in group_by_source(kept):
         if len(group) < 2:
@@ -290,28 +292,28 @@ def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: Cont
 
 
 def _warn(doubt: Doubt, placed: Placed) -> None:
-    """Warn once for each cause, and again where chunks of another loader have it."""
+    """Warn once for each cause and set of metadata keys, so that chunks of another loader cause another warning."""
     about_sources = doubt.cause in (UNNAMED, PARTS)
     chunks = placed.chunks if about_sources else doubt.chunks
     keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
     category = SourceWarning if about_sources else PositionWarning
-    warn(f"{doubt.what} (metadata keys seen: {keys_seen(chunks)}); {_cure(doubt)}", category, doubt.cause, keys)
+    warn(f"{doubt.what} (metadata keys seen: {keys_seen(chunks)}); {_advice(doubt)}", category, doubt.cause, keys)
 
 
-def _cure(doubt: Doubt) -> str:
+def _advice(doubt: Doubt) -> str:
     if doubt.cause is UNNAMED:
         return "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion"
     if doubt.cause is PARTS:
-        return "name what they share with source_key=..., a metadata key or a function of the chunk"
+        return "set source_key=... to what they share: a metadata key or a function of the chunk"
     if doubt.cause is RESTARTED:
         return _STAMP_TOGETHER
     return _ways_out(doubt)
 
 
 def _ways_out(doubt: Doubt) -> str:
-    """The ways out of missing positions, by their names in the framework of the chunks."""
+    """Describe how to supply positions, using the function names of the chunks' framework."""
     trust = _TRUST if doubt.cause in (BY_STORE, SHARED_BY_STORE) else ""
-    # A core that knew the frameworks would load them.
+    # By module name: the core must not import the frameworks.
     frameworks = {type(chunk.origin).__module__.partition(".")[0] for chunk in doubt.chunks}
     if frameworks == {"llama_index"}:
         first, stamp, store = "", "StampPositions", "index"
@@ -326,13 +328,16 @@ def _ways_out(doubt: Doubt) -> str:
 
 
 def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
-    """Why the order of the kept chunks of one source is not certain, as a message; None where it is.
+    """Return why the order of the kept chunks of one source is uncertain, as a message; None if it is certain.
 
-    What contradicts it may be among the retrieved chunks that were not kept.
+    Args:
+        group: The kept chunks.
+        report: The report on them.
+        retrieved: All retrieved chunks of the source; one that was not kept can contradict the order.
     """
     in_store = report.kind is PositionKind.STORE
     by_metadata = not in_store and report.field != LOCATED
-    # Whatever other metadata are taken, they can be the wrong ones: offsets restart where stamps do.
+    # Other metadata are unreliable here too: where stamps restart, offsets usually do.
     if report.kind > PositionKind.STAMPED and by_metadata and len(numberings(retrieved)) > 1:
         return RESTARTED
     if report.runs > 1:
@@ -351,5 +356,5 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
-    """Whether some of the chunks state offsets, and all of these were ignored since they contradict each other."""
+    """Return whether the chunks have offsets that were all ignored because they contradict each other."""
     return all(chunk.span is None for chunk in chunks) and any(stated_span(chunk) is not None for chunk in chunks)

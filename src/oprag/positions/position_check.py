@@ -1,4 +1,4 @@
-"""The result of a check of positions: a table in a terminal and a notebook, and JSON."""
+"""The result of a position check, as a table for terminals and notebooks, and as JSON."""
 
 import ast
 import math
@@ -16,8 +16,8 @@ __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 
 T = TypeVar("T")
 
-_ROWS = 20  # sources that are shown
-_NAME = 40  # characters of a name that are shown
+_MAX_ROWS = 20  # sources in the table
+_NAME_WIDTH = 40  # characters of a source name in the table
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,21 +25,21 @@ class SourceCheck:
     """The findings about the chunks of one source.
 
     Attributes:
-        source: The name of the source; None for all chunks that do not name one.
+        source: Name of the source; None for all chunks that do not name one.
         chunks: Number of chunks.
-        kind: How their positions are known.
-        field: The metadata keys that they were read from.
-        missing: How many have no position.
-        duplicates: How many repeat another one: the same text at the same position. Where nothing tells positions,
-            equal texts are duplicates only in a source that was added more than once.
-        contradictory: How many state a position that is ignored, since it contradicts those of others.
+        kind: How the positions are known.
+        field: The metadata keys that the positions were read from.
+        missing: Number of chunks without a position.
+        duplicates: Number of chunks that repeat another: same text at the same position. Without positions, equal texts
+            are duplicates only if the source was added more than once.
+        contradictory: Number of chunks whose position is ignored because it contradicts that of other chunks.
         ingestions: How often the source was added.
-        orderable_pairs: The share of pairs of chunks whose order is known, from 0 to 1.
-        repeated_text: The share of characters that repeat the end of the chunk before, from 0 to 1.
-        near_duplicates: How many have at least 80 % of their text from one other chunk, of any source.
-        problem: Why retrieval cannot be certain of the order; empty where it can.
-        remedy: A line of code against it.
-        ids: The ids by which the store deletes the chunks.
+        orderable_pairs: Share of pairs of chunks whose order is known, from 0 to 1.
+        repeated_text: Share of characters that repeat the end of the previous chunk, from 0 to 1.
+        near_duplicates: Number of chunks that share at least 80 % of their text with one other chunk, of any source.
+        problem: Why the order is uncertain in retrieval; empty if it is certain.
+        remedy: A line of code that fixes the problem.
+        ids: The ids for deleting the chunks from the store.
     """
 
     source: str | None
@@ -76,17 +76,17 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class PositionCheck:
-    """The findings about the order of the sources in a store or list; printed or shown in a notebook, it is a table.
+    """The findings about the order of the sources in a store or list; prints as a table, also in notebooks.
 
     Attributes:
         searched: Name of the store or list that was checked.
         sources: The sources, those with a problem first.
         chunks: Number of chunks that were read.
-        total: Number of all chunks, where that is known.
-        sampled: Whether chunks were left out, since there are more than `max_chunks`.
-        left_out: Name of the source that the end of the sample cuts off; empty if there is none.
-        notes: Findings that do not affect the order: repetitions, and text that is in several chunks.
-        repeated: The places of the duplicates in the list that was checked.
+        total: Number of all chunks, if known.
+        sampled: Whether only the first `max_chunks` chunks were read.
+        left_out: Name of the source that was dropped because the sample ends in the middle of it; empty if none was.
+        notes: Findings that do not affect the order, such as duplicates and overlapping text.
+        repeated: The indexes of the duplicates in the list that was checked.
     """
 
     searched: str
@@ -100,14 +100,15 @@ class PositionCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether no source has a problem: retrieval puts all of them in order, and warns of none."""
+        """Whether no source has a problem: retrieval puts all of them in order without a warning."""
         return not any(source.problem for source in self.sources)
 
     def ids(self, source: str | None) -> list[str]:
-        """The ids of the chunks of a source, for the store's `delete`.
+        """Return the ids of the chunks of a source, for the store's `delete`.
 
         Args:
-            source: The name of the source, or the hash of a name that a line of code cannot show.
+            source: The name of the source, or the hash that a suggested line of code contains in place of a name that
+                is too long or contains secrets.
 
         Raises:
             OptionError: Not all chunks were read, so some ids of the source may be missing.
@@ -121,10 +122,10 @@ class PositionCheck:
         return [key for one in self.sources if source in (one.source, _hash_of(one.source)) for key in one.ids]
 
     def distinct(self, listed: Iterable[T]) -> list[T]:
-        """The documents or nodes of the list that was checked, without those that repeat one before them.
+        """Return the documents or nodes of the list that was checked, without duplicates of earlier ones.
 
         Args:
-            listed: The same list.
+            listed: The list that was checked.
         """
         return [one for place, one in enumerate(listed) if place not in self.repeated]
 
@@ -133,14 +134,15 @@ class PositionCheck:
 
     def __str__(self) -> str:
         lines = [self._summary(), *(["", *table(*self._table(), indent="")] if self.sources else [])]
-        if len(self.sources) > _ROWS:
-            lines.append(f"and {counted(len(self.sources) - _ROWS, 'more source')}")
+        if len(self.sources) > _MAX_ROWS:
+            lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
         for title, what, remedy in self._findings():
             lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
         return clean("\n".join(lines))
 
     def _repr_html_(self) -> str:
-        more = f"<p>and {counted(len(self.sources) - _ROWS, 'more source')}</p>" if len(self.sources) > _ROWS else ""
+        hidden = len(self.sources) - _MAX_ROWS
+        more = f"<p>and {counted(hidden, 'more source')}</p>" if hidden > 0 else ""
         findings = "".join(
             f"<p><b>{title}</b>: {escaped(what)}</p>" + (f"<pre>{escaped(remedy)}</pre>" if remedy else "")
             for title, what, remedy in self._findings()
@@ -148,7 +150,7 @@ class PositionCheck:
         return clean(f"<div>{html_table(self._summary(), *self._table())}{more}{findings}</div>")
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the ids, as values that JSON can hold, with keys and passwords masked."""
+        """Return everything but the ids as JSON-serializable values, with API keys and passwords masked."""
         return {
             "ok": self.ok,
             "searched": self.searched,
@@ -163,7 +165,7 @@ class PositionCheck:
     def _summary(self) -> str:
         read = self._read()
         if self.left_out:
-            read += f", without {_shown(self.left_out)}, which continues after them"
+            read += f", without {_shown(self.left_out)}, which was read only in part"
         if not self.chunks and not self.sampled:
             return f"{self.searched}: no chunks"
         wrong = sum(bool(source.problem) for source in self.sources)
@@ -171,21 +173,21 @@ class PositionCheck:
         return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
 
     def _read(self) -> str:
-        """The chunks that were read, in words."""
+        """Describe which chunks were read."""
         read = counted(self.chunks, "chunk")
         if self.sampled:
             read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
         return read
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """The head and the rows; columns that say nothing about any source are left out."""
-        shown = self.sources[:_ROWS]
+        """Return the header and the rows, without columns that are empty for all sources."""
+        shown = self.sources[:_MAX_ROWS]
         columns = [(head, [cell(source) for source in shown]) for head, cell in _COLUMNS]
         columns = [(head, cells) for head, cells in columns if head in _ALWAYS or any(cells)]
         return [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
     def _findings(self) -> Iterator[tuple[str, str, str]]:
-        """Each problem once, with its sources and its remedy, then the notes."""
+        """Yield each distinct problem with its sources and remedy, then the notes."""
         alike: dict[tuple[str, str], list[SourceCheck]] = {}
         for source in self.sources:
             if source.problem:
@@ -200,7 +202,7 @@ class PositionCheck:
 
 
 def source_literal(name: str | None) -> str:
-    """The name of a source as a line of code has it; its hash where the name would be cut or masked there."""
+    """Return the name of a source as a string literal; its hash if the literal would be shortened or masked."""
     shown = describe(name)
     try:
         exact = ast.literal_eval(shown) == name and clean(f"ids({shown})") == f"ids({shown})"
@@ -214,20 +216,20 @@ def _hash_of(name: str | None) -> str | None:
 
 
 def _shown(name: str | None) -> str:
-    """The name of a source on one line, masked before it is cut: a part of a key would not be recognized."""
-    return "(unknown)" if name is None else shortened(printable(without_keys(name)), _NAME)
+    """Return the name of a source on one line; masked before it is cut, because a partial key is not recognized."""
+    return "(unknown)" if name is None else shortened(printable(without_keys(name)), _NAME_WIDTH)
 
 
 def _order_text(source: SourceCheck) -> str:
-    """The kind of the positions, as the documentation numbers and names it, and where they were read."""
+    """Return the number and name of the position kind, as in the documentation, and the fields that were read."""
     kind = f"{source.kind.value} {source.kind.name.lower().replace('_', ' ')}"
-    # Without the name of the store, which is told once.
+    # Drop the name of the store, which the summary contains.
     field = source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field
     return f"{kind}: {field}" if field else kind
 
 
 def _share(share: float) -> str:
-    # Rounded down: what is not certain is not 100 %.
+    # Round down, so that only complete certainty is 100 %.
     return f"{math.floor(100 * share + 1e-9)} %"
 
 

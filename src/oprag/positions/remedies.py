@@ -1,4 +1,4 @@
-"""The line of code that mends the order of a source: which one fits its problem, in the words of a framework."""
+"""Suggests a line of code for the chunks' framework that fixes a problem with the order of a source."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from oprag.positions.sources import NAME_FIELDS, first_name
 
 __all__ = ["Remedies"]
 
-# What the metadata keys are called that name a file.
+# Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
-_MOST_KEYS = 20
+_MAX_KEYS = 20
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -28,12 +28,12 @@ class Remedies:
 
     Attributes:
         stamp: Stamps positions at ingestion.
-        name: The same for chunks that do not say their source.
-        offsets: Makes the splitter write offsets; empty where it does so by itself, or cannot.
-        write: Writes positions into the store, with `{options}`; empty where that is impossible.
+        name: Stamps positions and the source name, for chunks that do not name their source.
+        offsets: Makes the splitter write offsets; empty if it does so by default, or cannot.
+        write: Writes positions to the store, with `{options}`; empty if the store does not support it.
         retrieve: Retrieves with `{options}`.
-        delete: Deletes a `{source}` from the store, which is checked with `{options}`; from documents, what is there
-            twice.
+        delete: Deletes a `{source}` from the store after a check with `{options}`; for a list of documents, removes
+            its duplicates.
         checked: The options of that check.
     """
 
@@ -46,20 +46,20 @@ class Remedies:
     checked: str = ""
 
     def against(self, cause: str, source: str | None, chunks: Sequence[Chunk], *, contradictory: bool) -> str:
-        """The line for a problem.
+        """Return the line that fixes a problem.
 
         Args:
-            cause: One of the causes in `placing` and `insertion`.
-            source: The source that has it.
+            cause: One of the causes in `placing` and `insertion_order`.
+            source: The source with the problem.
             chunks: Its chunks, as they were read.
-            contradictory: Whether they state positions that contradict each other.
+            contradictory: Whether the chunks state positions that contradict each other.
         """
         if cause == ADDED_AGAIN:
             return self.deletion(source)
         about_sources = cause in (UNNAMED, PARTS)
         if about_sources or contradictory:
-            # Several files may have one name.
-            key = _file_key(chunks, surely=not about_sources)
+            # Several files may share one source name.
+            key = _file_key(chunks, verify=not about_sources)
             if key:
                 return self.retrieval(f"source_key={describe(key)}")
         if about_sources:
@@ -71,28 +71,28 @@ class Remedies:
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
 
     def writing(self, option: str) -> str:
-        """The line that writes positions into the store; empty where that is impossible."""
+        """Return the line that writes positions to the store; empty if the store does not support it."""
         return self.write.format(options=option and f", {option}")
 
     def deletion(self, source: str | None) -> str:
-        """The line for a source that is in the store twice."""
+        """Return the line that deletes a source which was added more than once."""
         return self.delete.format(source=source_literal(source), options=self.checked)
 
     def retrieval(self, options: str) -> str:
-        """The line for a retriever with other options."""
+        """Return the line that makes a retriever with these options."""
         return self.retrieve.format(options=options)
 
 
-def _file_key(chunks: Sequence[Chunk], *, surely: bool) -> str:
-    """The metadata key that names the file of each chunk; surely, if the chunks of each file are then in order."""
-    keys: list[Any] = list(chunks[0].metadata)[:_MOST_KEYS]
+def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
+    """Return the metadata key that names the file of each chunk; with `verify`, only if it resolves all doubts."""
+    keys: list[Any] = list(chunks[0].metadata)[:_MAX_KEYS]
     for key in keys:
         if not isinstance(key, str) or not any(word in key.lower() for word in _FILE_WORDS):
             continue
         names = {first_name(chunk.metadata, key) for chunk in chunks}
         if None in names or len(names) == len(chunks):
             continue
-        if not surely:
+        if not verify:
             return key
         placed = place(chunks, key, None)
         if len(names) > 1 and not doubts(placed, placed.chunks, ContextOptions()):
@@ -101,7 +101,7 @@ def _file_key(chunks: Sequence[Chunk], *, surely: bool) -> str:
 
 
 def _shared_name(chunks: Sequence[Chunk]) -> str:
-    """What names the source of its parts: an address before its fragment, or what only its user knows."""
+    """Return code for the name that parts of a source share: a URL without its fragment, else a placeholder."""
     for field in NAME_FIELDS:
         if "#" in (first_name(chunks[0].metadata, field) or ""):
             return f'lambda chunk: chunk.metadata["{field}"].partition("#")[0]'

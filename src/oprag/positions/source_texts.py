@@ -1,4 +1,4 @@
-"""Finding retrieved chunks in the texts of their sources, where their metadata do not tell their order."""
+"""Locates retrieved chunks in the texts of their sources if their metadata do not tell their order."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceTexts"]
 
-# How many characters are remembered, of all texts together; one that cannot be read counts as a short one.
-_REMEMBERED = 64 * 2**20
-_SHORT = 1_000
-_READ_AGAIN = 60.0  # seconds after which a text that lacks a chunk is read again
+_CACHE_SIZE = 64 * 2**20  # characters of all cached texts together
+_OVERHEAD = 1_000  # characters that each text counts in addition, even if it cannot be read
+_MAX_AGE = 60.0  # seconds after which a text that lacks a chunk is read again
 
 
-class _Known(NamedTuple):
-    """The text of a source.
+class _Cached(NamedTuple):
+    """The cached text of a source.
 
     Attributes:
-        text: Its text; None where it could not be read.
-        until: When it is read again if a chunk is not in it.
-        filter: The filter that it was read with; as long as it is held, no other function has its `repr`.
+        text: The text; None if it could not be read.
+        until: The time from which the text is read again if a chunk is not in it.
+        filter: The filter that the text was read with. Keeping the reference keeps its `repr` (the cache key) unique.
     """
 
     text: SourceText | None
@@ -44,19 +43,19 @@ class _Known(NamedTuple):
     filter: Any
 
 
-class _InStore(NamedTuple):
-    """The places of all chunks of a source, by their keys and texts.
+class _StoredPlaces(NamedTuple):
+    """The places of all stored chunks of a source.
 
     Attributes:
-        places: The places.
-        key: Returns the key of a chunk that was found.
+        places: The places, by key and text of the chunk.
+        key: Returns the key of a retrieved chunk.
     """
 
     places: Mapping[tuple[tuple[str, int], str], Place | None]
     key: Callable[[Chunk], str | None]
 
     def of(self, chunks: Sequence[Chunk]) -> list[Place | None] | None:
-        """The places of some of the chunks; None where one of them was not listed."""
+        """Return the places of some of the chunks; None if one of them was not listed."""
         keys = occurrences(map(self.key, chunks))
         names = [(key, chunk.text) for key, chunk in zip(keys, chunks, strict=False)]
         if len(keys) < len(chunks) or any(name not in self.places for name in names):
@@ -65,11 +64,11 @@ class _InStore(NamedTuple):
 
 
 ListSource = Callable[[Sequence[Chunk]], ListedSource | None]
-"""Lists all chunks of a source, given some of them; None where they are not known."""
+"""Lists all chunks of a source, given some of them; returns None if they cannot be listed."""
 
 
 class SourceTexts:
-    """The texts of sources, each read when the order of its chunks is asked for, and remembered.
+    """A cache of source texts, each read when the order of its chunks is first needed.
 
     Args:
         reader: Reads the text of a source.
@@ -77,8 +76,8 @@ class SourceTexts:
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader
-        self._known: dict[tuple[str, str], _Known] = {}
-        self._in_store: dict[tuple[str, str], _InStore] = {}
+        self._cached: dict[tuple[str, str], _Cached] = {}
+        self._stored_places: dict[tuple[str, str], _StoredPlaces] = {}
 
     def complete(
         self,
@@ -87,7 +86,7 @@ class SourceTexts:
         filter: Callable[[], Any],
         all_chunks: ListSource,
     ) -> Steps[ContextInputs]:
-        """Give chunks whose metadata do not tell their order the place of their text in the source.
+        """Locate chunks of uncertain order in the text of their source.
 
         Args:
             inputs: The inputs of a context.
@@ -118,71 +117,74 @@ class SourceTexts:
         scope: str,
         all_chunks: ListSource,
     ) -> dict[int, Span]:
-        """The characters of each chunk that was found, by its rank."""
+        """Return the span of each chunk that was found, by rank."""
         located: dict[int, Span] = {}
         for group in groups:
             name = group[0].source or "", scope
-            known = self._text(group, name, reader)
-            if known is None:
+            text = self._text(group, name, reader)
+            if text is None:
                 continue
-            several = any(len(known.places(chunk.text)) > 1 for chunk in group)
-            places = self._among_all(known, name, group, all_chunks) if several else known.locate(group)
+            ambiguous = any(len(text.places(chunk.text)) > 1 for chunk in group)
+            places = self._among_all(text, name, group, all_chunks) if ambiguous else text.locate(group)
             located |= {
                 chunk.rank: Span(*place) for chunk, place in zip(group, places, strict=True) if place is not None
             }
         return located
 
     def _among_all(
-        self, known: SourceText, name: tuple[str, str], group: Sequence[Chunk], all_chunks: ListSource
+        self, text: SourceText, name: tuple[str, str], group: Sequence[Chunk], all_chunks: ListSource
     ) -> list[Place | None]:
-        """The places of chunks, some of which are at several places, by those of all chunks of the source."""
-        places = self._remembered(name, group)
+        """Locate chunks, some of which occur at several places, by locating all chunks of the source."""
+        places = self._places_of(name, group)
         if places is not None:
             return places
         listed = all_chunks(group)
         if listed is None:
-            places = known.locate(group)
+            places = text.locate(group)
             left = [chunk.text for chunk, place in zip(group, places, strict=True) if place is None]
-            if known.learned.keys() >= set(left):
+            if text.learned.keys() >= set(left):
                 return places
-            known.learn(left)
-            return known.locate(group)
-        self._in_store[name] = _in_store(known, listed)
-        return self._remembered(name, group) or known.locate(group)
+            text.learn(left)
+            return text.locate(group)
+        self._stored_places[name] = _stored_places(text, listed)
+        return self._places_of(name, group) or text.locate(group)
 
-    def _remembered(self, name: tuple[str, str], chunks: Sequence[Chunk]) -> list[Place | None] | None:
-        """The places of chunks of a source, all of whose chunks were looked for; None where that is not known."""
-        there = self._in_store.get(name)
-        return None if there is None else there.of(chunks)
+    def _places_of(self, name: tuple[str, str], chunks: Sequence[Chunk]) -> list[Place | None] | None:
+        """Return the cached places of chunks; None if not all chunks of their source were located."""
+        cached = self._stored_places.get(name)
+        return None if cached is None else cached.of(chunks)
 
     def _text(self, chunks: Sequence[Chunk], name: tuple[str, str], reader: SourceReader) -> SourceText | None:
-        """A text by the name of the source and the filter of its reader, for these chunks."""
-        known = self._known.get(name)
-        if known is not None and time.monotonic() >= known.until:
-            # A file may have changed since.
-            lacks_one = known.text is None or not all(known.text.places(chunk.text) for chunk in chunks)
-            known = None if lacks_one else known
-        if known is None:
-            self._in_store.pop(name, None)
-            known = self._known[name] = _Known(_read(name[0], reader), time.monotonic() + _READ_AGAIN, reader.filter)
-            self._forget()
-        return known.text
+        """Return the cached text for a source name and filter, or read it; old texts that lack a chunk are reread."""
+        cached = self._cached.get(name)
+        if cached is not None and time.monotonic() >= cached.until:
+            # The file may have changed.
+            lacks_one = cached.text is None or not all(cached.text.places(chunk.text) for chunk in chunks)
+            cached = None if lacks_one else cached
+        if cached is None:
+            self._stored_places.pop(name, None)
+            cached = self._cached[name] = _Cached(_read(name[0], reader), time.monotonic() + _MAX_AGE, reader.filter)
+            self._evict()
+        return cached.text
 
-    def _forget(self) -> None:
-        """Forget what was read first, until the rest is small enough."""
-        sizes = {name: _SHORT + len(known.text.text if known.text else "") for name, known in list(self._known.items())}
+    def _evict(self) -> None:
+        """Drop the texts that were read first until the cache is small enough."""
+        sizes = {
+            name: _OVERHEAD + len(cached.text.text if cached.text else "")
+            for name, cached in list(self._cached.items())
+        }
         size = sum(sizes.values())
         for name in list(sizes)[:-1]:
-            if size <= _REMEMBERED:
+            if size <= _CACHE_SIZE:
                 break
-            self._known.pop(name, None)
-            self._in_store.pop(name, None)
+            self._cached.pop(name, None)
+            self._stored_places.pop(name, None)
             size -= sizes[name]
 
     def _locating(
         self, read: NeighborReader, groups: Iterable[Sequence[Chunk]], reader: SourceReader, scope: str
     ) -> NeighborReader:
-        """As this reader, with the places of the neighbors in the text."""
+        """Wrap a neighbor reader so that the neighbors are located in the text, too."""
         sources = {group[0].source for group in groups}
 
         def text_of(source: str, chunks: Sequence[Chunk]) -> SourceText | None:
@@ -200,19 +202,19 @@ class SourceTexts:
             text = None if chunk.source is None else text_of(chunk.source, around)
             if text is None:
                 return around
-            places = self._remembered((chunk.source or "", scope), around)
+            places = self._places_of((chunk.source or "", scope), around)
             return _with_places(around, text.locate(around) if places is None else places)
 
-        # What lists the whole source finds neighbors by the places of all of its chunks.
+        # A reader that lists whole sources has `locating`: it finds neighbors by the places of all chunks.
         locating = getattr(read, "locating", None)
         return read_located if locating is None else locating(located, read_located)
 
 
-def _in_store(text: SourceText, listed: ListedSource) -> _InStore:
+def _stored_places(text: SourceText, listed: ListedSource) -> _StoredPlaces:
     text.learn(chunk.text for chunk in listed.chunks)
     places = text.locate(listed.chunks, in_sequence=listed.in_sequence)
     names = [(key, chunk.text) for key, chunk in zip(listed.keys, listed.chunks, strict=True)]
-    return _InStore(dict(zip(names, places, strict=True)), listed.key)
+    return _StoredPlaces(dict(zip(names, places, strict=True)), listed.key)
 
 
 def _with_places(chunks: Sequence[Chunk], places: Sequence[Place | None]) -> list[Chunk]:
@@ -227,9 +229,9 @@ def _read(source: str, reader: SourceReader) -> SourceText | None:
         return SourceText(reader(source))
     except OpragWarning:
         raise
-    except Exception as error:  # noqa: BLE001 - functions raise what they like, and the question has its chunks
+    except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
         warn(
-            f"the text of {describe(source)} cannot be read, so its chunks are not looked for in it: "
+            f"the text of {describe(source)} cannot be read, so its chunks are not located in it: "
             f"{masked_error(error)}",
             PositionWarning,
             cause=f"source that cannot be read: {source}",

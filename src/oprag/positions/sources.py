@@ -1,4 +1,4 @@
-"""The source that a chunk came from: its name, and the page or time that names contain."""
+"""Reads the name of a chunk's source, and pages or times contained in source names."""
 
 from __future__ import annotations
 
@@ -30,23 +30,21 @@ __all__ = [
 
 SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
-# Names before ids: a PDF reader makes one document a page, each with a random id, so grouping by id would tear the file
-# apart.
+# Names before ids: PDF readers make one document per page, each with a random id, so grouping by id would split the
+# file.
 NAME_FIELDS = ("source", "file_path", "url", "file_name")
 ID_FIELDS = ("ref_doc_id", "document_id")
 _FILES = ("file_path", "file_name")
 SOURCE_FIELDS = (*NAME_FIELDS, *ID_FIELDS)
-# A longer number is an id.
-_LONGEST_PAGE = 6
-# Stores have whole numbers of 64 bits.
-_LARGEST_STORED = 2**63
+_MAX_PAGE_DIGITS = 6  # a longer number is an id
+_MAX_STORED = 2**63  # stores have 64-bit integers
 
 # A time in a URL: "&t=30s", "?t=1m30s", "#t=10,20", and YouTube's "?t=30" and "?start=30".
 _TIME = r"([?&#])(t|start)=(?:npt:)?([0-9][0-9hms:.]*)(?:,[0-9:.]*)?(&|(?=#)|$)"
 _YOUTUBE = r"//([\w-]+\.)*(youtube\.com|youtube-nocookie\.com|youtu\.be)/"
 
-# What tells the parts of one source apart at the end of a name: a fragment of a URL or path, a number in its query, a
-# number after the extension of a document, and the Unix time of a Slack message. Other numbers are ids and versions.
+# Ends of names that distinguish parts of one source: a fragment of a URL or path, a number in its query, a number after
+# a document's extension, or the Unix time of a Slack message. Other numbers are ids and versions.
 _PART = (
     r"(?P<fragment>(?<=\S)#(?![/!#])\S+)"
     r"|(?P<query>[?&](?:page|start|offset|line|row|chunk|part)=[0-9][0-9.:]*)"
@@ -57,12 +55,12 @@ _PART = (
 
 
 class SourceParts(NamedTuple):
-    """The source that metadata name, and the page or time beside its name.
+    """The source name in the metadata, and the page or time next to it.
 
     Attributes:
         name: The name of the source.
-        page: The page, where `source` holds its number beside the path of the file.
-        seconds: The time, where the name is a URL that ends in one.
+        page: The page, if `source` is a page number and another key contains the file path.
+        seconds: The time, if the name is a URL that ends with one.
     """
 
     name: str | None
@@ -71,12 +69,12 @@ class SourceParts(NamedTuple):
 
 
 def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
-    """The name of the chunk's source, or None when nothing names it.
+    """Return the name of the chunk's source, or None if nothing names it.
 
-    Looked up in this sequence: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`,
-    `file_name`, `ref_doc_id` and `document_id`, and `chunk.document_id`. A value counts when it is a non-empty string,
-    a path or a finite number; any other falls to the next key. A bare number in `source` beside a `file_path` or
-    `file_name` is a page, and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
+    Lookup order: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`, `file_name`, then
+    `fallback`, `ref_doc_id`, `document_id`, and `chunk.document_id`. A valid value is a non-empty string, a path or a
+    finite number; any other value is skipped. A bare number in `source` next to a `file_path` or `file_name` is a page,
+    and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
     """
     if source_key is not None:
         given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
@@ -86,13 +84,13 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
         return name
     metadata = chunk.metadata
     name = first_name(metadata, NAME_FIELDS)
-    if name is not None and (len(name) <= _LONGEST_PAGE or "t=" in name):
+    if name is not None and (len(name) <= _MAX_PAGE_DIGITS or "t=" in name):
         name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
 
 
 def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
-    """The key by which a store lists the source of all of these chunks; empty where no key has its name."""
+    """Return the metadata key that contains the source name in all of these chunks; empty if no key does."""
     named = () if source_key is None or callable(source_key) else source_key
     fields: tuple[str, ...] = (*([named] if isinstance(named, str) else named), *SOURCE_FIELDS)
     for field in fields:
@@ -102,13 +100,13 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
 
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
-    """The source by its usual keys, and the page or time that their values hold beside its name."""
+    """Return the source named by the usual metadata keys, and the page or time that their values contain."""
     name = first_name(metadata, NAME_FIELDS)
     return SourceParts(None) if name is None else _parts(name, metadata)
 
 
 def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:
-    if len(name) <= _LONGEST_PAGE and metadata.get("source") is not None and (page := whole(name)) is not None:
+    if len(name) <= _MAX_PAGE_DIGITS and metadata.get("source") is not None and (page := whole(name)) is not None:
         file = first_name(metadata, _FILES)
         if file is not None and whole(file) is None and source_name(metadata["source"]) == name:
             return SourceParts(file, page=page)
@@ -116,7 +114,7 @@ def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:
 
 
 def _without_time(name: str) -> SourceParts:
-    """A bare `?t=30` is a time at YouTube alone: elsewhere it can be the number of a topic."""
+    """Remove a time from a URL. A bare `?t=30` is a time only on YouTube; elsewhere it can be a topic number."""
     at_youtube = bool(re.search(_YOUTUBE, name))
     for match in re.finditer(_TIME, name):
         mark, key, time, after = match.groups()
@@ -127,7 +125,7 @@ def _without_time(name: str) -> SourceParts:
 
 
 def _seconds(time: str) -> int | float | None:
-    """The time "90", "1m30s" or "0:01:30" in seconds."""
+    """Convert a time such as "90", "1m30s" or "0:01:30" to seconds."""
     if ":" in time:
         parts = time.split(":")
     else:
@@ -140,10 +138,11 @@ def _seconds(time: str) -> int | float | None:
 
 
 def names_of_parts(names: Iterable[str]) -> list[str]:
-    """The names that seem to be parts of one source, since they differ only in a place or a time at their end.
+    """Return the names that look like parts of one source: they differ only in a location or time at their end.
 
-    Only what hardly ever ends the name of a whole source counts, so that a folder of numbered files is not suspected:
-    see `_PART`. At least three names must be alike but for it; those that end in a Unix time are alike.
+    Only endings that names of whole sources rarely have are considered (see `_PART`), so a folder of numbered files
+    does not match. At least three names must be equal apart from the ending; names that end with a Unix time always
+    count as equal.
     """
     stems: dict[str, list[str]] = {}
     part = re.compile(f"(?:{_PART})$")
@@ -152,7 +151,7 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
             stems.setdefault(timeless.name or "", []).append(name)
             continue
         match = part.search(name)
-        # In other names than URLs and paths, "#" is a number sign.
+        # Outside URLs and paths, "#" is a number sign.
         if match is None or (match["fragment"] and not re.search(r"[/\\.]", name[: match.start()])):
             continue
         stem = "" if match["time"] else name[: match.start()]
@@ -161,7 +160,7 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
 
 
 def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
-    """Warn where no chunk has a metadata key that the caller named, and tell whether that is so."""
+    """Warn if no chunk has a metadata key that the caller named; return whether it warned."""
     if key is None or callable(key) or not chunks:
         return False
     names = (key,) if isinstance(key, str) else key
@@ -173,11 +172,11 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
 
     seen = sorted({str(name) for chunk in chunks for name in chunk.metadata})
     close = [near for name in missing for near in difflib.get_close_matches(name, seen, n=1)]
-    meant = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
-    instead = "the source is read from the usual keys instead" if by_source else "so no position is known"
+    hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    effect = "so the source is read from the usual keys" if by_source else "so no position is known"
     warn(
         f"{option}={describe(key)}: none of the {len(chunks)} chunks has the metadata key "
-        f"{', '.join(map(describe, missing))}, {instead}{meant} (metadata keys seen: {keys_seen(chunks)})",
+        f"{', '.join(map(describe, missing))}, {effect}{hint} (metadata keys seen: {keys_seen(chunks)})",
         SourceWarning if by_source else PositionWarning,
         cause=f"{option}={key!r}",
     )
@@ -185,13 +184,13 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
 
 
 def keys_seen(chunks: Iterable[Chunk]) -> str:
-    """The metadata keys of these chunks, for messages."""
+    """List the metadata keys of these chunks, for messages."""
     keys = dict.fromkeys(key for chunk in chunks for key in chunk.metadata)
     return listed(sorted(keys, key=str)[:20])
 
 
 def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:
-    """The first of these metadata values that can name a source."""
+    """Return the first value of these metadata keys that is a valid source name."""
     for key in (keys,) if isinstance(keys, str) else keys:
         value = metadata.get(key)
         if value is not None and (name := source_name(value)) is not None:
@@ -200,7 +199,7 @@ def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str 
 
 
 def source_name(value: Any) -> str | None:
-    """The value as the name of a source; 5, 5.0 and "5" are one name, since stores change the type of numbers."""
+    """Convert a value to a source name; 5, 5.0 and "5" give the same name, because stores change number types."""
     if not isinstance(value, str) and isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):
@@ -213,7 +212,7 @@ def source_name(value: Any) -> str | None:
 
 
 def numbers_named(names: Iterable[str]) -> list[int | float]:
-    """The numbers that have these names, for a store that compares values of one type only."""
+    """Convert names to the numbers that they came from, for stores that do not match a number with a string."""
     numbers: list[int | float] = []
     for name in names:
         try:
@@ -221,13 +220,13 @@ def numbers_named(names: Iterable[str]) -> list[int | float]:
             value = int(name) if number.is_integer() else number
         except (ValueError, OverflowError):
             continue
-        if source_name(value) == name and abs(value) < _LARGEST_STORED:
+        if source_name(value) == name and abs(value) < _MAX_STORED:
             numbers.append(value)
     return numbers
 
 
 def text_of(texts: Mapping[Any, Any], name: str) -> Any:
-    """The text of a source in a mapping, whose keys may be paths and numbers as in metadata; None without one."""
+    """Return the text of a source from a mapping, whose keys may be paths or numbers; None if missing."""
     if name in texts:
         return texts[name]
     key = next((key for key in texts if source_name(key) == name), None)
@@ -235,7 +234,7 @@ def text_of(texts: Mapping[Any, Any], name: str) -> Any:
 
 
 def _negated(value: Any) -> Any:
-    """The opposite of a number, by Python's own numbers: those of NumPy have a smallest one without an opposite."""
+    """Negate a number after converting it to a Python number: NumPy's smallest integers overflow when negated."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:

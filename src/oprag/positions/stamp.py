@@ -1,4 +1,4 @@
-"""Numbering the chunks of each source at ingestion (kind 1)."""
+"""Numbers the chunks of each source at ingestion (`PositionKind.STAMPED`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["given_source", "numbering_of", "stamps"]
 def stamps(
     chunks: Sequence[Chunk], source: str | os.PathLike[str] | None, source_key: SourceKey | None
 ) -> list[dict[str, Any]]:
-    """The metadata to add to each chunk."""
+    """Return the metadata to add to each chunk."""
     source = given_source(source)
     warn_about_key("source_key", source_key, chunks)
     members: dict[str, list[int]] = {}
@@ -30,10 +30,10 @@ def stamps(
         name = source_of(chunk, source_key, source)
         if name is None:
             raise MissingSourceError(
-                f"chunk {index} does not say its source (metadata keys: {chunk.keys_text()}); name it with source=...",
+                f"chunk {index} does not name its source (metadata keys: {chunk.keys_text()}); name it with source=...",
                 chunk,
             )
-        # Without its name in the metadata, the chunk would count for another source later.
+        # Without the name in its metadata, the chunk would be assigned to another source at retrieval.
         named = {"source": name} if name == source and source_of(chunk, source_key) != name else {}
         group = members.setdefault(name, [])
         added.append({**named, STAMP_FIELD: len(group)})
@@ -47,14 +47,14 @@ def stamps(
 
 
 def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
-    """Warn where page numbers go back: several files have one source, or the chunks are not in sequence."""
+    """Warn if page numbers decrease: several files share one source name, or the chunks are not in order."""
     for field in PAGE_NUMBER_FIELDS:
         pages = [page for chunk in chunks if (page := ordinal(chunk.metadata.get(field))) is not None]
         for before, after in pairwise(pages):
             if after < before:
                 warn(
-                    f"page numbers go back, such as from page {before} to page {after} in {source!r}; chunks are "
-                    "numbered in the given sequence. If these are pages of several files, name each file with "
+                    f"page numbers decrease, for example from page {before} to page {after} in {source!r}; chunks are "
+                    "numbered in the given order. If the pages are from several files, name each file with "
                     "source_key=...; otherwise sort the chunks before stamping",
                     PositionWarning,
                     cause="pages that go back",
@@ -63,25 +63,25 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
 
 
 def numbering_of(texts: Sequence[str], start: str = "n") -> str:
-    """A name for the numbers that these texts get: equal in every process, and another one for other texts.
+    """Return an id for the numbering of these texts: a hash that is equal in every process.
 
     Args:
         texts: The texts.
-        start: The letter that the name begins with.
+        start: The first letter of the id.
     """
-    # Loaded only by those who stamp: it takes an eighth of the time of `import oprag`.
+    # Imported only when stamping: it takes an eighth of the time of `import oprag`.
     import hashlib
 
     digest = hashlib.blake2b(digest_size=6)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
-    # A string of digits alone, or one such as "12e5", would come back from some stores as a number.
+    # The letter is needed: some stores return strings such as "123" or "12e5" as numbers.
     return f"{start}{digest.hexdigest()}"
 
 
 def given_source(source: Any) -> str | None:
-    """The name of a source as a caller may give it."""
+    """Validate a source name given by the caller."""
     if source is None:
         return None
     name = source_name(source) if isinstance(source, str | os.PathLike) else None

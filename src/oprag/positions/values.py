@@ -1,7 +1,7 @@
-"""Reading dirty metadata values as comparable keys.
+"""Converts dirty metadata values to comparable keys.
 
-Stores turn numbers into strings and floats, splitters write -1 for "not found", readers write page labels. These
-functions say which values count and make them comparable. They never raise, whatever they are given.
+Stores turn numbers into strings and floats, splitters write -1 for "not found", and readers write page labels. These
+functions decide which values are valid and make them comparable. They never raise, whatever the value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["NUMBERED", "TOO_LARGE", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
 
-# Compiled when first needed, which most metadata never do.
+# Strings, compiled on first use: most metadata never need them.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _BEGINS_A_NUMBER = frozenset("+-.0123456789")
 _ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
@@ -26,14 +26,14 @@ TOO_LARGE = 10**_LONGEST_NUMBER
 
 Key = tuple[Any, ...]
 
-# What page labels sort by first.
+# The first element of a label key: roman labels sort before numbers, numbers before other labels.
 _ROMAN_LABEL, NUMBERED, _OTHER_LABEL = 0, 1, 2
 
 
 def ordinal(value: Any) -> int | float | None:
-    """The value as a number to sort by, or None when it does not count.
+    """Return the value as a number to sort by, or None if it is invalid.
 
-    A value counts when it is a finite number or a numeric string, not negative, not boolean.
+    A valid value is a finite, non-negative number or numeric string, and not a boolean.
     """
     if type(value) is int:
         return value if 0 <= value < TOO_LARGE else None
@@ -44,8 +44,8 @@ def ordinal(value: Any) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
-        number = _counting(float(value))
-        # Straight from the value: a float cannot tell large whole numbers apart.
+        number = _non_negative(float(value))
+        # Convert the value itself, not the float: a float cannot distinguish large integers.
         return ordinal(int(value)) if isinstance(number, int) else number  # type: ignore[arg-type]
     except (ValueError, OverflowError, TypeError, ArithmeticError):
         return None
@@ -57,18 +57,18 @@ def _number(text: str) -> int | float | None:
         return None
     if text.isascii() and text.isdigit():
         return int(text)
-    # Most texts are names, for which a look at the first character will do.
-    return _counting(float(text)) if text[:1] in _BEGINS_A_NUMBER and re.fullmatch(_NUMBER, text) else None
+    # Most texts are names: checking the first character avoids the regular expression.
+    return _non_negative(float(text)) if text[:1] in _BEGINS_A_NUMBER and re.fullmatch(_NUMBER, text) else None
 
 
-def _counting(number: float) -> int | float | None:
+def _non_negative(number: float) -> int | float | None:
     if not math.isfinite(number) or number < 0:
         return None
     return int(number) if number.is_integer() else number
 
 
 def whole(value: Any) -> int | None:
-    """The value as a character offset, or None when it is not a whole number from 0."""
+    """Return the value as a character offset, or None if it is not a non-negative integer."""
     if type(value) is int:
         return value if 0 <= value < TOO_LARGE else None
     number = ordinal(value)
@@ -76,7 +76,7 @@ def whole(value: Any) -> int | None:
 
 
 def finite(value: Any) -> float | None:
-    """The value as a score, or None when it is not a finite number."""
+    """Return the value as a score, or None if it is not a finite number."""
     if value is None or isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -87,9 +87,9 @@ def finite(value: Any) -> float | None:
 
 
 def natural_key(text: str) -> Key:
-    """A key that sorts texts as people do: "doc2" before "doc10", capitals beside small letters.
+    """Return a natural sort key: "doc2" sorts before "doc10", and case is ignored.
 
-    Runs of digits compare by value. They compare as strings of their length, so a run of any length is safe.
+    Runs of digits compare by value. They are never converted to int, so a run of any length is safe.
     """
     parts: list[tuple[int, int, str]] = []
     for index, part in enumerate(re.split(_DIGITS, text)):
@@ -102,10 +102,10 @@ def natural_key(text: str) -> Key:
 
 
 def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
-    """Page values of one source as keys: roman labels, then numbers, then other labels in natural sort.
+    """Convert the page values of one source to keys: roman labels sort first, then numbers, then other labels.
 
-    A label such as "C" can be a roman number or a letter. Letters of one case are read as roman only when all
-    pure-letter labels of that case in this source are roman numbers.
+    A label such as "C" can be a roman numeral or a letter. Labels are read as roman numerals only if all labels of
+    letters of the same case in this source are roman numerals.
     """
     texts = {value.strip() for value in values if isinstance(value, str)}
     letters = [text for text in texts if text.isascii() and text.isalpha()]

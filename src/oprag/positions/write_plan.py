@@ -1,4 +1,4 @@
-"""The positions that `write_positions` adds to the metadata in a store, and its report."""
+"""Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,21 +31,20 @@ __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 _HEAD = ("source", "chunks", "written", "position from", "note")
 _START, _END = "start_index", "end_index"
 _OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
-# What a table shows at most: sources, and characters of a name.
-_ROWS = 40
-_NAME = 80
+_MAX_ROWS = 40  # sources in a table
+_NAME_WIDTH = 80  # characters of a source name in a table
 
 
 class WrittenSource(NamedTuple):
     """The result of `write_positions` for one source.
 
     Attributes:
-        source: Its name; None for chunks that do not name one.
-        chunks: How many chunks it has in the store.
-        written: How many of them were given a position; those that had the same one before are not counted.
+        source: Name of the source; None for chunks that do not name one.
+        chunks: Number of its chunks in the store.
+        written: Number of chunks whose position was added or changed.
         kind: How the positions are known.
-        field: What they were read from, in words.
-        note: Why nothing or not all was written, and what is not certain; empty otherwise.
+        field: What the positions were read from, in words.
+        note: Why some or all positions were not written, and what is uncertain; empty otherwise.
     """
 
     source: str | None
@@ -58,14 +57,14 @@ class WrittenSource(NamedTuple):
 
 @dataclass(frozen=True)
 class WrittenPositions:
-    """The result of `write_positions`, or of a dry run; printed, it is a table.
+    """The result of `write_positions`, or of a dry run; prints as a table.
 
     Attributes:
-        sources: The results for sources whose order was not certain.
-        chunks: How many chunks the store has.
-        known: How many other sources needed nothing: their order is known already, or they have one chunk.
-        dry_run: Whether nothing was written.
-        added: The metadata that were added, by the id of the chunk.
+        sources: The results for sources whose order was uncertain.
+        chunks: Number of chunks in the store.
+        known: Number of other sources, which need no positions: their order is known already, or they have one chunk.
+        dry_run: Whether this is a dry run, which writes nothing.
+        added: The metadata that were added, by chunk id.
     """
 
     sources: tuple[WrittenSource, ...]
@@ -76,11 +75,11 @@ class WrittenPositions:
 
     @property
     def written(self) -> int:
-        """How many chunks were given a position."""
+        """Number of chunks whose position was added or changed."""
         return sum(one.written for one in self.sources)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as values that JSON can hold, with keys and passwords masked."""
+        """Return the report as JSON-serializable values, with API keys and passwords masked."""
         return {
             "chunks": self.chunks,
             "written": self.written,
@@ -108,26 +107,26 @@ class WrittenPositions:
         verb = "would be written" if self.dry_run else "were written"
         known = ""
         if self.known:
-            known = f"; {counted(self.known, 'other source')} {'needs' if self.known == 1 else 'need'} none"
+            known = f"; {counted(self.known, 'other source')} {'needs' if self.known == 1 else 'need'} no positions"
         return f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"
 
     @property
     def _more(self) -> list[str]:
-        more = len(self.sources) - _ROWS
+        more = len(self.sources) - _MAX_ROWS
         return [f"and {counted(more, 'more source')}"] if more > 0 else []
 
     def _rows(self) -> list[list[str]]:
-        """A row for each source; of many, those about which there is most to say."""
+        """Return a row for each source, up to a maximum; sources with a note come first."""
         rows = sorted(self.sources, key=lambda one: not one.note)
         return [
             [
-                "(not named)" if one.source is None else shortened(clean(one.source), _NAME),
+                "(not named)" if one.source is None else shortened(clean(one.source), _NAME_WIDTH),
                 f"{one.chunks:,}",
                 f"{one.written:,}",
                 one.field or "-",
                 clean(one.note),
             ]
-            for one in rows[:_ROWS]
+            for one in rows[:_MAX_ROWS]
         ]
 
 
@@ -141,19 +140,19 @@ def plan_positions(
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
-    """Find the positions of chunks whose metadata do not tell their order.
+    """Find the positions of chunks whose order the metadata do not tell.
 
     Args:
-        chunks: All chunks of a store, with their ids; their ranks are their places in this list.
+        chunks: All chunks of a store, with their ids; their ranks are their indexes in this list.
         store: The name of the store, for the report.
-        in_insertion_order: Whether the store received them in this sequence.
+        in_insertion_order: Whether the chunks are in insertion order.
         read_source: Reads the text of a source.
-        trust_store_order: Whether this sequence is written where texts do not confirm it.
+        trust_store_order: Whether to write insertion order where overlapping texts do not confirm it.
         source_key: See `ContextOptions.source_key`.
         dry_run: Whether the report is about a dry run.
     """
     warn_about_key("source_key", source_key, chunks)
-    # Links order all chunks of a source, and not always those that a question finds.
+    # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
     placed = place(list(map(_without_links, chunks)), source_key, None)
     uncertain = {group[0].source for group in without_order(placed, by_store=read_source is not None)}
     finder = _Finder(chunks, store if in_insertion_order else "", read_source, source_key, trusted=trust_store_order)
@@ -162,7 +161,7 @@ def plan_positions(
     added: dict[str, dict[str, object]] = {}
     unnamed = sum(report.source is None for report in placed.sources)
     if unnamed:
-        note = "these chunks do not say which source they came from; name it with source_key=..."
+        note = "these chunks do not name their source; name it with source_key=..."
         sources.append(WrittenSource(None, unnamed, 0, PositionKind.NONE, "", note))
     known = 0
     for report, group in zip(placed.sources, placed.groups.values(), strict=True):
@@ -174,7 +173,7 @@ def plan_positions(
         found, doubts = finder.found(group)
         repeated = sum(times[chunk.id] > 1 for chunk in group)
         if repeated:
-            doubts.append(f"{counted(repeated, 'chunk')} have the id of another chunk, so nothing is written")
+            doubts.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
         positions = {} if repeated else _positions(found, doubts, trusted=trust_store_order)
         more = {
             chunk.id: positions[chunk.rank]
@@ -195,14 +194,14 @@ def _without_links(chunk: Chunk) -> Chunk:
 
 
 class _Finder:
-    """Finds the order of a source in its metadata, its text and the sequence of the store.
+    """Finds the order of a source from its metadata, its text and insertion order.
 
     Args:
-        chunks: All chunks of the store, as they are there.
-        store: The name of the store; empty where it has no sequence.
+        chunks: All chunks of the store, unchanged.
+        store: The name of the store; empty if the chunks are not in insertion order.
         read_source: As in `plan_positions`.
         source_key: As in `plan_positions`.
-        trusted: Whether the sequence of the store is believed where a text contradicts it.
+        trusted: Whether to use insertion order even where the source text lacks some chunks.
     """
 
     def __init__(
@@ -221,10 +220,10 @@ class _Finder:
         self._trusted = trusted
 
     def found(self, group: Sequence[Chunk]) -> tuple[Placed, list[str]]:
-        """The chunks of a source with their positions, and what is doubtful.
+        """Return the chunks of a source with their positions, and notes on what is uncertain.
 
         Args:
-            group: The chunks, placed by their metadata alone.
+            group: The chunks, with positions from their metadata alone.
         """
         doubts: list[str] = []
         places: Sequence[StorePlace | None] = [None] * len(group)
@@ -237,7 +236,7 @@ class _Finder:
         if self._read_source is not None:
             spans, absent = _located(group, self._read_source, doubts, in_sequence=bool(self._store))
         if absent and not self._trusted:
-            # This is another version of the text, or chunks of several versions.
+            # The text is another version, or the chunks are of several versions.
             places = [None] * len(group)
         located = [
             changed(self._chunks[chunk.rank], located=span, store_place=at)
@@ -245,17 +244,17 @@ class _Finder:
         ]
         found = place(located, self._source_key, None)
         if refuted and without_order(found):
-            doubts.append(f"the sequence of the store is not used: {refuted}")
+            doubts.append(f"insertion order is not used: {refuted}")
         return found, doubts
 
 
 def _located(
     group: Sequence[Chunk], read_source: Callable[[str], str], doubts: list[str], *, in_sequence: bool
 ) -> tuple[list[Span | None], int]:
-    """The places of the chunks of a source in its text, and how many are not in it."""
+    """Locate the chunks of a source in its text; return their spans and the number of chunks not found."""
     try:
         text = SourceText(read_source(group[0].source or ""))
-    except Exception as error:  # noqa: BLE001 - a function of the caller raises what it likes
+    except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
         doubts.append(f"its text cannot be read: {masked_error(error)}")
         return [None] * len(group), 0
     text.learn(chunk.text for chunk in group)
@@ -265,18 +264,18 @@ def _located(
     if absent:
         doubts.append(f"{counted(absent, 'chunk')} not found in its text (another version?)")
     if absent < len(left):
-        doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places of its text")
+        doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places in its text")
     alike = _interchangeable(group, places)
     if alike:
-        doubts.append(f"{counted(alike, 'chunk')} with equal texts may be in each other's places")
+        doubts.append(f"{counted(alike, 'chunk')} with equal texts may be swapped")
     return [None if at is None else Span(*at) for at in places], absent
 
 
 def _interchangeable(group: Sequence[Chunk], places: Sequence[tuple[int, int] | None]) -> int:
-    """How many chunks have equal texts at several places, while their metadata are those of one place each."""
+    """Count chunks that may be swapped: equal texts at several places, with different metadata."""
     found = [at for at in places if at is not None]
     if all(before <= after for before, after in pairwise(found)):
-        # In the sequence of the store each has its own.
+        # The places rise with insertion order, so each chunk has its own place.
         return 0
     alike: dict[str, list[tuple[tuple[int, int], str]]] = {}
     for chunk, at in zip(group, places, strict=True):
@@ -287,30 +286,30 @@ def _interchangeable(group: Sequence[Chunk], places: Sequence[tuple[int, int] | 
 
 
 def _others(chunk: Chunk) -> str:
-    """The metadata that are not ours."""
+    """Return the metadata that `write_positions` does not write."""
     return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
 
 
 def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, dict[str, object]]:
-    """The metadata that tell the positions of the chunks of a source, by their ranks; empty where these are unknown.
+    """Return the position metadata to write for the chunks of a source, by rank; empty if positions are unknown.
 
     Args:
-        found: The chunks.
-        doubts: What is not certain is added to it.
-        trusted: Whether the sequence of the store needs no confirmation.
+        found: The chunks of the source.
+        doubts: Receives notes on what is uncertain.
+        trusted: Whether insertion order needs no confirmation by texts.
     """
     (report,) = found.sources
     by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
     if report.missing:
         doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
     if by_store and (report.missing or without_order(found)):
-        doubts.append("overlapping texts confirm only a part of the order of the store")
+        doubts.append("overlapping texts confirm insertion order only in part")
     why = _why_nothing_is_written(found, by_store=by_store and not trusted)
     if why is not None:
         doubts += [why] if why else []
         return {}
     known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
-    # Equal chunks at one place are one, as retrieval reads them.
+    # Duplicates (same position and text) share a number, as retrieval treats them as one chunk.
     numbers: dict[tuple[Any, str], int] = {}
     for key, chunk in sorted(known, key=itemgetter(0)):
         numbers.setdefault((key, chunk.text), len(numbers))
@@ -320,35 +319,35 @@ def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, 
     positions: dict[int, dict[str, object]] = {}
     for key, chunk in known:
         positions[chunk.rank] = {STAMP_FIELD: numbers[key, chunk.text], NUMBERING_FIELD: numbering}
-        # Beside a page, an offset counts from the start of the page.
+        # Next to a page number, retrieval would read the offset as relative to the page.
         if chunk.located is not None and not with_pages:
             positions[chunk.rank] |= {_START: chunk.located.start, _END: chunk.located.end}
     return positions
 
 
 def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
-    """Why positions cannot be written, empty where that was told; None where they can.
+    """Return why positions cannot be written (empty if a note exists already or is not needed); None if they can.
 
     Args:
         found: The chunks of a source.
-        by_store: Whether these are positions from the sequence of a store, which needs confirmation.
+        by_store: Whether the positions come from insertion order, which needs confirmation.
     """
     (report,) = found.sources
     known = [chunk for chunk in found.chunks if chunk.position and chunk.position.known]
     unknown = [chunk for chunk in found.chunks if not (chunk.position and chunk.position.known)]
-    # Written before, from the sequence of the store: its text did not tell more.
+    # Numbers stamped from insertion order by an earlier run; the source text did not improve on them.
     ours = stamped_by_store(found.chunks)
     why: str | None = None
     if report.kind is PositionKind.LINKS and report.runs > 1:
         why = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
     elif (report.kind is PositionKind.STAMPED and ours) or (
-        # The others have theirs in their metadata.
+        # Most chunks have positions in their metadata; the note about missing ones says enough.
         report.missing and report.kind < PositionKind.LINKS and report.field != LOCATED
     ):
         why = ""
     elif report.missing and known and not ours and any(STAMP_FIELD in one.metadata for one in unknown):
-        # Numbers of two stampings cannot be compared.
-        why = f"some of these have a {STAMP_FIELD} of their own, so nothing is written"
+        # Numbers from two stamping calls are not comparable.
+        why = f"some of these already have a {STAMP_FIELD}, so nothing is written"
     elif report.kind is PositionKind.PAGE and shared(known, [one.position and one.position.key for one in known]):
         why = "the order of chunks that share a page or another number is unknown, so nothing is written"
     elif by_store and (report.missing or without_order(found)):
@@ -357,17 +356,17 @@ def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:
-    """Whether any of these metadata would be new to a chunk."""
+    """Return whether writing this position would change the chunk's metadata."""
     return position is not None and not all(_is(chunk.metadata.get(name), value) for name, value in position.items())
 
 
 def _is(old: Any, new: Any) -> bool:
-    """Whether a value of metadata, which can be anything, is this one."""
+    """Compare a metadata value of any type with a new value."""
     return isinstance(old, int | float | str) and not isinstance(old, bool) and bool(old == new)
 
 
 def _replaced(group: Sequence[Chunk], positions: Mapping[int, Mapping[str, object]]) -> Iterable[str]:
-    """Which metadata of a source get other values."""
+    """Yield a note on the metadata keys of a source whose values are replaced, if any."""
     names = [
         name
         for chunk in group

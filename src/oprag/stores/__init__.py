@@ -1,4 +1,4 @@
-"""What oprag does with vector stores beyond searching them: one file a store, for both frameworks."""
+"""Vector store adapters: read vectors and insertion order, list chunks, write metadata; one file per store."""
 
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, StoredVector, register_store

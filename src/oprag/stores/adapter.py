@@ -1,6 +1,6 @@
-"""The interface to vector stores, and the adapter of each store, found by the name of its class.
+"""The adapter interface to vector stores, and the lookup of a store's adapter by class name.
 
-A store without an adapter works as well: vectors of chunks are then made by the embedder and kept in the cache.
+A store without an adapter works too: its chunks are then embedded again, and the vectors are cached.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class StoredVector(NamedTuple):
-    """A vector as a store keeps it.
+    """A vector read from a store.
 
     Attributes:
-        vector: The numbers, of shape (dimension,).
-        text: The text that it belongs to, where the store returns it; a vector of another text is not used.
+        vector: The vector, of shape (dimension,).
+        text: The text that was embedded, or None if the store does not return it; a vector of another text is ignored.
     """
 
     vector: Any
@@ -39,17 +39,17 @@ class StoredVector(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreAdapter(ABC):
-    """Everything that is done with a vector store beyond searching it; a subclass for each kind of store.
+    """All operations on a vector store other than search; subclass it for each kind of store.
 
     Attributes:
-        store: LangChain's vector store, LlamaIndex's vector store, or a `DocumentIndex`.
-        search: Keywords of the search, among them a namespace, a tenant or a shard.
-        nodes: LlamaIndex: the ids of nodes by the numbers of their vectors, for stores that number them.
-        docstore: LlamaIndex: the nodes themselves, for stores that keep no texts.
-        by_vector: LangChain: the store's method that finds by a vector what its search finds by words, with the same
-            scores; its async twin has an "a" before the name. None where there is none.
-        by_vector_keywords: What that method needs beside the vector and the keywords of the search.
-        in_insertion_order: Whether `chunks` lists them in the sequence in which the store received them.
+        store: A LangChain vector store, a LlamaIndex vector store, or a `DocumentIndex`.
+        search: Keyword arguments of the search, such as a filter, namespace, tenant or shard.
+        nodes: LlamaIndex only: maps vector numbers to node ids, for stores that number their vectors.
+        docstore: LlamaIndex only: the docstore with the nodes, for stores that do not store texts.
+        by_vector: LangChain only: name of the store's method that takes a vector instead of a question and returns the
+            same documents and scores as its search; the async version has the prefix "a". None if the store has none.
+        by_vector_keywords: Additional keyword arguments for that method.
+        in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -78,20 +78,20 @@ class StoreAdapter(ABC):
 
     @property
     def dense(self) -> bool:
-        """Whether this search compares vectors only; a hybrid search needs the words of the question."""
+        """Whether the search uses vectors only; a hybrid search also needs the text of the question."""
         return True
 
     def key(self, chunk: Chunk) -> str | None:
-        """The key of a chunk that was found, its id by default; None where it has none.
+        """Return the key of a retrieved chunk, by default its id; None if it has none.
 
         Args:
-            chunk: The chunk.
+            chunk: A retrieved chunk.
         """
         return chunk.id
 
     @abstractmethod
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Read the vectors of chunks that were found, in one request.
+        """Read the vectors of retrieved chunks in one request.
 
         Filters need not be applied again.
 
@@ -99,59 +99,66 @@ class StoreAdapter(ABC):
             keys: Distinct keys, at least one.
 
         Returns:
-            The vectors by key, without keys that the store does not know.
+            The vectors by key, without keys that are missing in the store.
         """
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, async; in a thread where the store has no async client."""
-        # Code that is not async does not load it.
+        """Async version of `vectors`; by default runs it in a thread.
+
+        Args:
+            keys: Distinct keys, at least one.
+
+        Returns:
+            The vectors by key, without keys that are missing in the store.
+        """
+        # Imported here so that synchronous programs need not load asyncio.
         from asyncio import to_thread
 
         return await to_thread(self.vectors, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:  # noqa: ARG002
-        """Put keys into the sequence in which the store received their chunks, in one request.
+        """Sort keys by insertion order, in one request.
 
         Args:
             keys: Distinct keys.
 
         Returns:
-            The keys that the store knows, one that several chunks have as often as these; None, as by default, where
-            the store does not remember that sequence.
+            The keys that the store contains, each repeated for every chunk with that key; None (the default) if the
+            store does not remember insertion order.
         """
         return None
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:  # noqa: ARG002
-        """List the chunks that the search can find with its filter.
+        """List the chunks that match the filter of the search.
 
         Args:
-            field: The metadata key that names the source (for LlamaIndex's documents, `ref_doc_id`); all chunks are
-                listed without one.
-            sources: Its values; a number or a path is given as text.
+            field: The metadata key that contains the source name (`ref_doc_id` for LlamaIndex's documents); empty lists
+                the chunks of all sources.
+            sources: Names of the sources to list; numbers and paths as strings.
 
         Returns:
-            The chunks, in the sequence in which the store received them where it is `in_insertion_order`; None, as by
-            default, where the store cannot list them, or cannot apply the filter.
+            The chunks, in insertion order if `in_insertion_order` is True; None (the default) if the store cannot list
+            chunks, or cannot apply the filter.
         """
         return None
 
     @property
     def total(self) -> int | None:
-        """How many chunks `chunks` lists; None, as by default, where that is not known without reading them."""
+        """Number of chunks that `chunks` lists; None (the default) if it is unknown without reading them."""
         return None
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ARG002
-        """Add metadata to chunks, whose vectors, texts and other metadata stay as they are.
+        """Add metadata to chunks without changing their vectors, texts and other metadata.
 
-        All or nothing where the store has transactions; elsewhere an interrupted call has written some of them.
+        Atomic if the store has transactions; otherwise an interrupted call may have written some of the chunks.
 
         Args:
-            added: What to add, by the id of the chunk (`StoredChunk.id`, else its key).
+            added: The metadata to add, by id of the chunk (`StoredChunk.id`, or its key if that is empty).
 
         Raises:
-            OptionError: The store cannot do it.
+            OptionError: The store does not support it.
         """
-        raise OptionError(f"oprag cannot write metadata into a {self.name}", self.store)
+        raise OptionError(f"oprag cannot write metadata to a {self.name}", self.store)
 
     @property
     def writable(self) -> bool:
@@ -159,26 +166,26 @@ class StoreAdapter(ABC):
         return type(self).write is not StoreAdapter.write
 
     def refuse_unknown(self, added: Iterable[str], known: Collection[str]) -> None:
-        """Stop a `write` that names chunks which the store does not have.
+        """Reject ids that the store does not contain.
 
         Args:
-            added: The ids that were given.
-            known: The ids that the store has.
+            added: The ids passed to `write`.
+            known: The ids in the store.
 
         Raises:
-            OptionError: One of them is not known.
+            OptionError: One of the ids is missing in the store.
         """
         unknown = [key for key in added if key not in known]
         if unknown:
             others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
             raise OptionError(
-                f"{self.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if it "
-                "changed meanwhile, try again",
+                f"{self.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if the "
+                "store changed in the meantime, try again",
                 unknown,
             )
 
     def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """LlamaIndex: the text of each node that is in the docstore.
+        """Return the texts of nodes in the docstore by id, without ids that are missing in it (LlamaIndex only).
 
         Args:
             ids: The ids of the nodes.
@@ -190,7 +197,7 @@ class StoreAdapter(ABC):
 
 
 def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The values in parts that fit a request."""
+    """Split values into batches of at most `size`."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
@@ -200,25 +207,25 @@ def chunks_with(
     sources: Collection[str],
     passes: Callable[[StoredChunk], bool] | None = None,
 ) -> Iterator[StoredChunk]:
-    """Those of all chunks of a store that `StoreAdapter.chunks` lists.
+    """Filter all chunks of a store down to those that `StoreAdapter.chunks` must list.
 
     Args:
         chunks: All chunks.
-        field: The metadata key that names the source.
-        sources: Its values.
+        field: The metadata key that contains the source name; empty for all sources.
+        sources: Names of the sources.
         passes: The filter of the search.
     """
     for chunk in chunks:
-        wanted = not field or source_name(chunk.metadata.get(field)) in sources
-        if wanted and (passes is None or passes(chunk)):
+        in_sources = not field or source_name(chunk.metadata.get(field)) in sources
+        if in_sources and (passes is None or passes(chunk)):
             yield chunk
 
 
 def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:
-    """Set the adapter of a vector store of LangChain or LlamaIndex.
+    """Register the adapter for a LangChain or LlamaIndex vector store.
 
     Args:
-        store_class: The class of the store; subclasses are included.
+        store_class: The class of the store; the adapter is also used for its subclasses.
         adapter: A subclass of `StoreAdapter`.
 
     Raises:
@@ -233,7 +240,7 @@ def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:
 def adapter_of(
     store: Any, search: Mapping[str, Any] = _NOTHING, nodes: Mapping[str, str] = _NOTHING, docstore: Any = None
 ) -> StoreAdapter | None:
-    """The adapter of a store that was searched, or None; the arguments are those of `StoreAdapter`."""
+    """Return the adapter for a store, or None; takes the same arguments as `StoreAdapter`."""
     for path in map(_path, type(store).__mro__):
         adapter = _registered.get(path)
         if adapter is None and path in _ADAPTERS:
@@ -245,7 +252,7 @@ def adapter_of(
 
 
 def has_own_adapter(store: Any) -> bool:
-    """Whether the adapter is that of this very class; a subclass may search in a way that the adapter does not know."""
+    """Return whether the store's exact class has an adapter; a subclass may search differently from its base class."""
     path = _path(type(store))
     return path in _registered or path in _ADAPTERS
 
@@ -254,7 +261,7 @@ def _path(store_class: type) -> str:
     return f"{store_class.__module__}.{store_class.__qualname__}"
 
 
-# By name, so that no store is imported for this.
+# By name, so that no store has to be imported.
 _ADAPTERS = {
     "oprag.DocumentIndex": "document_index.OwnIndex",
     "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",

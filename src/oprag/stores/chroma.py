@@ -10,29 +10,29 @@ from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_n
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
-# The sources in a condition, well below the values that SQLite takes in a statement; more are told apart here.
-_SOURCES = 5_000
-# Keywords of LangChain's search that leave out chunks.
+# Maximum number of sources in a condition, well below SQLite's limit for a statement; more are filtered in Python.
+_MAX_SOURCES = 5_000
+# Keyword arguments of LangChain's search that filter chunks.
 _FILTERS = {"filter", "ids", "where_document"}
 
 
 class LangChainChroma(StoreAdapter):
     """LangChain's `Chroma`."""
 
-    # The scores of this method are distances, in spite of its name: those of the search by words.
+    # Despite its name, this method returns distances, the same scores as the store's search.
     by_vector = "similarity_search_by_vector_with_relevance_scores"
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Read the vectors of documents by id."""
         return _vectors(self.store.get, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of insertion."""
+        """Sort ids by insertion order."""
         return _in_sequence(self.store.get, keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The chunks in the sequence of insertion."""
+        """List the chunks in insertion order."""
         if field and not sources:
             return ()
         found = self.store.get(
@@ -45,15 +45,15 @@ class LangChainChroma(StoreAdapter):
 
     @property
     def total(self) -> int | None:
-        """The number of chunks, where no filter leaves some out."""
+        """Number of chunks; None if the search has a filter."""
         return None if self.search.keys() & _FILTERS else int(self.store._collection.count())  # noqa: SLF001
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Update the metadata, into which Chroma merges the new keys; a batch is written whole or not at all."""
+        """Merge the new keys into the metadata; each batch is atomic."""
         for batch in parts(list(added), self._batch_size):
             self.refuse_unknown(batch, set(self.store.get(ids=batch, include=[])["ids"]))
         for batch in parts(list(added), self._batch_size):
-            # The method of the store itself embeds the texts.
+            # The store's own update method would embed the texts again.
             self.store._collection.update(ids=batch, metadatas=[dict(added[key]) for key in batch])  # noqa: SLF001
 
     def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
@@ -64,7 +64,7 @@ class LangChainChroma(StoreAdapter):
 
     @property
     def _batch_size(self) -> int:
-        """How many ids the database takes at once."""
+        """Maximum number of ids in a request to the database."""
         size: int = self.store._client.get_max_batch_size()  # noqa: SLF001
         return size
 
@@ -79,7 +79,7 @@ class LlamaIndexChroma(StoreAdapter):
         return _vectors(self.store.client.get, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of insertion."""
+        """Sort ids by insertion order."""
         return _in_sequence(self.store.client.get, keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
@@ -96,7 +96,7 @@ class LlamaIndexChroma(StoreAdapter):
         yield from listed_nodes(found.nodes, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        """Add metadata to nodes; atomic for each node, not for the whole call."""
         collection = self.store.client
         flat: dict[str, Mapping[str, Any]] = {}
         for part in parts([*added], self._batch_size):
@@ -105,20 +105,20 @@ class LlamaIndexChroma(StoreAdapter):
         self.refuse_unknown(added, flat)
         rows = docstore_rows(self.docstore, added)
         changes = [(key, content_with(flat[key], more, key)) for key, more in added.items()]
-        # First, since nodes are listed from the store: after an interruption those that lack something are found.
+        # The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)
         for some in parts(changes, self._batch_size):
-            # Metadata that an update does not name stay as they are.
+            # An update does not change metadata that it does not name.
             collection.update(ids=[key for key, _ in some], metadatas=[more for _, more in some])
 
     @property
     def _batch_size(self) -> int:
-        """How many nodes the database takes at once."""
+        """Maximum number of nodes in a request to the database."""
         most: int = self.store.client._client.get_max_batch_size()  # noqa: SLF001
         return min(_NODES_A_REQUEST, most)
 
 
-# Of these, only the first three choose nodes, and node ids do not.
+# Keyword arguments that `chunks` supports. Only the first three filter nodes; `node_ids` does not.
 _KEYWORDS = {
     *("filters", "where", "where_document"),
     *("node_ids", "include", "mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
@@ -127,23 +127,23 @@ _NODES_A_REQUEST = 1_000
 
 
 def _where(field: str, sources: Collection[str], given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The condition for chunks of these sources that pass the filter of the search; None for all chunks."""
+    """Return the condition for chunks of these sources that match the search's filter; None for all chunks."""
     named = None
-    if field and len(sources) <= _SOURCES:
+    if field and len(sources) <= _MAX_SOURCES:
         numbers = numbers_named(sources)
         whole = [number for number in numbers if isinstance(number, int)]
-        # Values of one type are compared with each other.
+        # Chroma compares only values of the same type.
         named = _joined("$or", [{field: {"$in": some}} for some in ([*sources], whole, [*map(float, numbers)]) if some])
     return _joined("$and", [condition for condition in (named, given) if condition])
 
 
 def _joined(operator: str, conditions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    # Chroma takes no single one in an "and" or "or".
+    # Chroma rejects "$and" and "$or" with a single condition.
     return {operator: conditions} if len(conditions) > 1 else next(iter(conditions), None)
 
 
 def _in_sequence(get: Callable[..., Any], ids: Collection[str]) -> Sequence[str]:
-    """The ids in the sequence of insertion, in which Chroma lists them."""
+    """Sort ids by insertion order, the order in which Chroma lists them."""
     found: list[str] = get(ids=list(ids), include=[])["ids"]
     return found
 

@@ -1,4 +1,4 @@
-"""Reading the file of a saved Chroma: its own client writes into the folder, and a damaged one can end the process."""
+"""Reads the file of a saved Chroma directly: its client writes to the folder, and crashes on some corrupt files."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _ROWS = """
 """
 _TEXT = "chroma:document"
 _VALUES = ("string_value", "int_value", "float_value", "bool_value")
-_LONGEST = 100_000_000  # bytes of a value; SQLite's own limit is a thousand million
+_MAX_BYTES = 100_000_000  # of a value; SQLite's own limit is 1,000,000,000
 
 
 class ChromaFile:
-    """The file of Chroma 0.4 or later, read and never written.
+    """The database file of Chroma 0.4 or later, opened read-only.
 
     Args:
         path: The file.
 
     Raises:
-        InputFileError: It is not a regular file.
+        InputFileError: The path is not a regular file.
     """
 
     def __init__(self, path: Path) -> None:
         for companion in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
-            # SQLite would wait for the other end of a pipe.
+            # SQLite would block on a pipe.
             if companion.exists() and not companion.is_file():
                 raise InputFileError(f"{companion} is not a regular file", str(companion))
         self._path = path
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
 
         self._connection.row_factory = sqlite3.Row
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         self._connection.execute("PRAGMA cell_size_check = ON")
 
@@ -60,18 +60,18 @@ class ChromaFile:
         self._connection.close()
 
     def collections(self) -> list[str]:
-        """The names of the collections.
+        """Return the names of the collections.
 
         Raises:
-            InputFileError: It is not a file of Chroma.
+            InputFileError: The file is not a Chroma database.
         """
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables.issuperset(_TABLES):
-            raise InputFileError(f"{self._path} is not a database of Chroma 0.4 or later", str(self._path))
+            raise InputFileError(f"{self._path} is not a Chroma database (0.4 or later)", str(self._path))
         return [name for (name,) in self._connection.execute("SELECT DISTINCT name FROM collections ORDER BY name")]
 
     def chunks(self, collection: str) -> Iterator[StoredChunk]:
-        """The chunks of a collection, in the sequence of insertion."""
+        """Yield the chunks of a collection in insertion order."""
         found = self._connection.execute(_ROWS, [collection])
         return map(_chunk, groupby(found, lambda row: row["row"]))
 
@@ -81,8 +81,8 @@ def _chunk(grouped: tuple[Any, Iterator[sqlite3.Row]]) -> StoredChunk:
     metadata: dict[str, Any] = {}
     for row in grouped[1]:
         name = str(row["name"])
-        # Old versions have no column for true and false, and later ones may have more.
-        values = (row[kind] for kind in row.keys() if kind in _VALUES)  # noqa: SIM118 - a row has values
+        # Columns vary: old versions have none for booleans, and future ones may add more.
+        values = (row[kind] for kind in row.keys() if kind in _VALUES)  # noqa: SIM118 - iterating a row yields values
         value = next((value for value in values if value is not None), None)
         if row["key"] == _TEXT and isinstance(value, str):
             text = value

@@ -1,4 +1,4 @@
-"""LlamaIndex's docstores, for indexes that have no vector store, and for retrievers that read a docstore alone."""
+"""LlamaIndex's docstores, for indexes without a vector store and retrievers that read only a docstore."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore"]
 
 
 class LlamaIndexDocstore(StoreAdapter):
-    """A docstore over a key-value store, as all of LlamaIndex are."""
+    """A docstore over a key-value store, the base of all LlamaIndex docstores."""
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """None: a docstore has no vectors."""
+        """Return nothing: a docstore has no vectors."""
         return {}
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The nodes."""
+        """List the nodes."""
         if field and not sources:
             return ()
         among = set(self.nodes.values())
@@ -27,7 +27,7 @@ class LlamaIndexDocstore(StoreAdapter):
         return listed_nodes((node for node in nodes if not among or node.node_id in among), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
-        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        """Add metadata to nodes; atomic for each node, not for the whole call."""
         rows = docstore_rows(self.store, added)
         self.refuse_unknown(added, rows)
         put_rows(self.store, rows)
@@ -39,7 +39,7 @@ class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
     in_insertion_order = True
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the dictionary."""
+        """Sort ids by the order of the dictionary."""
         rows = self.store._kvstore.get_all(collection=self.store._node_collection)  # noqa: SLF001
-        # A copy, since another thread may add to it.
+        # Copy the keys: another thread may add to the dictionary.
         return [key for key in list(rows) if key in keys]

@@ -1,4 +1,4 @@
-"""Our own `DocumentIndex`."""
+"""oprag's `DocumentIndex`."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -9,10 +9,10 @@ __all__ = ["OwnIndex"]
 
 
 class OwnIndex(StoreAdapter):
-    """A `DocumentIndex`, whose chunks are numbered."""
+    """oprag's `DocumentIndex`; the row numbers of its chunks are their keys."""
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of chunks; none where the index has none."""
+        """Return the vectors of chunks; empty for an index without vectors."""
         if self.store.embedder is None:
             return {}
         chunks, vectors = self.store.chunks, self.store.vectors
@@ -20,10 +20,10 @@ class OwnIndex(StoreAdapter):
         return {str(row): StoredVector(vectors[row], chunks[row].text) for row in rows}
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`: reading memory is not worth a thread."""
+        """Async version of `vectors`, without a thread: it only reads memory."""
         return self.vectors(keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The chunks by their numbers."""
+        """List the chunks by row number."""
         rows = (StoredChunk(chunk.id, chunk.text, chunk.metadata) for chunk in self.store.chunks)
         return chunks_with(rows, field, sources)

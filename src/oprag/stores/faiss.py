@@ -20,9 +20,9 @@ class LangChainFaiss(StoreAdapter):
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id; none where the index does not have them as they were given."""
-        wanted = set(keys)
-        rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in wanted}
+        """Read the vectors of documents by id; empty if the index does not store exact vectors."""
+        requested = set(keys)
+        rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in requested}
         vectors = _exact_vectors(self.store.index, list(rows.values()))
         if vectors is None:
             return {}
@@ -30,17 +30,17 @@ class LangChainFaiss(StoreAdapter):
         return {
             key: StoredVector(vector, documents[key].page_content)
             for key, vector in zip(rows, vectors, strict=True)
-            # The document store answers with a sentence when there is none.
+            # For a missing document, `search` returns a message as a string.
             if not isinstance(documents[key], str)
         }
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the rows of the index."""
-        # A copy, since another thread may add to it.
+        """Sort ids by row of the index."""
+        # Copy the values: another thread may add to the dictionary.
         return [key for key in list(self.store.index_to_docstore_id.values()) if key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The chunks in the sequence of the rows of the index."""
+        """List the chunks by row of the index."""
         given = self.search.get("filter")
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
         rows = self._all_chunks()
@@ -48,16 +48,18 @@ class LangChainFaiss(StoreAdapter):
 
     @property
     def total(self) -> int | None:
-        """The number of chunks, where no filter leaves some out."""
+        """Number of chunks; None if the search has a filter."""
         return None if self.search.get("filter") else len(self.store.index_to_docstore_id)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the documents at once, since callers may hold those that were found or added."""
+        """Replace the documents by copies, because callers may have references to the originals."""
         documents = getattr(self.store.docstore, "_dict", None)
         if not isinstance(documents, dict):
-            # Others can replace a document by deleting it alone, and an interruption would lose it.
+            # Other docstores would have to delete a document before replacing it; an interruption would lose it.
             kind = type(self.store.docstore).__name__
-            raise OptionError(f"oprag cannot write metadata into a FAISS with a {kind}, only an InMemoryDocstore", kind)
+            raise OptionError(
+                f"oprag can write metadata to a FAISS store with an InMemoryDocstore only, got {kind}", kind
+            )
         self.refuse_unknown(added, documents)
         documents.update(
             {
@@ -74,27 +76,27 @@ class LangChainFaiss(StoreAdapter):
 
 
 class LlamaIndexFaiss(StoreAdapter):
-    """LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`, which keep no texts."""
+    """LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`, which do not store texts."""
 
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of nodes by id; none where the index does not have them as they were given."""
+        """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
         rows = self._rows or {}
-        there = [key for key in keys if key in rows]
-        vectors = _exact_vectors(self.store.client, [rows[key] for key in there])
+        found = [key for key in keys if key in rows]
+        vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
         if vectors is None:
             return {}
-        texts = self.docstore_texts(there)
-        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(there, vectors, strict=True)}
+        texts = self.docstore_texts(found)
+        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(found, vectors, strict=True)}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the rows of the index."""
+        """Sort ids by row of the index."""
         rows = self._rows or {}
         return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes in the sequence of the rows; None with a filter or a keyword, which this store does not have."""
+        """List the nodes by row; None for filters and other keywords, which this store does not support."""
         known = self._rows is not None and self.search.keys() <= {"node_ids"}
         return self._listed(field, sources) if known else None
 
@@ -103,28 +105,28 @@ class LlamaIndexFaiss(StoreAdapter):
         yield from listed_nodes(self.docstore.get_nodes([*ids], raise_error=False), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add metadata to nodes in the docstore; this store has no metadata."""
+        """Add metadata to nodes in the docstore; the vector store has no metadata."""
         rows = docstore_rows(self.docstore, added)
         self.refuse_unknown(added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
     @property
     def _rows(self) -> Mapping[str, int] | None:
-        """The number that the index has for the vector of each node; None where several have one number."""
-        # FaissMapVectorStore, which can delete nodes, gives them numbers of its own.
+        """The row of each node's vector in the index, by node id; None if several nodes share a row."""
+        # FaissMapVectorStore supports deletion and numbers the nodes differently.
         numbered: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
         if numbered is None:
             return {key: int(row) for row, key in self.nodes.items()}
-        # After a deletion it gives out numbers that other nodes have.
+        # After a deletion, it assigns numbers that other nodes already have.
         return numbered if len({*numbered.values()}) == len(numbered) else None
 
 
-# Indexes that keep vectors as they were given. Others reconstruct something else, without saying so.
+# Index types that store exact vectors. Others silently reconstruct approximations.
 _EXACT = ("IndexFlat", "IndexFlatIP", "IndexFlatL2", "IndexHNSWFlat", "IndexIVFFlat")
 
 
 def _exact_vectors(index: Any, rows: Sequence[int]) -> Any:
-    """The vectors of rows, of shape (rows, dimension); None where the index cannot return them as they were given."""
+    """Return the vectors of rows, of shape (rows, dimension); None if the index cannot return exact vectors."""
     import faiss
 
     index = faiss.downcast_index(index)
@@ -134,5 +136,5 @@ def _exact_vectors(index: Any, rows: Sequence[int]) -> Any:
     try:
         return index.reconstruct_batch(list(rows))
     except RuntimeError:
-        # An inverted file without a direct map: making one would change the user's index.
+        # An IVF index without a direct map; building one would change the user's index.
         return None

@@ -1,4 +1,4 @@
-"""The frameworks' stores in memory: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
+"""In-memory stores: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,31 +18,31 @@ class LangChainInMemory(StoreAdapter):
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Return the vectors of documents by id."""
         rows = (self.store.store[key] for key in keys if key in self.store.store)
         return {row["id"]: StoredVector(row["vector"], row["text"]) for row in rows}
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`: reading memory is not worth a thread."""
+        """Async version of `vectors`, without a thread: it only reads memory."""
         return self.vectors(keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the store, which is a dictionary."""
-        # A copy, since another thread may add to it.
+        """Sort ids by the order of the store's dictionary."""
+        # Copy the keys: another thread may add to the dictionary.
         return [key for key in list(self.store.store) if key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The chunks in the sequence of the store."""
+        """List the chunks in the order of the store."""
         rows = (StoredChunk(row["id"], row["text"], row["metadata"] or {}) for row in list(self.store.store.values()))
         return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
 
     @property
     def total(self) -> int | None:
-        """The number of chunks, where no filter leaves some out."""
+        """Number of chunks; None if the search has a filter."""
         return None if self.search.get("filter") else len(self.store.store)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the entries at once, since documents of earlier searches share their metadata."""
+        """Replace the entries by copies, because documents of earlier searches share their metadata."""
         rows = self.store.store
         self.refuse_unknown(added, rows)
         changed = {key: {**(rows[key]["metadata"] or {}), **more} for key, more in added.items()}
@@ -55,25 +55,25 @@ class LangChainInMemory(StoreAdapter):
 
 
 class LlamaIndexSimple(StoreAdapter):
-    """LlamaIndex's `SimpleVectorStore`, which keeps no texts."""
+    """LlamaIndex's `SimpleVectorStore`, which does not store texts."""
 
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of nodes by id."""
+        """Return the vectors of nodes by id."""
         vectors, texts = self.store.data.embedding_dict, self.docstore_texts(keys)
         return {key: StoredVector(vectors[key], texts.get(key)) for key in keys if key in vectors}
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`: reading memory is not worth a thread."""
+        """Async version of `vectors`, without a thread: it only reads memory."""
         return self.vectors(keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the store, which is a dictionary."""
+        """Sort ids by the order of the store's dictionary."""
         return [key for key in list(self.store.data.embedding_dict) if key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes of the index in the sequence of the store; None for keywords that this store does not have."""
+        """List the nodes of the index in the order of the store; None for unknown keywords."""
         return self._listed(field, sources) if self.search.keys() <= _KEYWORDS else None
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
@@ -82,12 +82,12 @@ class LlamaIndexSimple(StoreAdapter):
         flat = self.store.data.metadata_dict
         passes = build_metadata_filter_fn(flat.__getitem__, self.search.get("filters"))
         only = self.search.get("node_ids")
-        # Several indexes may have one store.
+        # Several indexes may share one store.
         among = {*(only if only is not None else self.nodes or self.store.data.embedding_dict)}
         ids = [
             key
             for key in list(self.store.data.embedding_dict)
-            # The docstore makes each node anew, which takes time. Stores of old versions have no metadata.
+            # Filter ids before reading nodes, which is slow. Stores written by old versions have no metadata.
             if key in among
             and passes(key)
             and (not field or key not in flat or source_name(flat[key].get(field)) in sources)
@@ -95,13 +95,13 @@ class LlamaIndexSimple(StoreAdapter):
         yield from listed_nodes(self.docstore.get_nodes(ids, raise_error=False), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add metadata to nodes, in the store and in the docstore."""
+        """Add metadata to nodes in the store and in the docstore."""
         rows, flat = docstore_rows(self.docstore, added), self.store.data.metadata_dict
         self.refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys())
         flat.update({key: {**flat[key], **added[key]} for key in added.keys() & flat.keys()})
-        # Last, since nodes are listed from there: after an interruption those that lack something are found.
+        # The docstore last: nodes are listed from it, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)
 
 
-# Of these, only the first two choose nodes.
+# Keyword arguments that `LlamaIndexSimple.chunks` supports. Only the first two filter nodes.
 _KEYWORDS = {"filters", "node_ids", "mmr_threshold"}

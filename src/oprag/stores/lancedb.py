@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainLanceDB"]
 
-# Indexes that have no settings.
-_MADE_AGAIN = {"BTree", "Bitmap", "LabelList"}
-# LanceDB has no class of errors for changes that another program makes at the same time.
+# Index types without settings, which can be rebuilt without loss.
+_REBUILT = {"BTree", "Bitmap", "LabelList"}
+# Texts of LanceDB's errors about concurrent changes, which have no error class of their own.
 _CONFLICTS = ("commit conflict", "incompatible transaction", "write contention", "concurrent")
-# How often a step is tried that such a change stopped.
-_TRIES = 5
+_ATTEMPTS = 5  # of a step that a concurrent change stopped
 
 
 class LangChainLanceDB(StoreAdapter):
-    """LangChain's `LanceDB`, whose documents have no ids: their texts are the keys."""
+    """LangChain's `LanceDB`; texts are the keys, because retrieved documents have no ids."""
 
     by_vector = "similarity_search_by_vector"
     by_vector_keywords: ClassVar = {"score": True}
@@ -36,27 +35,27 @@ class LangChainLanceDB(StoreAdapter):
 
     @property
     def dense(self) -> bool:
-        """Whether this search compares vectors only."""
+        """Whether the search uses vectors only."""
         return self.search.get("query_type") in (None, "vector")
 
     def key(self, chunk: Chunk) -> str:
-        """The text of a document."""
+        """Return the text of a document."""
         return chunk.text
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by text."""
-        text, vector = self.store._text_key, self.store._vector_key  # noqa: SLF001 - the store says nowhere else
-        # A text that is in several rows has the same vector in each of them.
+        """Read the vectors of documents by text."""
+        text, vector = self.store._text_key, self.store._vector_key  # noqa: SLF001 - no public attribute
+        # Rows with equal texts have equal vectors.
         rows = self._rows([_among(text, keys)], [text, vector])
         return {row[text]: StoredVector(row[vector], row[text]) for row in rows}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The texts in the sequence of the table."""
+        """Sort texts by the order of the table."""
         text = self.store._text_key  # noqa: SLF001
         return [row[text] for row in self._rows([_among(text, keys), self._filter], [text])]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The chunks in the sequence of the table, which deletions keep."""
+        """List the chunks in the order of the table, which deletions preserve."""
         if "`" in field or not isinstance(self.search.get("filter"), str | dict | None):
             return None
         if field and not sources:
@@ -76,13 +75,13 @@ class LangChainLanceDB(StoreAdapter):
 
     @property
     def total(self) -> int | None:
-        """The number of chunks, where no filter leaves some out."""
+        """Number of chunks; None if the search has a filter."""
         return None if self._about is None or self._filter else int(self._table.count_rows())
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Change the metadata of all rows in one version of the table, and move no row.
+        """Change the metadata of all rows in one version of the table, without moving rows.
 
-        Rows that another program adds, changes or deletes at the same time stay as it leaves them.
+        Rows that another program adds, changes or deletes at the same time are left as that program wrote them.
         """
         table, about, key = self._table, self._about, self.store._id_key  # noqa: SLF001
         if about is None:
@@ -92,29 +91,35 @@ class LangChainLanceDB(StoreAdapter):
         rows = _read(table, [key, "metadata"])
         ids = [str(one) for one in rows[key].to_pylist()]
         self.refuse_unknown(added, set(ids))
-        wanted = [one for one in ids if one in added]
-        if len(wanted) > len(added):
-            raise OptionError(f"{self.name} has several rows with the same id", wanted)
+        to_change = [one for one in ids if one in added]
+        if len(to_change) > len(added):
+            raise OptionError(
+                f"{self.name} has several rows with the same id, so nothing was written; give each row a unique id",
+                to_change,
+            )
         indexes = [index for index in table.list_indices() if index.columns[0].split(".")[0] in (key, "metadata")]
         for index in indexes:
-            if index.index_type not in _MADE_AGAIN:
-                message = f"the index {describe(index.name)} would be lost: drop it and create it again afterwards"
+            if index.index_type not in _REBUILT:
+                message = (
+                    f"writing metadata would invalidate the index {describe(index.name)}; drop it, and create it "
+                    "again afterwards"
+                )
                 raise OptionError(message, index.name)
         fields = list(_merged(rows, key, added)["metadata"].type)[::-1]
         if not _stay_in_place():
-            raise OptionError("this version of LanceDB moves changed rows, so nothing was written", table)
-        _repeated(lambda: self._add_fields(fields))
-        _repeated(lambda: self._change(added))
-        # Indexes leave out the rows whose columns were written; one that has none left breaks `optimize`.
+            raise OptionError("this version of LanceDB would move changed rows, so nothing was written", table)
+        _with_retries(lambda: self._add_fields(fields))
+        _with_retries(lambda: self._change(added))
+        # Rebuild indexes: they drop changed rows, and an index without rows breaks `optimize`.
         for index in indexes:
             config = getattr(kinds, index.index_type)()
-            _repeated(partial(self._make_index, index.columns[0], config=config, name=index.name))
+            _with_retries(partial(self._make_index, index.columns[0], config=config, name=index.name))
 
     def _make_index(self, column: str, **options: Any) -> None:
         self._table.create_index(column, **options)
 
     def _add_fields(self, fields: Sequence[Any]) -> None:
-        """Add those of the fields that the metadata do not have yet; they are null in all rows."""
+        """Add fields that the metadata do not have yet, with nulls in all rows."""
         import pyarrow as pa
 
         about = self._about
@@ -123,7 +128,7 @@ class LangChainLanceDB(StoreAdapter):
             self._table.add_columns(pa.schema([pa.field("metadata", pa.struct(new))]))
 
     def _change(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write the metadata of all rows, and put back those that another program wrote at the same time."""
+        """Write the metadata of all rows, and restore rows that another program wrote at the same time."""
         key, text = self.store._id_key, self.store._text_key  # noqa: SLF001
         table = self._table
         before = table.version
@@ -131,7 +136,7 @@ class LangChainLanceDB(StoreAdapter):
         after = _replace(table, key, rows)
         if after == before + 1:
             return
-        # Others wrote in between. LanceDB has written over the rows that they changed.
+        # Another program wrote in between, and LanceDB overwrote the rows that it changed.
         columns = [key, text, "metadata"]
         old = {row[key]: _content(row) for row in _read(self._at(before), columns).to_pylist()}
         theirs = _read(self._at(after - 1), columns).to_pylist()
@@ -139,13 +144,13 @@ class LangChainLanceDB(StoreAdapter):
         if changed:
             self._put_back(changed, after)
             raise OptionError(
-                f"{self.name} was changed meanwhile: {counted(len(changed), 'row')} that another program changed at "
-                "the same time stayed as it wrote them; call it again",
+                f"another program changed {counted(len(changed), 'row')} of {self.name} at the same time; its changes "
+                "were kept; call this again",
                 sorted(map(str, changed)),
             )
 
     def _put_back(self, keys: Collection[Any], version: int) -> None:
-        """Replace metadata that a version wrote by those before it, where nobody has changed them since then."""
+        """Restore the metadata before a version of ours, except in rows that were changed again since."""
         import pyarrow as pa
 
         key = self.store._id_key  # noqa: SLF001
@@ -157,8 +162,8 @@ class LangChainLanceDB(StoreAdapter):
         _replace(table, key, _merged(theirs.filter(pa.array(chosen)), key, {}))
 
     def _at(self, version: int) -> Any:
-        """A version of the table."""
-        # A handle of its own: another one stays at the newest version.
+        """Return the table at a version."""
+        # This is a new handle; other handles stay at the newest version.
         table = self._table
         table.checkout(version)
         return table
@@ -169,7 +174,7 @@ class LangChainLanceDB(StoreAdapter):
 
     @property
     def _about(self) -> Any:
-        """The fields of metadata, a struct of Arrow; None where the table is not as LangChain makes it."""
+        """The Arrow struct type of the metadata; None if the table does not have LangChain's layout."""
         import pyarrow as pa
 
         table = self._table
@@ -188,14 +193,14 @@ class LangChainLanceDB(StoreAdapter):
         return given if isinstance(given, str) else ""
 
     def _rows(self, conditions: Sequence[str], columns: list[str]) -> list[dict[str, Any]]:
-        """Columns of the rows that meet all of the conditions, of which some may be empty."""
+        """Read columns of the rows that match all conditions; empty conditions are ignored."""
         table, where = self._table, " AND ".join(f"({one})" for one in conditions if one)
         try:
             rows = _read(table, columns, where)
         except ValueError:
             if not where:
                 raise
-            # LanceDB 0.40 cannot filter a table in which rows were written without a metadata key of others.
+            # LanceDB 0.40 cannot filter a table whose rows differ in metadata keys; filter a copy instead.
             import lancedb
 
             whole = _read(table, [*dict.fromkeys([*columns, self.store._text_key, "metadata"])])  # noqa: SLF001
@@ -205,14 +210,14 @@ class LangChainLanceDB(StoreAdapter):
 
 
 def _read(table: Any, columns: list[str], where: str = "") -> Any:
-    """Columns of the rows that meet a condition, or of all rows, as a table of Arrow."""
+    """Read columns of the rows that match a condition (all rows if it is empty) as an Arrow table."""
     query = table.search().select(columns).limit(table.count_rows())
     return (query.where(where) if where else query).to_arrow()
 
 
-def _repeated(step: Callable[[], None]) -> None:
-    """Take a step, and take it again where another program changed the table at the same time."""
-    for left in reversed(range(_TRIES)):
+def _with_retries(step: Callable[[], None]) -> None:
+    """Run a step, and retry it if another program changed the table at the same time."""
+    for left in reversed(range(_ATTEMPTS)):
         try:
             step()
         except OptionError:
@@ -221,14 +226,15 @@ def _repeated(step: Callable[[], None]) -> None:
             if not any(word in error_text(error).lower() for word in _CONFLICTS):
                 raise
             if not left:
-                # Without LanceDB's message, which names files of the machine that it was built on.
-                raise OptionError("LanceDB was changed meanwhile by other programs; call it again", step) from error
+                # LanceDB's message is omitted: it contains file paths of its build machine.
+                message = f"other programs kept changing LanceDB, and {_ATTEMPTS} attempts failed; call this again"
+                raise OptionError(message, step) from error
         else:
             return
 
 
 def _replace(table: Any, key: str, rows: Any) -> int:
-    """Replace the metadata of rows, which are named by their keys, and return the version that has them."""
+    """Replace the metadata of rows by key, and return the resulting version of the table."""
     if not rows.num_rows:
         return int(table.version)
     merge = table.merge_insert(key).when_matched_update_all().use_index(False)  # noqa: FBT003 - LanceDB's own
@@ -237,7 +243,7 @@ def _replace(table: Any, key: str, rows: Any) -> int:
 
 @cache
 def _stay_in_place() -> bool:
-    """Whether this version of LanceDB changes rows in their places."""
+    """Return whether this version of LanceDB updates rows in place, tested on a small table."""
     import lancedb
     import pyarrow as pa
 
@@ -250,13 +256,13 @@ def _stay_in_place() -> bool:
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a row, without metadata that it does not have."""
+    """Return the values of a row, without null metadata."""
     metadata = {name: value for name, value in (row["metadata"] or {}).items() if value is not None}
     return {**row, "metadata": metadata}
 
 
 def _values(kind: Any, sources: Collection[str]) -> list[str | int | float]:
-    """The values of a type of Arrow that name these sources."""
+    """Convert source names to values of an Arrow type."""
     import pyarrow as pa
 
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -266,17 +272,17 @@ def _values(kind: Any, sources: Collection[str]) -> list[str | int | float]:
 
 
 def _among(column: str, values: Collection[str | int | float]) -> str:
-    """The condition that a column has one of these values."""
+    """Return the SQL condition that a column has one of these values."""
     written = ("'" + one.replace("'", "''") + "'" if isinstance(one, str) else repr(one) for one in values)
     return f"{column} IN ({', '.join(written)})"
 
 
 def _merged(rows: Any, key: str, added: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Rows whose keys are distinct, with the metadata that are added to some of them.
+    """Return the rows with unique keys, with the added metadata merged in.
 
-    The metadata have all of their fields, since LanceDB cannot filter rows whose fields it has in several files. The
-    fields are in reverse, since it moves changed rows to the end of the table where they are in the sequence of the
-    table and no index has the keys.
+    All metadata fields are included, because LanceDB cannot filter rows whose fields are spread over several files. The
+    fields are in reverse order, because with the table's order and no index on the keys LanceDB moves changed rows to
+    the end.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Listing all chunks of the sources that retrieved chunks are from."""
+"""Lists all chunks of the sources of retrieved chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["all_chunks", "chunks_of_sources", "each_once"]
 
 
 def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str]) -> dict[str, list[StoredChunk]] | None:
-    """All chunks of sources, by source; None where the store cannot list them."""
+    """Return all chunks of sources, by source; None if the store cannot list them."""
     listed = store.chunks(field, sources) if field and has_own_adapter(store.store) else None
     if listed is None:
         return None
@@ -28,13 +28,13 @@ def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str])
 def all_chunks(
     chunks: Sequence[Chunk], stores: Collection[StoreAdapter], source_key: SourceKey | None, *, store_order: bool
 ) -> ListedSource | None:
-    """All chunks of a source, from the first store that has those that were retrieved; None where no store lists them.
+    """Return all chunks of a source from the first store that contains the retrieved ones; None if no store does.
 
     Args:
         chunks: Retrieved chunks of the source.
-        stores: What was searched.
+        stores: The stores that were searched.
         source_key: See `ContextOptions.source_key`.
-        store_order: Whether the sequence of the store is used.
+        store_order: Whether to use insertion order.
     """
     source, field = chunks[0].source, field_of(chunks, source_key)
     for store in stores:
@@ -48,7 +48,7 @@ def all_chunks(
 
 
 def each_once(stored: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
-    """The chunks, without nodes that were added again under their ids: these are one to the store."""
+    """Yield the chunks, skipping LlamaIndex nodes that were added again with the same id and text."""
     seen: set[tuple[str, str]] = set()
     for one in stored:
         if one.node is None or (one.key, one.text) not in seen:

@@ -1,4 +1,4 @@
-"""LlamaIndex's nodes as its stores have them: listed by their source, and changed without loading LlamaIndex."""
+"""Lists LlamaIndex nodes by source, and adds metadata to stored nodes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = [
 ]
 
 NODE_FIELD = "_node_content"
-"""The metadata key under which LlamaIndex writes a whole node into other stores."""
+"""The metadata key under which LlamaIndex stores the whole node as JSON in vector stores."""
 
 
 def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
-    """A copy of a node with more metadata, which is neither embedded nor shown to the model."""
+    """Return a copy of a node with added metadata that is neither embedded nor shown to the model."""
     return node.model_copy(
         update={
             "metadata": {**node.metadata, **added},
@@ -39,14 +39,14 @@ def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
 
 
 def united(lists: Iterable[list[str]]) -> list[str]:
-    """The keys of several lists, each once."""
+    """Concatenate lists of keys, without duplicates."""
     return list(dict.fromkeys(key for keys in lists for key in keys))
 
 
 def source_in(chunk: StoredChunk, field: str) -> str | None:
-    """The name of the source of a chunk by a metadata key; for a node, the id of its document by one of `ID_FIELDS`.
+    """Return the source name of a chunk from a metadata key; for a node and one of `ID_FIELDS`, its document's id.
 
-    LlamaIndex's stores keep that id under these keys, whatever metadata have the same name.
+    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
     """
     if chunk.node is not None and field in ID_FIELDS:
         return source_name(chunk.node.ref_doc_id)
@@ -54,7 +54,7 @@ def source_in(chunk: StoredChunk, field: str) -> str | None:
 
 
 def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
-    """The nodes of some sources, or all of them without a field."""
+    """Yield the nodes of some sources as stored chunks, or all nodes if `field` is empty."""
     from llama_index.core.schema import MetadataMode
 
     for node in nodes:
@@ -64,14 +64,14 @@ def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> 
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The flat metadata that change where metadata are added to a node: the added ones, and the whole node.
+    """Return the metadata of a stored node to update: the added keys, and the node's JSON with these added.
 
-    Everything else in the node stays as it was written, whatever version of LlamaIndex wrote it.
+    The rest of the JSON is unchanged, whatever version of LlamaIndex wrote it.
     """
     if NODE_FIELD not in flat:
         raise OptionError(
-            f"the node {describe(key)} was written without {NODE_FIELD}, as by very old versions of LlamaIndex, so "
-            "models would see the added metadata; nothing was written",
+            f"the stored node {describe(key)} has no {NODE_FIELD} (very old versions of LlamaIndex write none), so "
+            "models would see the added metadata; nothing was written; add its documents to the store again",
             key,
         )
     node = json.loads(flat[NODE_FIELD])
@@ -82,7 +82,7 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
 
 
 def nodes_in(docstore: Any) -> list[Any]:
-    """The nodes of a docstore, without the documents that an ingestion pipeline keeps beside them."""
+    """Return the nodes of a docstore, without the documents that an ingestion pipeline stores next to them."""
     from llama_index.core.schema import Document
 
     listed = list(docstore.docs.values())
@@ -90,7 +90,7 @@ def nodes_in(docstore: Any) -> list[Any]:
 
 
 def docstore_rows(docstore: Any, added: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The nodes that a docstore has, with added metadata, as it stores them, by their ids."""
+    """Return the nodes in a docstore with added metadata, serialized as it stores them, by id."""
     nodes = [] if docstore is None else docstore.get_nodes([*added], raise_error=False)
     if not nodes:
         return {}
@@ -98,15 +98,15 @@ def docstore_rows(docstore: Any, added: Mapping[str, Mapping[str, Any]]) -> dict
     from llama_index.core.storage.docstore.utils import doc_to_json
 
     if not isinstance(docstore, KVDocumentStore):
-        raise OptionError(f"oprag cannot write metadata into a {type(docstore).__name__}", docstore)
+        raise OptionError(f"oprag cannot write metadata to a {type(docstore).__name__}", docstore)
     return {node.node_id: doc_to_json(with_metadata(node, added[node.node_id])) for node in nodes}
 
 
 def put_rows(docstore: Any, rows: Mapping[str, Any]) -> None:
-    """Write `docstore_rows`.
+    """Write `docstore_rows` to the docstore.
 
-    The docstore's own method would set new hashes of the nodes as well. By these, a pipeline and `refresh_ref_docs`
-    tell what has to be embedded again.
+    Bypasses the docstore's own method, which would also update the node hashes, by which pipelines and
+    `refresh_ref_docs` decide what to re-embed.
     """
     if rows:
         docstore._kvstore.put_all(  # noqa: SLF001

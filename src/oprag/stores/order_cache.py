@@ -1,4 +1,4 @@
-"""Asking stores for the sequence in which they received the chunks of a source, once a question."""
+"""Reads the insertion order of retrieved sources from stores, in one request per question, and caches it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from oprag.warn import warn
 
 __all__ = ["InsertionOrderCache"]
 
-# How many chunks are remembered, of all sources together.
-_REMEMBERED = 200_000
-_REFUTED = 60.0  # seconds until a sequence that was refuted is read again
+_CACHE_SIZE = 200_000  # chunks of all sources together
+_MAX_REFUTED_AGE = 60.0  # seconds until a refuted insertion order is read again
 
 _Key = tuple[str, int]
 
 
-class _Wanted(NamedTuple):
-    """The retrieved chunks of a source whose order is not known.
+class _Request(NamedTuple):
+    """The retrieved chunks of a source whose order is uncertain.
 
     Attributes:
         chunks: The chunks.
-        keys: Their keys, each with the number of equal ones before it: chunks with one text are interchangeable.
-        field: The metadata key that names their source; empty where no key has its name.
+        keys: Their keys, each with the number of equal keys before it: chunks with equal keys are interchangeable.
+        field: The metadata key that contains the name of their source; empty if no key does.
     """
 
     chunks: Sequence[Chunk]
@@ -48,15 +47,15 @@ class _Wanted(NamedTuple):
         return self.chunks[0].source or ""
 
 
-class _Known(NamedTuple):
-    """The order that was found for a source.
+class _Cached(NamedTuple):
+    """The cached insertion order of a source.
 
     Attributes:
-        order: The order.
-        rows: The row of each chunk, in the sequence of the store.
-        texts: The hash of each text, since another text under the same key is another chunk.
-        until: When it is read again.
-        store: The store; as long as it is held, no other one has its identity.
+        order: The insertion order.
+        rows: The row of each chunk, in insertion order.
+        texts: The hash of each text: another text under the same key is another chunk.
+        until: The time at which it is read again.
+        store: The store. Keeping the reference keeps its id (part of the cache key) unique.
     """
 
     order: InsertionOrder
@@ -65,42 +64,43 @@ class _Known(NamedTuple):
     until: float
     store: Any
 
-    def has(self, wanted: _Wanted) -> bool:
-        """Whether it is about these chunks."""
-        chunks = zip(wanted.keys, wanted.chunks, strict=True)
+    def covers(self, request: _Request) -> bool:
+        """Return whether it has not expired and contains all of these chunks with the same texts."""
+        chunks = zip(request.keys, request.chunks, strict=True)
         return time.monotonic() < self.until and all(self.texts.get(key) == hash(chunk.text) for key, chunk in chunks)
 
-    def agrees(self, wanted: _Wanted, now: Mapping[_Key, int]) -> bool:
-        """Whether the store has these chunks in the same sequence now, by their rows."""
-        if any(key not in now for key in wanted.keys):
+    def agrees(self, request: _Request, now: Mapping[_Key, int]) -> bool:
+        """Return whether the store currently has these chunks in the same order, given their current rows."""
+        if any(key not in now for key in request.keys):
             return False
-        rows = [self.rows[key] for key in sorted(wanted.keys, key=now.__getitem__)]
+        rows = [self.rows[key] for key in sorted(request.keys, key=now.__getitem__)]
         return rows == sorted(rows)
 
 
 class InsertionOrderCache:
-    """The sequences in which stores received the chunks of sources.
+    """A cache of the insertion order of sources.
 
-    What was found for a source is remembered. It is used as long as the retrieved chunks have the same texts, and the
-    store has them in the same sequence, for which every question asks.
+    An entry is valid as long as the retrieved chunks have the same texts, and the store returns them in the same order,
+    which is checked with one request per question.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, _Known] = {}
+        self._cached: dict[Any, _Cached] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy has other stores, and identities mean nothing in another process.
+        # Copy as an empty cache: a copy has other stores, and ids mean nothing in another process.
         return InsertionOrderCache, ()
 
     def complete(
         self, inputs: ContextInputs, options: ContextOptions, stores: Callable[[], Iterable[StoreAdapter]]
     ) -> Steps[ContextInputs]:
-        """Give chunks whose metadata do not tell their order their place in the store.
+        """Set `store_place` of chunks whose metadata do not tell their order.
 
         Args:
             inputs: The inputs of a context.
             options: The options of the context.
-            stores: Returns what was searched; of several, a source is taken from the first that has all of its chunks.
+            stores: Returns the stores that were searched; each source is read from the first one with all of its
+                chunks.
         """
         groups = inputs.without_order(options)
         searched = list(stores()) if groups else []
@@ -110,13 +110,13 @@ class InsertionOrderCache:
             orders = yield Step(lambda: self._orders(searched, groups, options.source_key))
         except OpragWarning:
             raise
-        except Exception as error:  # noqa: BLE001 - stores raise what they like, and the question has its chunks
+        except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
             _warn_of_failure(searched, error)
             return inputs
         places = {
             chunk.rank: order.places[key]
-            for wanted, _, order in orders
-            for chunk, key in zip(wanted.chunks, wanted.keys, strict=True)
+            for request, _, order in orders
+            for chunk, key in zip(request.chunks, request.keys, strict=True)
         }
         if not places:
             return inputs
@@ -128,82 +128,83 @@ class InsertionOrderCache:
 
     def _orders(
         self, stores: Sequence[StoreAdapter], groups: Sequence[Sequence[Chunk]], source_key: SourceKey | None
-    ) -> list[tuple[_Wanted, StoreAdapter, InsertionOrder]]:
-        """The order of each source, for those that a store has; no store has one of the others."""
-        found: list[tuple[_Wanted, StoreAdapter, InsertionOrder]] = []
+    ) -> list[tuple[_Request, StoreAdapter, InsertionOrder]]:
+        """Return the insertion order of each source that has one in a store."""
+        found: list[tuple[_Request, StoreAdapter, InsertionOrder]] = []
         left = list(groups)
         for store in stores:
-            wanted = [one for group in left if (one := _wanted(store, group, source_key)) is not None]
-            for one, order in zip(wanted, self._in_store(store, wanted), strict=True):
+            requests = [one for group in left if (one := _request(store, group, source_key)) is not None]
+            for one, order in zip(requests, self._in_store(store, requests), strict=True):
                 if not order.refuted and all(key in order.places for key in one.keys):
                     found.append((one, store, order))
                     left.remove(one.chunks)
         return found
 
-    def _in_store(self, store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[InsertionOrder]:
-        """The order of each source in one store."""
-        names = [(id(store.store), repr(store.search), one.field, one.source) for one in wanted]
-        known: dict[int, _Known] = {}
-        for index, about in enumerate(wanted):
-            one = self._known.get(names[index])
-            if one is not None and one.has(about):
-                known[index] = one
-        if known:
-            rows = _rows(store, [wanted[index] for index in known]) or {}
-            known = {index: one for index, one in known.items() if one.agrees(wanted[index], rows)}
-        unknown = [index for index in range(len(wanted)) if index not in known]
-        for index, one in zip(unknown, _read(store, [wanted[index] for index in unknown]), strict=True):
+    def _in_store(self, store: StoreAdapter, requests: Sequence[_Request]) -> list[InsertionOrder]:
+        """Return the insertion order of each source in one store."""
+        names = [(id(store.store), repr(store.search), one.field, one.source) for one in requests]
+        found: dict[int, _Cached] = {}
+        for index, request in enumerate(requests):
+            one = self._cached.get(names[index])
+            if one is not None and one.covers(request):
+                found[index] = one
+        if found:
+            rows = _rows(store, [requests[index] for index in found]) or {}
+            found = {index: one for index, one in found.items() if one.agrees(requests[index], rows)}
+        missing = [index for index in range(len(requests)) if index not in found]
+        for index, one in zip(missing, _read(store, [requests[index] for index in missing]), strict=True):
             if one.order.refuted:
-                _warn_of(wanted[index].source, one.order.refuted)
-            known[index] = self._known[names[index]] = one
-        # A copy, since another thread may add to it.
-        if sum(len(one.texts) + 1 for one in list(self._known.values())) > _REMEMBERED:
-            self._known.clear()
-        return [known[index].order for index in range(len(wanted))]
+                _warn_of_refuted(requests[index].source, one.order.refuted)
+            found[index] = self._cached[names[index]] = one
+        # Copy the values: another thread may change the dictionary.
+        if sum(len(one.texts) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
+            self._cached.clear()
+        return [found[index].order for index in range(len(requests))]
 
 
-def _wanted(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Wanted | None:
-    """The question to the store about the chunks of a source; None if one of them has no key."""
+def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Request | None:
+    """Return the request to the store for the chunks of a source; None if one of them has no key."""
     keys = occurrences(map(store.key, chunks))
-    return _Wanted(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
+    return _Request(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
-def _rows(store: StoreAdapter, wanted: Sequence[_Wanted]) -> dict[_Key, int] | None:
-    """The chunks in the sequence that the store has now; None where it does not remember one."""
-    keys = store.in_sequence({key for one in wanted for key, _ in one.keys})
+def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] | None:
+    """Return the current row of each chunk in insertion order; None if the store does not remember it."""
+    keys = store.in_sequence({key for one in requests for key, _ in one.keys})
     return None if keys is None else {key: row for row, key in enumerate(occurrences(keys))}
 
 
-def _read(store: StoreAdapter, wanted: Sequence[_Wanted]) -> list[_Known]:
-    """The order of each source, by all of its chunks if the store can list them, else by those that were retrieved."""
-    if not wanted:
+def _read(store: StoreAdapter, requests: Sequence[_Request]) -> list[_Cached]:
+    """Read the insertion order of each source: of all its chunks if the store can list them, else of those retrieved."""
+    if not requests:
         return []
-    fields = {one.field for one in wanted}
+    fields = {one.field for one in requests}
     field = next(iter(fields)) if len(fields) == 1 else ""
-    sources = {one.source for one in wanted}
+    sources = {one.source for one in requests}
     listed = chunks_of_sources(store, field, sources) if store.in_insertion_order else None
     chunks = listed or {source: [] for source in sources}
-    left = [one for one in wanted if not chunks[one.source]]
+    left = [one for one in requests if not chunks[one.source]]
     if left and (rows := _rows(store, left)) is not None:
         for one in left:
-            # A key that several chunks have can be that of another source.
-            sure = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
-            texts = {key: chunk.text for key, chunk in sure.items() if key in rows}
+            # Skip keys that several chunks share: these can be from another source.
+            unique = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
+            texts = {key: chunk.text for key, chunk in unique.items() if key in rows}
             chunks[one.source] = [StoredChunk(key[0], texts[key]) for key in sorted(texts, key=rows.__getitem__)]
-    return [_judged(chunks[one.source], store) for one in wanted]
+    return [_checked(chunks[one.source], store) for one in requests]
 
 
-def _judged(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _Known:
+def _checked(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _Cached:
     order = read_insertion_order(chunks, store.name) if chunks else InsertionOrder({})
     keys = occurrences(chunk.key for chunk in chunks)
     rows = {key: row for row, key in enumerate(keys)}
     hashes = {key: hash(chunk.text) for key, chunk in zip(keys, chunks, strict=True)}
-    return _Known(order, rows, hashes, time.monotonic() + _REFUTED if order.refuted else math.inf, store.store)
+    until = time.monotonic() + _MAX_REFUTED_AGE if order.refuted else math.inf
+    return _Cached(order, rows, hashes, until, store.store)
 
 
-def _placing(read: NeighborReader, orders: Iterable[tuple[_Wanted, StoreAdapter, InsertionOrder]]) -> NeighborReader:
-    """As this reader, with the places of the neighbors in the store."""
-    of_source = {wanted.source: (store, order.places) for wanted, store, order in orders}
+def _placing(read: NeighborReader, orders: Iterable[tuple[_Request, StoreAdapter, InsertionOrder]]) -> NeighborReader:
+    """Wrap a neighbor reader so that `store_place` of the neighbors is set."""
+    of_source = {request.source: (store, order.places) for request, store, order in orders}
 
     def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
         around = list(read(chunk, number))
@@ -216,7 +217,7 @@ def _placing(read: NeighborReader, orders: Iterable[tuple[_Wanted, StoreAdapter,
 
 
 def _place_of(chunk: Chunk, store: StoreAdapter, places: Mapping[_Key, StorePlace]) -> StorePlace | None:
-    """The place of a chunk that was not retrieved; None where several have its key."""
+    """Return the place of a chunk that was not retrieved; None if several chunks share its key."""
     key = store.key(chunk)
     return None if key is None or (key, 1) in places else places.get((key, 0))
 
@@ -224,16 +225,15 @@ def _place_of(chunk: Chunk, store: StoreAdapter, places: Mapping[_Key, StorePlac
 def _warn_of_failure(stores: Sequence[StoreAdapter], error: Exception) -> None:
     names = ", ".join(store.name for store in stores)
     warn(
-        f"the sequence in which {names} received the chunks of a source cannot be read, so it is not used: "
-        f"{masked_error(error)}",
+        f"the order in which chunks were added to {names} cannot be read, so it is not used: {masked_error(error)}",
         PositionWarning,
         cause="insertion that cannot be read",
     )
 
 
-def _warn_of(source: str, why: str) -> None:
+def _warn_of_refuted(source: str, why: str) -> None:
     warn(
-        f"the sequence in which the store received the chunks of {describe(source)} is not used: {why}; stamp "
+        f"the order in which the chunks of {describe(source)} were added to the store is not used: {why}; stamp "
         "positions at ingestion, or remove the source from the store and add it again",
         PositionWarning,
         cause=f"insertion: {why}",

@@ -8,7 +8,7 @@ from oprag.stores.adapter import StoreAdapter, StoredVector, parts
 
 __all__ = ["LangChainPinecone"]
 
-# Ids are part of a request's address, which must not grow too long.
+# Ids are part of the request's URL, which must not get too long.
 _IDS_A_REQUEST = 100
 
 
@@ -18,19 +18,19 @@ class LangChainPinecone(StoreAdapter):
     by_vector = "similarity_search_by_vector_with_score"
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Read the vectors of documents by id."""
         return self._stored([self.store.index.fetch(**request) for request in self._requests(keys)])
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, with the async client."""
-        # The store's own way to its async client, which is closed after each use.
+        """Async version of `vectors`, with the async client."""
+        # The store opens an async client for each use and closes it afterwards.
         async with self.store._async_index_context() as index:  # noqa: SLF001
             return self._stored(await asyncio.gather(*(index.fetch(**request) for request in self._requests(keys))))
 
     def _requests(self, keys: Sequence[str]) -> list[dict[str, Any]]:
         namespace = self.search.get("namespace")
         if namespace is None:
-            namespace = self.store._namespace  # noqa: SLF001 - the store says nowhere else
+            namespace = self.store._namespace  # noqa: SLF001 - no public attribute
         return [{"ids": list(part), "namespace": namespace} for part in parts(keys, _IDS_A_REQUEST)]
 
     def _stored(self, responses: Iterable[Any]) -> dict[str, StoredVector]:

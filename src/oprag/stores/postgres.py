@@ -22,41 +22,42 @@ T = TypeVar("T")
 
 
 class LangChainPGVector(StoreAdapter):
-    """LangChain's `PGVector`, the older of its two stores; it is sync or async, as it was made."""
+    """LangChain's `PGVector`, the older of its two stores; each instance is either sync or async."""
 
     by_vector = "similarity_search_with_score_by_vector"
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Read the vectors of documents by id."""
         with self.store.session_maker() as session:
             return _stored(session.execute(self._query(keys)))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, with the async client if it has one."""
+        """Async version of `vectors`, with the async client if there is one."""
         if not self.store.async_mode:
             return await asyncio.to_thread(self.vectors, keys)
         async with self.store.session_maker() as session:
             return _stored(await session.execute(self._query(keys)))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """The chunks of the collection, with the client that the store has."""
+        """List the chunks of the collection, with the store's sync or async client."""
         if field and not sources:
             return ()
-        rows, given = self._made.EmbeddingStore, self.search.get("filter")
+        rows, given = self._with_tables.EmbeddingStore, self.search.get("filter")
         query = self._select(rows.id, rows.document, rows.cmetadata)
         if given:
-            query = query.where(self._made._create_filter_clause(given))  # noqa: SLF001
+            query = query.where(self._with_tables._create_filter_clause(given))  # noqa: SLF001
         if field:
             query = query.where(rows.cmetadata[field].astext == _any_of(_as_texts(sources)))
         found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
         return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Merge the metadata in one transaction, with the client that the store has."""
+        """Merge the metadata in one transaction, with the store's sync or async client."""
         from sqlalchemy import String, cast, column, func, literal, update
         from sqlalchemy.dialects.postgresql import JSONB
 
-        rows, ours = self._made.EmbeddingStore, self._select(self._made.CollectionStore.uuid)
+        tables = self._with_tables
+        rows, ours = tables.EmbeddingStore, self._select(tables.CollectionStore.uuid)
 
         def change(connection: Any, batch: Mapping[str, Any]) -> Any:
             given = func.jsonb_each(literal(batch, JSONB)).table_valued(column("key", String), column("value", JSONB))
@@ -71,8 +72,8 @@ class LangChainPGVector(StoreAdapter):
         return self.store._async_engine if self.store.async_mode else self.store._engine  # noqa: SLF001
 
     @property
-    def _made(self) -> Any:
-        """The store with its tables, which an async one does not know before it is used."""
+    def _with_tables(self) -> Any:
+        """The store with its table classes, which an async store defines only at its first use."""
         if hasattr(self.store, "EmbeddingStore"):
             return self.store
         from langchain_postgres.vectorstores import _get_embedding_collection_store
@@ -83,14 +84,14 @@ class LangChainPGVector(StoreAdapter):
         return store
 
     def _query(self, keys: Sequence[str]) -> Any:
-        rows = self._made.EmbeddingStore
+        rows = self._with_tables.EmbeddingStore
         return self._select(rows.id, rows.embedding, rows.document).where(rows.id.in_(list(keys)))
 
     def _select(self, *columns: Any) -> Any:
-        """Columns of the rows of the collection."""
+        """Return a query for columns of the collection's rows."""
         from sqlalchemy import select
 
-        rows, collections = self._made.EmbeddingStore, self._made.CollectionStore
+        rows, collections = self._with_tables.EmbeddingStore, self._with_tables.CollectionStore
         return (
             select(*columns)
             .select_from(rows)
@@ -106,32 +107,32 @@ class LangChainPGVectorStore(StoreAdapter):
 
     @property
     def dense(self) -> bool:
-        """Whether this search compares vectors only."""
+        """Whether the search uses vectors only."""
         config = getattr(self._inner, "hybrid_search_config", None)
         return self.search.get("hybrid_search_config") is None and config is None
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Read the vectors of documents by id."""
         from sqlalchemy.exc import DBAPIError
 
         try:
-            found = self.store.get(ids=list(keys), include=_WANTED)
+            found = self.store.get(ids=list(keys), include=_COLUMNS_READ)
         except DBAPIError as error:
-            found = self.store.get(ids=_as_numbers(keys, error), include=_WANTED)
+            found = self.store.get(ids=_as_numbers(keys, error), include=_COLUMNS_READ)
         return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, with the async client."""
+        """Async version of `vectors`, with the async client."""
         from sqlalchemy.exc import DBAPIError
 
         try:
-            found = await self.store.aget(ids=list(keys), include=_WANTED)
+            found = await self.store.aget(ids=list(keys), include=_COLUMNS_READ)
         except DBAPIError as error:
-            found = await self.store.aget(ids=_as_numbers(keys, error), include=_WANTED)
+            found = await self.store.aget(ids=_as_numbers(keys, error), include=_COLUMNS_READ)
         return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The chunks of the table; None for a filter that the store ignores."""
+        """List the chunks of the table; None for a filter of a type that the store ignores."""
         from sqlalchemy import JSON, String, cast, column, literal, select, table, text
 
         store, given = self._inner, self.search.get("filter")
@@ -157,7 +158,7 @@ class LangChainPGVectorStore(StoreAdapter):
         return chunks_with(rows, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Change the columns that have these names, and the JSON of the other metadata, in one transaction."""
+        """Update columns with these names, and the JSON column for the other keys, in one transaction."""
         from sqlalchemy import text
 
         store = self._inner
@@ -170,7 +171,9 @@ class LangChainPGVectorStore(StoreAdapter):
         elif columns < names:
             missing = describe(sorted(names - columns))
             raise OptionError(
-                f"the table of {self.name} needs a JSON column, or columns with these names: {missing}", names
+                f"cannot write metadata: the table of {self.name} has no JSON column and no columns {missing}; add "
+                "either",
+                names,
             )
         place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
         update = text(_UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column)))
@@ -182,7 +185,7 @@ class LangChainPGVectorStore(StoreAdapter):
 
     @property
     def _inner(self) -> Any:
-        """The async store inside, which knows the table."""
+        """The async store inside, which has the names of the table and its columns."""
         return getattr(self.store, "_PGVectorStore__vs", self.store)
 
 
@@ -192,13 +195,13 @@ class LlamaIndexPGVectorStore(StoreAdapter):
     in_insertion_order = True
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of nodes by id."""
-        self.store._initialize()  # noqa: SLF001 - makes the session, as the store's own methods do
+        """Read the vectors of nodes by id."""
+        self.store._initialize()  # noqa: SLF001 - creates the session, as the store's own methods do
         with self.store._session() as session:  # noqa: SLF001
             return _stored(session.execute(self._query(keys)))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, with the async client."""
+        """Async version of `vectors`, with the async client."""
         self.store._initialize()  # noqa: SLF001
         async with self.store._async_session() as session:  # noqa: SLF001
             return _stored(await session.execute(self._query(keys)))
@@ -210,16 +213,16 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         return select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
-        """The ids in the sequence of the numbers that PostgreSQL gave the rows."""
+        """Sort ids by row number, which PostgreSQL assigns in insertion order."""
         from sqlalchemy import select
 
         rows = self.store._table_class  # noqa: SLF001
         query = select(rows.node_id).where(rows.node_id.in_(list(keys))).order_by(rows.id)
-        with self._begun() as session:
+        with self._transaction() as session:
             return list(session.scalars(query))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes in the sequence of their rows; None where a function of the user changes the queries."""
+        """List the nodes by row number; None if the user's function customizes queries, or for unknown keywords."""
         by_function = getattr(self.store, "_customize_query_fn", None) is not None
         return None if by_function or not self.search.keys() <= _KEYWORDS else self._listed(field, sources)
 
@@ -233,7 +236,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
             query = query.where(self.store._recursively_apply_filters(filters))  # noqa: SLF001
         if field:
             query = query.where(rows.metadata_[field].astext.in_(_as_texts(sources)))
-        with self._begun() as session:
+        with self._transaction() as session:
             found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
         yield from listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
 
@@ -244,7 +247,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         rows = self.store._table_class  # noqa: SLF001
         query = select(rows.id, rows.node_id, rows.metadata_).where(rows.node_id.in_([*added])).with_for_update()
         change = update(rows.__table__).where(rows.id == bindparam("row")).values(metadata_=bindparam("changed"))
-        with self._begun() as session:
+        with self._transaction() as session:
             # A node that was added twice has two rows.
             found = session.execute(query).all()
             self.refuse_unknown(added, {key for _, key, _ in found})
@@ -256,20 +259,20 @@ class LlamaIndexPGVectorStore(StoreAdapter):
                 session.execute(change, changed)
             put_rows(self.docstore, nodes)
 
-    def _begun(self) -> Any:
-        """A session with a transaction, which the end of the block commits."""
+    def _transaction(self) -> Any:
+        """Return a session in a transaction that is committed at the end of the block."""
         self.store._initialize()  # noqa: SLF001
         return self.store._session.begin()  # noqa: SLF001
 
 
-# Of LlamaIndex's store: the filters are all that chooses nodes, and node ids do not.
+# Keyword arguments that `LlamaIndexPGVectorStore.chunks` supports. Only `filters` filters nodes; `node_ids` does not.
 _KEYWORDS = {
     *("filters", "node_ids", "ivfflat_probes", "hnsw_ef_search"),
     *("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
 }
-_WANTED = ["embeddings", "documents"]
+_COLUMNS_READ = ["embeddings", "documents"]
 
-# Chunks that a statement changes; a value of JSONB has a limit.
+# Chunks per UPDATE statement; the size of a JSONB value is limited.
 _BATCH = 10_000
 _UPDATE = """
 UPDATE {table} AS old SET {changes}
@@ -277,7 +280,7 @@ FROM jsonb_each(CAST(:added AS jsonb)) AS given
 WHERE CAST(old.{id} AS text) = given.key
 """
 _COLUMN = "{column} = (jsonb_populate_record(old, given.value)).{column}"
-# Not as JSONB, which writes 1e2 as 100 and sorts the keys.
+# JSON, not JSONB, which would rewrite 1e2 as 100 and sort the keys.
 _JSON = """{column} = coalesce(
     (
         SELECT json_object_agg(key, value)
@@ -294,7 +297,7 @@ _JSON = """{column} = coalesce(
 def _write(
     store: StoreAdapter, engine: Any, added: Mapping[str, Any], change: Callable[[Any, Mapping[str, Any]], Any]
 ) -> None:
-    """Change the metadata of all chunks, or of none."""
+    """Change the metadata of all chunks in batches, in one transaction."""
 
     def in_batches(connection: Any) -> None:
         for keys in parts(list(added), _BATCH):
@@ -302,8 +305,8 @@ def _write(
             changed = change(connection, batch).rowcount
             if changed != len(batch):
                 raise OptionError(
-                    f"{store.name} has only {changed} of these {len(batch)} chunks, so nothing was written; "
-                    "if it changed meanwhile, try again",
+                    f"{store.name} matched {changed} chunks instead of {len(batch)}, so nothing was written; if the "
+                    "store changed in the meantime, try again",
                     list(batch),
                 )
 
@@ -311,14 +314,14 @@ def _write(
 
 
 def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
-    """Do something with a connection of a sync or async engine, from code that is not async."""
+    """Run a function with a connection of a sync or async engine, from synchronous code."""
     from sqlalchemy import Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     if isinstance(engine, Engine):
         with engine.begin() as connection:
             return work(connection)
-    # The connections that it has belong to the event loop of the store.
+    # Use a new pool: existing connections belong to the store's event loop.
     inner = engine.sync_engine
     options = inner.get_execution_options()
     own = AsyncEngine(Engine(inner.pool.recreate(), inner.dialect, inner.url)).execution_options(**options)
@@ -331,13 +334,13 @@ def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
         finally:
             await own.dispose()
 
-    # In a thread, since this one may have an event loop.
+    # Use a new thread: this one may already run an event loop.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, run()).result()
 
 
 def _as_texts(sources: Collection[str]) -> list[str]:
-    """The values of metadata that name these sources, as the database writes them."""
+    """Return the source names as text, and as the database writes numbers, because a name may be stored as a number."""
     return [*sources, *(repr(float(number)) for number in numbers_named(sources))]
 
 
@@ -348,19 +351,19 @@ def _any_of(values: Collection[str]) -> Any:
 
 
 def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
-    """Ids for a column of numbers: documents have them as text, which the driver asyncpg does not take for a number."""
+    """Convert ids to integers for an integer column: asyncpg does not accept strings there."""
     if not all(key.isdecimal() for key in keys):
         raise error
     return [int(key) for key in keys]
 
 
 def _stored(rows: Iterable[Any]) -> dict[str, StoredVector]:
-    """The vectors of rows of an id, a vector and a text."""
+    """Convert (id, vector, text) rows to stored vectors by id."""
     return {str(key): StoredVector(_numbers(vector), text) for key, vector, text in rows}
 
 
 def _numbers(vector: Any) -> Any:
-    """The numbers of a vector, which comes as JSON, as an object of pgvector or as an array."""
+    """Convert a vector that is JSON, a pgvector object or an array to numbers."""
     if isinstance(vector, str):
         return json.loads(vector)
     return vector.to_list() if hasattr(vector, "to_list") else vector

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
 
-# Points in a request.
-_BATCH = 1_000
-# Keywords that the store hands on to Qdrant, and that leave out points as well.
+_BATCH = 1_000  # points in a request
+# Keyword arguments that the store passes on to Qdrant, and that filter points like `filter`.
 _OTHER_FILTERS = {"prefetch", "query_filter"}
 
 
@@ -32,17 +31,17 @@ class LangChainQdrant(StoreAdapter):
 
     @property
     def dense(self) -> bool:
-        """Whether this search compares vectors only, as its search by a vector does."""
+        """Whether the search uses vectors only, like the search by vector."""
         mode = self.store.retrieval_mode
         return str(getattr(mode, "value", mode)) == "dense"
 
     def key(self, chunk: Chunk) -> str | None:
-        """The id of a document, which this store keeps in its metadata."""
+        """Return the id of a document, which this store returns in the metadata."""
         key = chunk.metadata.get("_id", chunk.id)
         return None if key is None else str(key)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of documents by id."""
+        """Read the vectors of documents by id."""
         named, text = self.store.vector_name, self.store.content_payload_key
         points = self.store.client.retrieve(
             collection_name=self.store.collection_name,
@@ -56,7 +55,7 @@ class LangChainQdrant(StoreAdapter):
         }
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The chunks in the sequence of their ids; None for filters of other kinds than `filter`."""
+        """List the chunks by id; None if the search has other filters than `filter`."""
         from qdrant_client import models
 
         given = self.search.get("filter")
@@ -70,24 +69,24 @@ class LangChainQdrant(StoreAdapter):
 
     @property
     def total(self) -> int | None:
-        """The number of chunks that pass the filter."""
+        """Number of chunks that match the filter."""
         given = self._given("shard_key_selector", "timeout")
         count = self.store.client.count(self.store.collection_name, count_filter=self.search.get("filter"), **given)
         return int(count.count)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Set keys of the payload, all those of a point in one operation."""
+        """Set keys of the payload; atomic for each point."""
         from qdrant_client import models
 
         keys, client, collection = list(added), self.store.client, self.store.collection_name
         for batch in parts(keys, _BATCH):
-            there = client.retrieve(
+            found = client.retrieve(
                 collection_name=collection,
                 ids=_as_ids(batch),
                 with_payload=False,
                 **self._given("shard_key_selector", "timeout"),
             )
-            self.refuse_unknown(batch, {str(point.id) for point in there})
+            self.refuse_unknown(batch, {str(point.id) for point in found})
         shard, path = self.search.get("shard_key_selector"), _path(self.store.metadata_payload_key)
         changes = (
             models.SetPayload(payload=dict(more), points=_as_ids([key]), key=path, shard_key=shard)
@@ -116,7 +115,7 @@ class LangChainQdrant(StoreAdapter):
                 return
 
     def _given(self, *names: str) -> dict[str, Any]:
-        """Keywords of the search that are those of other requests too: ids are distinct inside of a shard key alone."""
+        """Return search keywords to pass to other requests; ids are unique only within a shard key."""
         return {name: self.search[name] for name in names if self.search.get(name)}
 
 
@@ -124,18 +123,18 @@ class LlamaIndexQdrant(StoreAdapter):
     """LlamaIndex's `QdrantVectorStore`."""
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """The vectors of nodes by id."""
+        """Read the vectors of nodes by id."""
         return self._stored(self.store.client.retrieve(**self._request(keys)), keys)
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """As `vectors`, with the async client if there is one."""
+        """Async version of `vectors`, with the async client if there is one."""
         client = getattr(self.store, "_aclient", None)
         if client is None:
             return await to_thread(self.vectors, keys)
         return self._stored(await client.retrieve(**self._request(keys)), keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes, in the sequence of their ids; None for keywords that this store does not have."""
+        """List the nodes by id; None for unknown keywords."""
         known = self.store.client is not None and self.search.keys() <= _KEYWORDS
         return self._listed(field, sources) if known else None
 
@@ -149,7 +148,7 @@ class LlamaIndexQdrant(StoreAdapter):
             given = self.store._build_query_filter(query)  # noqa: SLF001
         conditions = [] if given is None else [given]
         if field and '"' not in field:
-            # Quoted, a key may contain a point.
+            # A quoted key may contain a dot.
             conditions.append(_named(f'"{field}"', sources))
         offset: Any = None
         while True:
@@ -165,7 +164,7 @@ class LlamaIndexQdrant(StoreAdapter):
                 return
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add metadata to nodes; each of them gets all that is added, or nothing where the call is interrupted."""
+        """Add metadata to nodes; atomic for each node, not for the whole call."""
         from qdrant_client import models
 
         client, name, nodes = self.store.client, self.store.collection_name, {_point_id(key): key for key in added}
@@ -183,14 +182,14 @@ class LlamaIndexQdrant(StoreAdapter):
             )
             for key, more in added.items()
         ]
-        # First, since nodes are listed from the store: after an interruption those that lack something are found.
+        # The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)
         for operations in parts(changes, _POINTS_A_REQUEST):
             client.batch_update_points(name, operations, wait=True)
 
     @property
     def _shard(self) -> Any:
-        """Where the search looks, if it looks in some of the shards only."""
+        """The shard key selector of the search; None for all shards."""
         shard = self.search.get("shard_identifier")
         return None if shard is None else self.store._generate_shard_key_selector(shard)  # noqa: SLF001
 
@@ -201,7 +200,7 @@ class LlamaIndexQdrant(StoreAdapter):
             "ids": list(ids),
             "with_payload": [NODE_FIELD, self.store.text_key],
             "with_vectors": [named] if named else True,
-            # Ids are distinct inside of a shard alone.
+            # Ids are unique only within a shard key.
             "shard_key_selector": self._shard,
         }
 
@@ -216,12 +215,12 @@ class LlamaIndexQdrant(StoreAdapter):
 
 
 def _as_ids(keys: Iterable[str]) -> list[int | str]:
-    """The ids of points, which are whole numbers or UUIDs; keys are strings."""
+    """Convert keys (strings) to point ids, which are integers or UUIDs."""
     return [int(key) if key.isdecimal() else key for key in keys]
 
 
 def _named(key: str, sources: Collection[str]) -> Any:
-    """The condition that a key of the payload, which may be a number, names one of these sources."""
+    """Return the condition that a payload key contains one of these sources, as text or number."""
     from qdrant_client import models
 
     numbers = [models.Range(gte=number, lte=number) for number in numbers_named(sources)]
@@ -230,11 +229,11 @@ def _named(key: str, sources: Collection[str]) -> Any:
 
 
 def _path(key: str) -> str:
-    """A key of a payload as a part of a path, where a dot would mean a key inside of another one."""
+    """Quote a payload key for a path if needed: a dot would mean a nested key."""
     return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
-# The last two do not choose nodes.
+# Keyword arguments that `LlamaIndexQdrant.chunks` supports. The last two do not filter nodes.
 _KEYWORDS = {"filters", "node_ids", "qdrant_filters", "shard_identifier", "search_params", "mmr_threshold"}
 _POINTS_A_REQUEST = 500
 
@@ -244,7 +243,7 @@ def _vector(point: Any, name: str | None) -> Any:
 
 
 def _point_id(key: str) -> str:
-    """The id of a node in Qdrant, which writes a UUID with dashes whatever form it was given in."""
+    """Return the id of a node in Qdrant, which normalizes UUIDs to the form with dashes."""
     try:
         return str(UUID(key))
     except ValueError:

@@ -1,4 +1,4 @@
-"""LangChain's retrievers that have the documents themselves: by words, by vectors in memory, and by parts of them."""
+"""LangChain's retrievers that contain their documents: BM25, TF-IDF, KNN, multi-vector and parent document."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 __all__ = ["NO_FILTERS", "ListedDocuments"]
 
 NO_FILTERS = frozenset({"fetch_k", "k", "lambda_mult", "score_threshold"})
-"""Keywords of a search that keep no document from being found."""
+"""Keyword arguments of a search that do not filter documents."""
 
 
 class ListedDocuments(StoreAdapter):
     """`BM25Retriever`, `TFIDFRetriever`, `KNNRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
 
-    Their documents need not have ids: their texts are the keys.
+    Texts are the keys, because the documents need not have ids.
     """
 
     in_insertion_order = True
 
     def key(self, chunk: Chunk) -> str:
-        """The text of a document."""
+        """Return the text of a document."""
         return chunk.text
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """None: these retrievers give no vectors."""
+        """Return nothing: these retrievers do not expose vectors."""
         return {}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
-        """The texts in the sequence of the documents."""
+        """Sort texts by the order of the documents."""
         return None if self._documents is None else [chunk.key for chunk in self._all_chunks() if chunk.key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The documents in their sequence; None where a filter leaves some out."""
+        """List the documents in order; None if the search has a filter."""
         searched = {**self.search, **(getattr(self.store, "search_kwargs", None) or {})}
         filtered = any(value for name, value in searched.items() if name not in NO_FILTERS)
         return None if filtered or self._documents is None else chunks_with(self._all_chunks(), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Replace the documents, since callers may hold those that were found."""
+        """Replace the documents by copies, because callers may have references to documents that were retrieved."""
         if self._documents is None:
             super().write(added)
         documents = list(self._documents or ())
@@ -65,7 +65,7 @@ class ListedDocuments(StoreAdapter):
         self._replace(documents)
 
     def _all_chunks(self) -> Iterator[StoredChunk]:
-        # A copy, since another thread may add to it.
+        # Copy the list: another thread may add to it.
         for document in list(self._documents or ()):
             yield StoredChunk(document.page_content, document.page_content, document.metadata, document.id or "")
 
@@ -79,21 +79,21 @@ class ListedDocuments(StoreAdapter):
         if texts is not None:
             metadatas = getattr(self.store, "metadatas", None) or [{} for _ in texts]
             return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
-        kept = self._kept
-        return None if kept is None else [one for one in list(kept.values()) if isinstance(one, Document)]
+        parents = self._parents
+        return None if parents is None else [one for one in list(parents.values()) if isinstance(one, Document)]
 
     def _replace(self, documents: list[Document]) -> None:
-        """Put other documents where those are that `_documents` lists."""
+        """Replace the documents that `_documents` lists."""
         if getattr(self.store, "docs", None) is not None:
             self.store.docs[:] = documents
         elif getattr(self.store, "texts", None) is not None:
             self.store.metadatas = [document.metadata for document in documents]
-        elif (kept := self._kept) is not None:
-            keys = [key for key, one in kept.items() if isinstance(one, Document)]
-            kept.update(zip(keys, documents, strict=True))
+        elif (parents := self._parents) is not None:
+            keys = [key for key, one in parents.items() if isinstance(one, Document)]
+            parents.update(zip(keys, documents, strict=True))
 
     @property
-    def _kept(self) -> dict[str, Any] | None:
-        """The docstore of a retriever of parents: other ones than the dictionary list them in any sequence."""
-        kept = getattr(getattr(self.store, "docstore", None), "store", None)
-        return kept if type(kept) is dict else None
+    def _parents(self) -> dict[str, Any] | None:
+        """The parent documents by id; None for a docstore that is not a dictionary, whose order is arbitrary."""
+        parents = getattr(getattr(self.store, "docstore", None), "store", None)
+        return parents if type(parents) is dict else None

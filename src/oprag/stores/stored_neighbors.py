@@ -1,4 +1,4 @@
-"""Reading the chunks around one from the store that was searched, without a function of the user."""
+"""Reads the neighbors of a chunk from the store that was searched, without a `read_neighbors` function."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["StoredNeighbors", "stored_neighbors"]
 
 
 class LocateAll(Protocol):
-    """Finds all chunks of a source in its text."""
+    """Locates all chunks of a source in its text."""
 
     def __call__(self, source: str, chunks: Sequence[Chunk], *, in_sequence: bool) -> list[Chunk]:
-        """The chunks with their places.
+        """Return the chunks with `located` set.
 
         Args:
             source: The source.
             chunks: All of its chunks.
-            in_sequence: Whether a store received them in this sequence.
+            in_sequence: Whether the chunks are in insertion order.
         """
 
 
@@ -38,23 +38,23 @@ def stored_neighbors(
     *,
     store_order: bool,
 ) -> StoredNeighbors | None:
-    """A function that reads the chunks around one from a store; None where the store cannot list what it searches.
+    """Return a reader of neighbors from a store; None if the store cannot list the chunks that it searches.
 
     Args:
         store: The store that was searched, with its filter.
         options: How sources and positions are found.
-        as_chunk: Makes a chunk with a rank.
-        passes: A restriction of the search besides its filter.
-        store_order: Whether the sequence in which the store received chunks is used.
+        as_chunk: Converts a stored chunk to a `Chunk` with the given rank.
+        passes: A restriction of the search in addition to its filter.
+        store_order: Whether to use insertion order.
     """
-    # Nothing is read for this before it is iterated over.
+    # With no sources, `chunks` reads nothing; it only tells whether listing is supported.
     if not has_own_adapter(store.store) or store.chunks(ID_FIELDS[0], ()) is None:
         return None
     return StoredNeighbors(store, options, as_chunk, passes, store_order=store_order)
 
 
 class StoredNeighbors:
-    """Reads the chunks around one from those of its source, which the store lists once; made anew for each question."""
+    """Reads the neighbors of a chunk from its source, which is listed once; create a new one for each question."""
 
     def __init__(
         self,
@@ -76,18 +76,18 @@ class StoredNeighbors:
         self._sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = {}
 
     def locating(self, locate: LocateAll, otherwise: NeighborReader) -> StoredNeighbors:  # noqa: ARG002
-        """As this reader, by the places of all chunks in the text of their source where nothing else tells their order.
+        """Return a copy of this reader that locates all chunks of uncertain order in the text of their source.
 
         Args:
-            locate: Gives chunks these places.
-            otherwise: Reads chunks around one, and gives places to these alone.
+            locate: Locates the chunks.
+            otherwise: Unused; a reader for callers that cannot list whole sources.
         """
         return StoredNeighbors(
             self._store, self._options, self._as_chunk, self._passes, store_order=self._store_order, locate=locate
         )
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
-        """This many chunks before and after one."""
+        """Return the chunk with up to `number` chunks before and after it."""
         name = field_of([chunk], self._keys[0]), chunk.source or ""
         if not all(name):
             return []
@@ -95,12 +95,12 @@ class StoredNeighbors:
             self._sources[name] = self._listed(*name)
         by_key, read = self._sources[name]
         alike = by_key.get(self._store.key(chunk) or "", [])
-        # As it was indexed: a postprocessor may have put its window in place of a sentence. Where texts are the keys,
-        # the metadata tell chunks with equal texts apart.
+        # Use the chunk as it was indexed: a postprocessor may have replaced a sentence by its window. If the key is not
+        # unique (texts can be keys), use the retrieved chunk: its metadata tell chunks with equal texts apart.
         return list(read(alike[0] if len(alike) == 1 else chunk, number)) if alike else []
 
     def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
-        """The chunks of a source by their keys, and what finds those around one."""
+        """Return the chunks of a source by key, and a reader of their neighbors."""
         stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
         if self._locate and without_order(place(chunks, *self._keys), least=1, by_store=True):

@@ -1,4 +1,4 @@
-"""Writing the positions that are found for the chunks of a store into their metadata."""
+"""Writes the positions found for the chunks of a store to their metadata."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def write_into(
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
-    """Write the positions of all chunks whose order is not certain.
+    """Write the positions of all chunks whose order is uncertain.
 
     Args:
-        adapter: The adapter of the store, or None.
-        given: The argument of the caller, for messages.
-        as_chunk: Makes a chunk with a rank, whose id is that of the stored one.
+        adapter: The adapter of the store; None if the store has none.
+        given: The caller's argument, for messages.
+        as_chunk: Converts a stored chunk to a `Chunk` with the same id and the given rank.
         read_source: As in `write_positions`.
         trust_store_order: As in `write_positions`.
         source_key: As in `write_positions`.
@@ -43,13 +43,14 @@ def write_into(
     check_bool("trust_store_order", trust_store_order)
     check_bool("dry_run", dry_run)
     reader = as_reader(read_source)
-    # A function may require the filter of a search, and there is none here.
+    # Outside a search there is no filter to pass to a function that requires one.
     reader = reader and reader.filtered(lambda: None)
     stored = adapter.chunks() if adapter is not None and adapter.writable else None
     if adapter is None or stored is None:
         raise OptionError(
-            f"oprag cannot list and change the chunks of a {type(given).__name__}; if it searches a store, give that "
-            "store, else find positions with locate_positions(chunks, source_texts) and update the metadata yourself",
+            f"oprag cannot list and update the chunks of a {type(given).__name__}; if it searches a store, pass that "
+            "store; otherwise find positions with locate_positions(chunks, source_texts) and update the metadata "
+            "yourself",
             given,
         )
     written = plan_positions(
