@@ -80,7 +80,7 @@ def test_documents_as_json(tmp_path, name, form):
 def test_documents_of_langchain(tmp_path):
     documents = [Document(row["text"], metadata=row["metadata"]).model_dump() for row in rows()]
     output = told(write(tmp_path / "docs.jsonl", documents), code=AMISS)
-    assert "Problem: chunks of a source have no position, so their place in it is unknown (book.txt)" in output
+    assert "Problem: chunks of a source have no position, so their order is unknown (book.txt)" in output
     assert "    RecursiveCharacterTextSplitter(..., add_start_index=True)\n" in output
 
 
@@ -155,7 +155,7 @@ def test_a_docstore_of_a_pipeline_has_no_chunks(tmp_path):
     docstore = SimpleDocumentStore()
     docstore.add_documents([LlamaDocument(text=TEXT, metadata={"file_name": "a.txt"})])
     docstore.persist(str(tmp_path / "docstore.json"))
-    assert "check the vector store that the pipeline fills" in told(tmp_path, code=REFUSED)
+    assert "check the vector store that the pipeline writes to" in told(tmp_path, code=REFUSED)
 
 
 def test_a_docstore_of_llama_index_alone(persisted):
@@ -210,7 +210,9 @@ def test_the_sequence_of_chroma_counts(tmp_path):
 
 def test_one_of_several_collections_is_named(tmp_path):
     folder = chroma(tmp_path / "db", books=with_offsets(), films=rows("film.txt", page=1))
-    assert f"name a collection of {folder} with --collection; it has books, films" in told(folder, code=REFUSED)
+    assert f"{folder} does not have exactly one collection; choose with --collection: books, films" in told(
+        folder, code=REFUSED
+    )
     assert "has no collection 'songs'; it has books, films" in told(folder, "--collection", "songs", code=REFUSED)
     assert "film.txt" not in told(folder, "--collection", "books", code=FINE)
     assert "film.txt" in told(folder, "--collection", "films", code=FINE)
@@ -228,7 +230,7 @@ def test_nodes_of_llama_index_in_chroma(tmp_path, persisted):
 
 
 def test_other_folders_are_refused(tmp_path):
-    assert "is not a folder of Chroma, LanceDB or LlamaIndex" in told(tmp_path, code=REFUSED)
+    assert "is not a Chroma, LanceDB or LlamaIndex folder" in told(tmp_path, code=REFUSED)
     (tmp_path / "index.faiss").touch()
     (tmp_path / "index.pkl").touch()
     message = told(tmp_path, code=REFUSED)
@@ -236,7 +238,7 @@ def test_other_folders_are_refused(tmp_path):
     assert "check_positions(FAISS.load_local(folder, embeddings, allow_dangerous_deserialization=True))" in message
     path = tmp_path / "index.pkl"
     path.write_bytes(b"\x80\x05.")
-    assert "is a pickle; loading one can run code" in told(path, code=REFUSED)
+    assert "is a pickle; it was not read, because loading a pickle can run code" in told(path, code=REFUSED)
 
 
 def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
@@ -272,14 +274,14 @@ def test_texts_of_the_sources(tmp_path):
 def test_a_sample(tmp_path):
     path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
     output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
-    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which continues after them" in output
+    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which was read only in part" in output
     assert "max-chunks" in told(path, "--max-chunks", 0, code=REFUSED)
 
 
 def test_keys_of_metadata(tmp_path):
     documents = [{"text": text, "metadata": {"book": "b", "verse": n}} for n, text in enumerate("abc")]
     path = write(tmp_path / "docs.jsonl", documents)
-    assert "do not say which source they came from" in told(path, code=AMISS)
+    assert "do not name their source" in told(path, code=AMISS)
     assert "0 key: verse" in told(path, "--source-key", "title,book", "--position-key", "verse", code=FINE)
     result = run(path, "--source-key", "bok")
     assert "Warning: source_key='bok': none of the 3 chunks has the metadata key 'bok'" in result.stderr
@@ -287,7 +289,7 @@ def test_keys_of_metadata(tmp_path):
 
 def test_a_collection_goes_with_a_store(tmp_path, persisted):
     for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
-        assert "--collection needs a folder of Chroma or LanceDB" in told(path, "--collection", "a", code=REFUSED)
+        assert "--collection needs a Chroma or LanceDB folder" in told(path, "--collection", "a", code=REFUSED)
 
 
 def test_a_collection_without_chunks(tmp_path):
@@ -330,7 +332,7 @@ def test_a_path_that_leads_nowhere_is_refused(tmp_path):
     assert "it is not a regular file" in told(tmp_path / "pipe", code=REFUSED)
     (tmp_path / "db").mkdir()
     os.mkfifo(tmp_path / "db" / "chroma.sqlite3")
-    assert "is not a folder of Chroma" in told(tmp_path / "db", code=REFUSED)
+    assert "is not a Chroma, " in told(tmp_path / "db", code=REFUSED)
 
 
 @pytest.mark.parametrize("kind", ["chroma", "index", "llama_index"])
@@ -360,7 +362,7 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     connection.executescript(CHROMA.replace("CREATE TABLE embeddings (", "CREATE TABLE others ("))
     connection.execute("CREATE VIEW embeddings AS SELECT 1 AS id, '' AS segment_id, '' AS embedding_id")
     connection.close()
-    assert "is not a database of Chroma 0.4 or later" in told(folder, code=REFUSED)
+    assert "is not a Chroma database (0.4 or later)" in told(folder, code=REFUSED)
 
 
 def test_a_terminal_obeys_no_text(tmp_path):

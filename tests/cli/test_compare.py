@@ -231,7 +231,7 @@ def test_empty_replies_are_no_finding_about_the_order(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
     shown = done(path, "--all").stdout
     assert len(re.findall(r"^(?:source|rank) .* 4 !$", shown, re.MULTILINE)) == 2
-    assert "! more than 10% of the answers are cut short or empty: the score says more about that." in shown
+    assert "! more than 10% of the answers are cut short or empty; the score mostly reflects that." in shown
     assert "Not listed: 1 pair with equal scores on every question." in shown
 
 
@@ -296,7 +296,7 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
             assert cells[1].startswith(f"{difference['mean']:+z.3f} [{difference['low']:+z.3f}, ")
             assert cells[1].endswith("*") == difference["shown"]
         else:
-            assert cells[1] == "none in any question"
+            assert cells[1] == "tied on every question"
         assert float(cells[2].replace(",", "")) == pytest.approx(
             taken["input_tokens"] + taken["output_tokens"], abs=0.51
         )
@@ -317,7 +317,7 @@ def test_the_questions_of_several_data_sets_are_counted_together(tmp_path):
     ("metric", "message"),
     [
         ("inverted_pairs", "how chunks are ordered"),
-        ("bleu", "--metric must be one that the experiment scores: token_f1"),
+        ("bleu", "--metric must be a metric of the experiment: token_f1"),
     ],
 )
 def test_a_metric_that_no_table_can_be_about_costs_nothing(tmp_path, metric, message):
@@ -357,10 +357,10 @@ def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
     path = write_experiment(tmp_path, ORDERS, model())
     known = compare(path, "--json")
     assert len(json.loads(known.stdout)["differences"]) > 1
-    monkeypatch.setattr("oprag.cli.compare._MOST_COMPUTED", 1)
+    monkeypatch.setattr("oprag.cli.compare._MAX_DIFFERENCES", 1)
     result = compare(path, "--json")
     assert json.loads(result.stdout)["differences"] is None
-    assert "More than 1 pairs differ in order alone; Results.differences() has them." in result.stderr
+    assert "more than 1 pairs of settings differ in order alone; Results.differences() computes them." in result.stderr
 
 
 @pytest.mark.process
@@ -394,10 +394,10 @@ def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
     for row in data["settings"]:
         assert row["scores"]["token_f1"]["n"] == row["answered"] < row["asked"] == 4
         assert f"{row['answered']} of 4" in shown
-    assert "Some means are over fewer questions, down to 2;" in shown
+    assert "Some means cover fewer questions, down to 2;" in shown
     whole = done(write_experiment(tmp_path, 'method = "stuff"\nk = [1, 4]', model()), "--all").stdout
     assert "token_f1 of 4 questions" in whole
-    assert "An interval from fewer than 10 questions" in whole
+    assert "Intervals from fewer than 10 questions" in whole
 
 
 def test_the_plan_asks_nobody(tmp_path):
@@ -440,7 +440,7 @@ def test_another_axis_is_compared(tmp_path):
 
 def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = [2, 3]')
-    assert "No two settings differ in order alone; --compare-axis compares another one: k." in done(path).stderr
+    assert "No two settings differ in order alone; choose another axis with --compare-axis: k." in done(path).stderr
     assert "No two settings" not in done(path, "--compare-axis", "k").stderr
 
 
@@ -448,7 +448,7 @@ def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(t
     path = write_experiment(tmp_path, NO_MODEL, metrics='["inverted_pairs"]')
     for options in ([], ["--all"]):
         result = done(path, *options)
-        assert "No metric with scores says which setting is better, so nothing is compared." in result.stderr
+        assert "No metric with scores can rank the settings, so nothing is compared." in result.stderr
         assert re.search(r"^rank, k=3 +\d\.\d{3} \[", result.stdout, re.MULTILINE)
 
 
@@ -572,7 +572,7 @@ ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
-    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "leave --ray", 2),
+    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "omit --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
     "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
 }
@@ -613,9 +613,9 @@ def test_a_damaged_results_file_is_one_line(tmp_path):
     data = bytearray(results.read_bytes())
     data[5000:9000] = b"x" * 4000
     results.write_bytes(data)
-    check_refusal(compare(path), "harbour.db", "is damaged", code=1)
+    check_refusal(compare(path), "harbour.db", "is corrupt", code=1)
     results.write_text("no database", encoding="utf-8")
-    check_refusal(compare(path), "harbour.db", "is damaged", code=1)
+    check_refusal(compare(path), "harbour.db", "is corrupt", code=1)
 
 
 @pytest.mark.process

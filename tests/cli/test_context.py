@@ -129,7 +129,7 @@ def test_escape_sequences_of_a_document_do_not_reach_the_terminal(runner, tmp_pa
         (b"caf\xe9", "byte 3 is 0xe9"),
         (b"", "no text"),
         (b" \n\t ", "no text"),
-        (b"ELF\x00\x01", "zero bytes"),
+        (b"ELF\x00\x01", "null bytes"),
     ],
 )
 def test_an_unreadable_file_is_one_line_on_standard_error(runner, tmp_path, content, message):

@@ -137,17 +137,17 @@ def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
 @pytest.mark.parametrize("others", [{"book": [TEXT]}, {"book": "Other."}, {"other": TEXT}])
 def test_an_index_of_other_files_is_told_and_replaced(tmp_path, others):
     cached_index(tmp_path, "key", SOURCES, WordEmbedder(), Maker())
-    with pytest.warns(IndexFileWarning, match="its chunks are not the text of the files"):
+    with pytest.warns(IndexFileWarning, match="its chunks do not match the text of the files"):
         cached_index(tmp_path, "key", others, WordEmbedder(), Maker())
 
 
-@pytest.mark.filterwarnings("ignore:what was kept cannot be used")
+@pytest.mark.filterwarnings("ignore:cannot use the cached file")
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     place = tmp_path / "file"
     place.write_text("no folder")
     make = Maker()
     for folder in (place, place / "inside"):
-        with pytest.warns(IndexFileWarning, match="nothing can be kept in"):
+        with pytest.warns(IndexFileWarning, match="cannot write to the cache folder"):
             assert len(cached_index(folder, "key", SOURCES, WordEmbedder(), make)) == 15
     assert place.read_text() == "no folder"
 
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder_is_told(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.warns(IndexFileWarning, match="nothing can be kept in .*ermission"):
+    with pytest.warns(IndexFileWarning, match="cannot write to the cache folder .*ermission"):
         assert len(cached_index(tmp_path, "key", SOURCES, WordEmbedder(), Maker())) == 15
 
 
@@ -218,7 +218,7 @@ def test_a_changed_file_is_another_index(book, tmp_path):
 def test_a_folder_that_cannot_be_used_is_a_warning_and_the_question_is_answered(book, tmp_path):
     result = run(book, TEXT.split()[50], "--index-cache", book)
     assert "Warning: " in result.stderr
-    assert "nothing can be kept in" in result.stderr
+    assert "cannot write to the cache folder" in result.stderr
     assert result.stdout == run(book, TEXT.split()[50]).stdout
 
 
@@ -249,5 +249,5 @@ def test_forgetting_needs_a_folder_and_takes_a_missing_one(tmp_path):
         Indexing(forget=True)
     forget(tmp_path / "missing")
     (tmp_path / f"{'0' * 32}.oprag-pages").mkdir()
-    with pytest.raises(OptionError, match=r"cannot delete what is kept in .*delete it yourself"):
+    with pytest.raises(OptionError, match=r"cannot delete the cached files in .*delete them manually"):
         forget(tmp_path)

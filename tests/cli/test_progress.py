@@ -75,7 +75,7 @@ def test_on_a_terminal_there_is_a_bar_on_one_line(shown):
         progress._bar.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     assert "40/100 answers" in plain
-    assert "ending, 3 calls on their way" in re.sub(r"\s+", " ", plain)
+    assert "stopping, 3 calls in progress" in re.sub(r"\s+", " ", plain)
 
 
 def test_a_run_that_has_nothing_to_do_shows_nothing(shown):

@@ -77,12 +77,12 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
         connection.execute("CREATE TABLE t (x)")
     refused(report(folder / "other.db"), "another SQLite database", code=1)
     (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
-    refused(report(folder / "text.db"), "is damaged", code=1)
-    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "make it first")
+    refused(report(folder / "text.db"), "is corrupt", code=1)
+    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "create it first")
     refused(report(folder / "r.db", "-o", folder), "folder")
-    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be written over")
+    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be overwritten")
     toml = folder / "harbour.toml"
-    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be written over")
+    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be overwritten")
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
@@ -116,5 +116,5 @@ def test_a_report_is_written_anew_and_a_page_of_the_data_is_not(folder):
     line = {"question": "Where?", "answers": ["There"], "path": "page.html"}
     (folder / "data" / "questions.jsonl").write_text(json.dumps(line), encoding="utf-8")
     result = report(folder / "r.db", "--experiment", folder / "harbour.toml", "-o", page)
-    refused(result, "is read by this command")
+    refused(result, "is an input of this command")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html><p>")

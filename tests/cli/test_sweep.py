@@ -44,7 +44,7 @@ def test_a_document_its_questions_and_a_model(folder):
     assert "Does source order help here? " in result.stdout
     assert "── All settings" not in result.stdout
     assert max(map(len, result.stdout.partition("Does source order")[0].splitlines())) <= 80
-    assert "only a sweep with a model can say" not in result.stdout
+    assert "run a sweep with --model" not in result.stdout
     profile = read_profile("oprag.toml")
     assert profile.context["order"] == "source"
     assert 150 <= profile.context["token_budget"] <= 300
@@ -77,7 +77,7 @@ def test_without_a_model_the_contexts_are_scored(folder):
     assert told["curves"][0]["conclusion"].startswith("sweet spot at token_budget=60")
     assert told["profile"]["context"]["order"] == "rank"
     plain = sweep("book.txt", "--questions", "asked.jsonl", "--budgets", "20,60", "--orders", "rank")
-    assert "only a sweep with a model can say" in plain.stdout
+    assert "run a sweep with --model" in plain.stdout
 
 
 def test_a_folder_of_data_and_no_profile(folder):
@@ -96,7 +96,7 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
     )
     assert result.exit_code == 1, result.output
     assert not (folder / "oprag.toml").exists()
-    assert "No profile is written until every question has an answer" in result.stderr
+    assert "No profile was written, because some questions have no answer yet" in result.stderr
     assert "limit of 7 calls" in result.stderr
 
 
@@ -126,7 +126,7 @@ def groq(monkeypatch):
 
 def test_no_providers_model_is_called_without_a_word(folder, groq):
     swept = [*LEDGERS, "--budgets", "60", "--orders", "source", "--model", "groq:cranes"]
-    check_refusal(sweep(*swept), "40 calls of groq:cranes with about", "may cost money, and have no price", "--yes")
+    check_refusal(sweep(*swept), "40 calls of groq:cranes with about", "may cost money, but have no price", "--yes")
     assert groq == []
     assert sweep(*swept, "--yes").exit_code == 0
     assert len(groq) == 40
@@ -146,7 +146,7 @@ def test_what_failed_is_tried_again(folder):
     assert "ValueError: " in failed.stderr
     assert "the server is down" in failed.stderr
     assert failed.stderr.endswith("Error: the sweep has no answer with a score of token_f1\n")
-    assert "Try them again with --retry-failed." in failed.stderr
+    assert "Retry them with --retry-failed." in failed.stderr
     (folder / "down").unlink()
     assert sweep(*swept).exit_code == 1
     assert not (folder / "oprag.toml").exists()
@@ -228,15 +228,15 @@ def test_what_would_come_to_nothing(folder, arguments, words):
     ("profile", "words"),
     [
         ("", ["it is a folder; name a file in it"]),
-        ("nowhere/oprag.toml", ["there is no folder nowhere"]),
-        ("sweep.db", ["sweep.db is read by this command"]),
-        ("./book.txt", ["book.txt is read by this command"]),
-        ("asked.jsonl", ["asked.jsonl is read by this command"]),
+        ("nowhere/oprag.toml", ["the folder nowhere does not exist"]),
+        ("sweep.db", ["sweep.db is an input of this command"]),
+        ("./book.txt", ["book.txt is an input of this command"]),
+        ("asked.jsonl", ["asked.jsonl is an input of this command"]),
         ("notes.toml", ["notes.toml already exists and is not a profile"]),
         ("notes.txt", ["notes.txt already exists and is not a profile"]),
         ("notes.bin", ["notes.bin already exists and is not a profile"]),
         ("theirs.toml", ["theirs.toml already exists and is not a profile"]),
-        ("locked/oprag.toml", ["nothing can be written to the folder"]),
+        ("locked/oprag.toml", ["is not writable"]),
     ],
 )
 def test_no_profile_takes_the_place_of_something_else(folder, profile, words):

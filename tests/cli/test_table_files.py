@@ -49,14 +49,14 @@ def test_a_row_for_each_answer_in_both_files(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--answers"], "--answers says what --csv and --parquet write"),
-        (["--csv", "none/t.csv"], "there is no folder"),
-        (["--csv", "harbour.toml"], "would be written over"),
-        (["--parquet", "harbour.db"], "would be written over"),
-        (["--csv", "data/questions.jsonl"], "would be written over"),
-        (["--csv", "data/book0.md"], "would be written over"),
-        (["--parquet", "data/../data/book0.md"], "would be written over"),
-        (["--csv", "t", "--parquet", "t"], "must be two files"),
+        (["--answers"], "--answers needs an output file"),
+        (["--csv", "none/t.csv"], "does not exist; create it first"),
+        (["--csv", "harbour.toml"], "would be overwritten"),
+        (["--parquet", "harbour.db"], "would be overwritten"),
+        (["--csv", "data/questions.jsonl"], "would be overwritten"),
+        (["--csv", "data/book0.md"], "would be overwritten"),
+        (["--parquet", "data/../data/book0.md"], "would be overwritten"),
+        (["--csv", "t", "--parquet", "t"], "must be different files"),
         (["--csv", "t.csv", "--plan"], "--plan runs nothing"),
     ],
 )

@@ -107,7 +107,7 @@ def test_an_index_of_one_file_is_not_believed_for_another(book, tmp_path):
     path.unlink()
     ask(book, tmp_path / "kept")
     kept(tmp_path / "kept").write_bytes(other)
-    assert "what was kept cannot be used and is made anew: " in ask(book, tmp_path / "kept")
+    assert "cannot use the cached file and is made anew: " in ask(book, tmp_path / "kept")
     assert ask(book, tmp_path / "kept") == ""
 
 
@@ -254,7 +254,7 @@ def test_a_saved_index_takes_no_more_than_its_size(tmp_path, make):
     make(path)
     tracemalloc.start()
     try:
-        with pytest.raises(IndexFileError, match="is not a saved index, or is damaged"):
+        with pytest.raises(IndexFileError, match="is not a saved index, or is corrupt"):
             DocumentIndex.load(path, WordEmbedder())
         assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     finally:

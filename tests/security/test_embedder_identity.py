@@ -230,5 +230,5 @@ def test_an_index_remembers_no_question_of_other_settings_and_is_saved_under_its
     model.query_prefix = "query: "
     assert index.question_vector("question").tolist() != before.tolist()
     index.save(tmp_path / "saved")
-    with pytest.raises(EmbeddingError, match="was made with the embedder"):
+    with pytest.raises(EmbeddingError, match="was created with the embedder"):
         DocumentIndex.load(tmp_path / "saved", as_embedder(model))

@@ -103,7 +103,7 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
     theirs.write_bytes(theirs.read_bytes().replace(b"CREATE TABLE answers"[: len(planted)], planted, 1))
     result = oprag("report", theirs)
     assert result.exit_code == 1
-    assert "is damaged (" in result.stderr
+    assert "is corrupt (" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     for use in (Results.open, lambda path: ResultsFile(path).check()):
         with pytest.raises(ResultsFileError) as raised:
@@ -132,7 +132,7 @@ def test_pages_that_are_shared_are_not_read_again_and_again(theirs):
     # The second child becomes the first one once more.
     content[start + cells[1] : start + cells[1] + 4] = content[start + cells[0] : start + cells[0] + 4]
     theirs.write_bytes(content)
-    assert "is damaged (" in oprag("report", theirs).stderr
+    assert "is corrupt (" in oprag("report", theirs).stderr
 
 
 def test_what_users_add_to_their_own_files_stays(theirs):

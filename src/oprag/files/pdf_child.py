@@ -42,8 +42,8 @@ def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
     if int(pypdf.__version__.partition(".")[0]) < _MIN_VERSION:
         return {"problem": "missing", "detail": f" (pypdf {pypdf.__version__} is too old)"}
     pages: list[str] = []
-    # Raise pypdf's limits, beyond which it silently skips text: tagged reports have arrays of over 100,000 elements, and
-    # drawings over 5,000 forms. The limits of the process apply instead.
+    # Raise pypdf's limits, beyond which it silently skips text: tagged reports have arrays of over 100,000 elements,
+    # and drawings over 5,000 forms. The limits of the process apply instead.
     with pypdf.apply_configuration(
         array_maximum_element_count=1_000_000, xform_maximum_invocations_per_extraction=1_000_000
     ):

@@ -175,7 +175,7 @@ def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] 
 
 
 def _read(store: StoreAdapter, requests: Sequence[_Request]) -> list[_Cached]:
-    """Read the insertion order of each source: of all its chunks if the store can list them, else of those retrieved."""
+    """Read the insertion order of each source, of all its chunks if the store lists them, else of those retrieved."""
     if not requests:
         return []
     fields = {one.field for one in requests}

@@ -373,7 +373,7 @@ def test_a_text_of_another_version_is_not_named_again():
     text = "\n".join(document.page_content for document in split("a.txt", 1))
     assert check_positions(store, read_source={"a.txt": text}).ok
     source = only(check_positions(store, read_source={"a.txt": text.replace("a", "4", 1)}))
-    assert "its text lacks some of them" in source.problem
+    assert "were not found in its text" in source.problem
     assert (source.ingestions, "store.delete" in source.remedy) == (1, True)
 
 

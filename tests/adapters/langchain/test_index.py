@@ -85,7 +85,7 @@ def test_the_default_search_is_that_of_the_index(embedder, with_embedder: bool, 
 @pytest.mark.parametrize("by", ["dense", "hybrid"])
 def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
-    with pytest.raises(ValidationError, match="made without an embedder"):
+    with pytest.raises(ValidationError, match="this index has no embedder"):
         DocumentIndexRetriever(index=index, search=by)
 
 

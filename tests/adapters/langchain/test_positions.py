@@ -173,7 +173,7 @@ def test_what_is_not_in_the_text_is_not_located():
         [Chunk(chunk.page_content, rank, source="book.txt") for rank, chunk in enumerate(by_expression())],
         {"book.txt": TEXT},
     )
-    assert {(place.start, place.detail) for place in places} == {(None, "its text is not in the source")}
+    assert {(place.start, place.detail) for place in places} == {(None, "its text was not found in the source")}
 
 
 def test_start_index_orders_chunks_that_were_not_stamped():
@@ -358,7 +358,7 @@ def test_files_under_one_source_that_are_stamped_together_are_in_the_given_order
     splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
     first = list(lazy_load(page=int))
     second = [Document(page.page_content.upper(), metadata=page.metadata) for page in first]
-    with pytest.warns(PositionWarning, match="page numbers go back"):
+    with pytest.warns(PositionWarning, match="page numbers decrease"):
         chunks = stamp_positions(splitter.split_documents([*first, *second]))
     assert outcome(chunks, k) == (0, 0)
 

@@ -158,7 +158,7 @@ def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
     ranked, _ = told_of(lambda: over(chunks).invoke(QUESTION))
     documents, told = told_of(lambda: over(chunks, read_source=tmp_path).invoke(QUESTION))
     assert [document.page_content for document in documents] == [document.page_content for document in ranked]
-    assert any("cannot be read, so its chunks are not looked for in it" in one for one in told)
+    assert any("cannot be read, so its chunks are not located in it" in one for one in told)
     assert any("have no position" in one for one in told)
 
 

@@ -166,7 +166,7 @@ def test_pages_that_run_against_the_store_are_believed_and_not_their_ties():
     assert [document.metadata["page"] for document in documents] == sorted(
         document.metadata["page"] for document in documents
     )
-    assert "retrieval rank decides their order there" in told[0]
+    assert "they are ordered by retrieval rank there" in told[0]
 
 
 def test_sources_that_were_added_in_turn_are_told_apart():

@@ -160,7 +160,7 @@ def test_parents_in_a_docstore():
 def test_a_docstore_that_cannot_be_listed():
     retriever = parents(create_kv_docstore(InMemoryByteStore()))
     assert adapter(retriever).chunks() is None
-    with pytest.raises(OptionError, match="cannot write metadata into a MultiVectorRetriever"):
+    with pytest.raises(OptionError, match="cannot write metadata to a MultiVectorRetriever"):
         adapter(retriever).write({"a": {"chunk_index": 0}})
 
 
@@ -183,5 +183,5 @@ def test_a_store_that_cannot_do_it_says_so():
     assert not Reading(store_with([])).writable
     assert adapter(store_with([])).writable
     assert Reading(store_with([])).chunks() is None
-    with pytest.raises(OptionError, match="oprag cannot write metadata into a InMemoryVectorStore"):
+    with pytest.raises(OptionError, match="oprag cannot write metadata to a InMemoryVectorStore"):
         Reading(store_with([])).write({"a": {"chunk_index": 0}})

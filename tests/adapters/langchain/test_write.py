@@ -130,7 +130,7 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     assert not in_order(asked(store)[0], book)
     (source,) = write_positions(store, trust_store_order=True).sources
     assert (source.written, source.field) == (len(documents), "page, store")
-    assert "confirm only a part" in source.note
+    assert "insertion order only in part" in source.note
     found, told = asked(store)
     assert (in_order(found, book), told) == (True, [])
     (tmp_path / "a.pdf").write_bytes(pdf(*(page[:60] for page in pages)))
@@ -155,7 +155,7 @@ def test_headers_of_markdown_and_rows_of_a_table():
     store = store_of(shuffled(documents))
     (source,) = write_positions(store, read_source={"a.md": text}).sources
     assert source.written == len(documents)
-    assert source.note.endswith("chunks with equal texts may be in each other's places")
+    assert source.note.endswith("chunks with equal texts may be swapped")
     by_place = sorted(store.store.values(), key=lambda row: row["metadata"]["chunk_index"])
     assert [row["text"] for row in by_place] == [document.page_content for document in documents]
     assert asked(store)[1] == []
@@ -188,7 +188,7 @@ def test_the_record_manager_of_index_sees_no_change():
 
 
 NOT_CONFIRMED = (
-    "overlapping texts confirm only a part of the order of the store; nothing is written without its text "
+    "overlapping texts confirm insertion order only in part; nothing is written without its text "
     "(read_source=...) or trust_store_order=True"
 )
 

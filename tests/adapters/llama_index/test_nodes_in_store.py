@@ -322,7 +322,7 @@ def test_a_docstore_of_another_kind_is_refused(index):
 
         get_nodes = index.docstore.get_nodes
 
-    with pytest.raises(OptionError, match="cannot write metadata into a Shelf"):
+    with pytest.raises(OptionError, match="cannot write metadata to a Shelf"):
         over(index.vector_store, Shelf()).write(added_to(index))
     assert not any("chunk_index" in chunk.metadata for chunk in listed(adapter(index)))
 

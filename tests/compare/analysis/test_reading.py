@@ -115,5 +115,5 @@ def test_a_file_that_is_missing_is_not_made(tmp_path):
 
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "r.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
-    with pytest.raises(ResultsFileError, match="is damaged"):
+    with pytest.raises(ResultsFileError, match="is corrupt"):
         read_matrix(tmp_path / "r.db")

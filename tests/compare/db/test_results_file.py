@@ -240,7 +240,7 @@ def test_what_was_read_wrong_is_told(tmp_path):
         "empty.db": b"",
     }.items():
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(ResultsFileError, match="is not a results file, or is damaged"):
+    with pytest.raises(ResultsFileError, match="is not a results file, or is corrupt"):
         run(experiment(RecordingModel()), tmp_path / "text.db")
     # An empty file is one that begins.
     assert run(experiment(RecordingModel()), tmp_path / "empty.db").complete
@@ -263,7 +263,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     model = RecordingModel()
-    with pytest.raises(ResultsFileError, match="has format 99, this version of oprag reads format"):
+    with pytest.raises(ResultsFileError, match="has format 99, but this version of oprag reads format"):
         run(experiment(model, grid=GRID), path)
     assert not model.calls
 

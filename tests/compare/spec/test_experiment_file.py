@@ -305,7 +305,7 @@ def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
 
 def test_a_syntax_error_is_told_with_line_and_column(tmp_path):
     path = written(tmp_path, 'name = "x"\nk = = 3\n')
-    assert re.fullmatch(r"orders\.toml: this is no TOML: .*\(at line 2, column 5\)", refusal(path))
+    assert re.fullmatch(r"orders\.toml: invalid TOML: .*\(at line 2, column 5\)", refusal(path))
 
 
 def test_a_file_that_cannot_be_read(tmp_path):

@@ -53,7 +53,7 @@ def test_the_sequence_in_which_chunks_are_given_does_not_matter(order):
 
 def test_ties_keep_rank():
     chunks = [hit(f"text {rank}", rank, page=page) for rank, page in enumerate([2, 1, 2, 1, 1, 2])]
-    with pytest.warns(PositionWarning, match="retrieval rank decides"):
+    with pytest.warns(PositionWarning, match="ordered by retrieval rank"):
         assert ranks(arrange(chunks)) == [1, 3, 4, 0, 2, 5]
 
 

@@ -297,7 +297,7 @@ def test_what_another_process_still_reads_is_told(tmp_path, monkeypatch):
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM vectors").fetchall()
-        with pytest.raises(CacheError, match="is still on the disk, since another process is reading the file"):
+        with pytest.raises(CacheError, match="are still on disk, because another process is reading the file"):
             cache.delete(["a"])
     assert len(cache) == 0
     assert cache.delete(["a"]) == 0
@@ -318,8 +318,8 @@ def test_another_dimension_of_the_same_embedder_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(b"no database at all, but long enough to look like a file" * 50, "is damaged", id="text"),
-        pytest.param(b"SQLite format 3\0" + b"\xff" * 5_000, "is damaged", id="broken header"),
+        pytest.param(b"no database at all, but long enough to look like a file" * 50, "is corrupt", id="text"),
+        pytest.param(b"SQLite format 3\0" + b"\xff" * 5_000, "is corrupt", id="broken header"),
     ],
 )
 @pytest.mark.parametrize("way", ["get", "put", "len"])
@@ -349,7 +349,7 @@ def test_a_damaged_page_is_an_error(tmp_path):
     data = bytearray(path.read_bytes())
     data[8_192:] = b"\xee" * (len(data) - 8_192)
     path.write_bytes(data)
-    with pytest.raises(CacheError, match=r"is damaged .*; delete it; it is rebuilt"):
+    with pytest.raises(CacheError, match=r"is corrupt .*; delete it; it is rebuilt"):
         VectorCache(path).get("model", [str(number) for number in range(500)])
 
 
@@ -397,7 +397,7 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(CacheError, match="has format 99, this version of oprag reads format 1"):
+    with pytest.raises(CacheError, match="has format 99, but this version of oprag reads format 1"):
         VectorCache(path).get("model", ["a"])
 
 

@@ -58,7 +58,7 @@ def test_any_damage_is_told_or_harmless():
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", pdf(*PAGES)[:200]])
 def test_the_reason_why_a_file_cannot_be_read_is_told_in_words(data):
-    with pytest.raises(InputFileError, match=r"a\.pdf is not a PDF file, or is damaged \([^()]+ [^()]+\); repair it"):
+    with pytest.raises(InputFileError, match=r"a\.pdf is not a PDF file, or is corrupt \([^()]+ [^()]+\); repair it"):
         pdf_pages("a.pdf", data, "cli")
 
 

@@ -14,9 +14,9 @@ def test_line_ends_stay_and_a_byte_order_mark_goes():
     ("data", "words"),
     [
         (b"ab\xe9 c", ("byte 2 is 0xe9", "iconv")),
-        (b"a\0b", ("zero bytes",)),
-        (b" \n", ("no text in it",)),
-        (b"", ("no text in it",)),
+        (b"a\0b", ("null bytes",)),
+        (b" \n", ("contains no text",)),
+        (b"", ("contains no text",)),
     ],
 )
 def test_what_is_no_text_is_refused_with_the_name(data, words):

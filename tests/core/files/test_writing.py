@@ -13,7 +13,7 @@ ANY = FileKind("a file", lambda path: True)
 
 
 def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="there is no folder"):
+    with pytest.raises(OptionError, match="does not exist; create it first"):
         check_target(tmp_path / "none" / "t.csv", kind=ANY)
     with pytest.raises(OptionError, match="it is a folder"):
         check_target(tmp_path, kind=ANY)
@@ -29,7 +29,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     locked.mkdir(mode=0o500)
     (tmp_path / "link").symlink_to(locked / "t.csv")
     for path in (locked / "t.csv", tmp_path / "link"):
-        with pytest.raises(OptionError, match="nothing can be written to the folder"):
+        with pytest.raises(OptionError, match="is not writable"):
             check_target(path, kind=ANY)
 
 

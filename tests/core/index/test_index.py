@@ -337,7 +337,7 @@ def test_an_empty_index_can_be_saved(tmp_path):
 def test_saving_replaces_a_file_in_one_step(tmp_path):
     path = saved(tmp_path)
     broken = DocumentIndex(["text"], [{"when": object()}], [[1.0]], WordEmbedder())
-    with pytest.raises(IndexFileError, match="metadata must be what JSON can hold"):
+    with pytest.raises(IndexFileError, match="cannot save metadata that JSON cannot represent"):
         broken.save(path)
     assert len(DocumentIndex.load(path, WordEmbedder())) == len(book_index())
     saved(tmp_path, DocumentIndex(["text"], [{}], [[1.0]], WordEmbedder()))
@@ -363,7 +363,7 @@ def test_a_missing_file_is_the_systems_error(tmp_path):
 
 
 def test_another_embedder_is_refused(tmp_path):
-    with pytest.raises(EmbeddingError, match=r"was made with the embedder 'words', got 'other'"):
+    with pytest.raises(EmbeddingError, match=r"was created with the embedder 'words', got 'other'"):
         DocumentIndex.load(saved(tmp_path), WordEmbedder(name="other"))
 
 
@@ -374,12 +374,12 @@ def test_an_index_without_vectors_can_be_saved(tmp_path):
     word = BOOK.split()[7]
     assert len(loaded.search(word, 5, "bm25")) == 1
     assert loaded.search(word, 5, "bm25") == index.search(word, 5, "bm25")
-    with pytest.raises(EmbeddingError, match="was made with the embedder None, got 'words'"):
+    with pytest.raises(EmbeddingError, match="was created with the embedder None, got 'words'"):
         DocumentIndex.load(tmp_path / "index.oprag", WordEmbedder())
 
 
 def test_an_index_with_vectors_is_not_loaded_without_its_embedder(tmp_path):
-    with pytest.raises(EmbeddingError, match="was made with the embedder 'words', got None"):
+    with pytest.raises(EmbeddingError, match="was created with the embedder 'words', got None"):
         DocumentIndex.load(saved(tmp_path), None)
 
 

@@ -150,7 +150,7 @@ def test_sources_are_enough_for_an_index():
 
 
 def test_without_an_embedder_a_question_has_no_vector(plain):
-    with pytest.raises(EmbeddingError, match="made without an embedder"):
+    with pytest.raises(EmbeddingError, match="this index has no embedder"):
         plain.question_vector("ocean5")
 
 

@@ -110,7 +110,7 @@ def test_the_sequence_of_a_store_is_known_where_texts_confirm_it():
     assert (source.kind, source.orderable_pairs, source.problem) == (PositionKind.STORE, 1.0, "")
     assert source.field == f"Store, {len(cut()) - 1} of {len(cut()) - 1} neighbors overlap"
     source = only(check(cut(overlap=0), store="Store"))
-    assert "in the sequence in which the store received them, which is wrong" in source.problem
+    assert "in the order in which they were added to the store" in source.problem
     assert source.remedy == 'write(, read_source="folder")  # or trust_store_order=True, if nothing was added later'
 
 
@@ -118,7 +118,7 @@ def test_a_store_whose_texts_refute_its_sequence_has_a_problem():
     chunks = cut()
     source = only(check([*chunks[10:], *chunks[:10]], store="Store"))
     assert source.problem == (
-        "the sequence in which the store received the chunks of a source is not used: chunks that overlap were added "
+        "the order in which the chunks of a source were added to the store is not used: chunks that overlap were added "
         "to the store apart from each other"
     )
     assert source.remedy == 'write(, read_source="folder")'
@@ -150,7 +150,7 @@ def test_links_connect_all_chunks_but_not_the_part_that_retrieval_finds():
 
     source = only(check(linked(9)))
     assert (source.kind, source.orderable_pairs) == (PositionKind.LINKS, 1.0)
-    assert "not the part of them that a search finds" in source.problem
+    assert "not the subset that a search returns" in source.problem
     assert "have no position" in warned(linked(9)[::3])[0]
     assert only(check(linked(2))).problem == ""
 
@@ -245,7 +245,7 @@ def test_text_that_repeats_the_chunk_before_is_measured():
     # Offsets let a context join them.
     assert check(chunks).notes == ()
     (note,) = check(stamped(cut())).notes
-    assert (note.remedy, "without offsets a context cannot join them" in note.what) == ("offsets()", True)
+    assert (note.remedy, "without offsets a context cannot stitch them" in note.what) == ("offsets()", True)
 
 
 def test_near_duplicates_are_found_in_any_source_and_neighbors_are_none():
@@ -361,7 +361,7 @@ def test_a_sample_leaves_out_the_source_that_it_cuts():
     assert [source.source for source in found.sources] == ["a"]
     assert (found.chunks, found.total, found.sampled, found.left_out) == (10, 30, True, "b")
     assert str(found).startswith(
-        "documents: 1 source in the first 10 chunks of 30, without b, which continues after them"
+        "documents: 1 source in the first 10 chunks of 30, without b, which was read only in part"
     )
     found = check(chunks, max_chunks=20)
     assert (len(found.sources), found.sampled, found.left_out) == (2, True, "")
@@ -420,7 +420,7 @@ def test_a_table_shows_what_there_is_to_say():
     ]
     assert re.search(rf"^!  book +{len(cut())} +7 none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
     assert re.search(r"^   fine +2 +5 page: page +100 %$", text, re.MULTILINE)
-    problem = "chunks of a source have no position, so their place in it is unknown (book)"
+    problem = "chunks of a source have no position, so their order is unknown (book)"
     assert f'Problem: {problem}\n    write(, read_source="folder")' in text
 
 

@@ -59,7 +59,7 @@ def test_white_space_may_have_been_folded_or_stripped():
 def test_what_is_not_in_the_text_stays_without_an_offset(piece):
     (located,) = locate_positions([chunk(piece)], {"book": "one two"})
     assert (located.start, located.end, located.metadata) == (None, None, {})
-    assert located.detail == "its text is not in the source"
+    assert located.detail == "its text was not found in the source"
 
 
 def test_an_empty_source_holds_nothing():
@@ -74,7 +74,7 @@ AGAIN = "Yes. Alpha part. Yes. Beta part. Yes."
 def test_nothing_is_guessed():
     (located,) = locate_positions([chunk("Yes.")], {"book": AGAIN})
     assert located.metadata == {}
-    assert located.detail == "its text occurs at 3 places, and which one is meant is unknown"
+    assert located.detail == "its text occurs at 3 places in the source, so its position is ambiguous"
 
 
 @pytest.mark.parametrize("hint", [{"metadata": {"start_index": "17"}}, {"span": Span(17, 21)}])
@@ -176,7 +176,7 @@ def test_a_path_names_a_source_as_it_does_in_metadata():
 
 @pytest.mark.parametrize("given_texts", [{}, {"book": None}, {"book": b"text"}, lambda source: None])
 def test_a_text_that_was_not_given_is_refused(given_texts):
-    with pytest.raises(MissingSourceError, match="the text of the source 'book' was not given") as caught:
+    with pytest.raises(MissingSourceError, match="source_texts has no text for the source 'book'") as caught:
         locate_positions([chunk("one")], given_texts)
     assert caught.value.value == "book"
 
@@ -214,7 +214,7 @@ def test_what_is_found_is_the_text_of_the_chunk(data):
     chunks = [chunk(piece, rank) for rank, piece in enumerate(pieces)]
     for piece, located in zip(pieces, locate_positions(chunks, {"book": text}), strict=True):
         if located.start is None:
-            assert not piece.strip() or "which one is meant is unknown" in located.detail
+            assert not piece.strip() or "its position is ambiguous" in located.detail
         else:
             assert folded(text[located.start : located.end]) == folded(piece)
 

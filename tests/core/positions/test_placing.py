@@ -101,7 +101,7 @@ def test_one_chunk_without_a_position_is_warned_about(assemble, missing):
 @pytest.mark.parametrize("assemble", [arrange, build_context])
 def test_a_page_on_which_the_rank_decides_is_warned_about_once(assemble):
     chunks = [hit("b", 0, page=1), hit("a", 1, page=1), hit("c", 2, page=0), hit("d", 3, source="other", row=1)]
-    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+    with pytest.warns(PositionWarning, match="ordered by retrieval rank") as caught:
         ordered = assemble([*chunks, hit("e", 4, source="other", row=1)])
     assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1, 3, 4]
     assert len(caught) == 1
@@ -113,7 +113,7 @@ def test_a_page_on_which_the_rank_decides_is_warned_about_once(assemble):
 
 def test_a_splitter_that_wrote_offsets_is_not_told_to_write_them():
     chunks = [hit("a", 0, page=1, start_index=-1), hit("b", 1, page=1, start_index=-1)]
-    with pytest.warns(PositionWarning, match="retrieval rank decides") as caught:
+    with pytest.warns(PositionWarning, match="ordered by retrieval rank") as caught:
         arrange(chunks)
     assert "add_start_index" not in str(caught[0].message)
 
@@ -125,7 +125,7 @@ def test_stamps_of_several_calls_are_warned_about_once_with_their_cure(assemble)
         hit("b", 1, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
         hit("c", 2, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
     ]
-    with pytest.warns(PositionWarning, match="chunk_index of a source was stamped in several calls") as caught:
+    with pytest.warns(PositionWarning, match="chunk_index values of a source were stamped in several calls") as caught:
         ordered = assemble(chunks)
     assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1]
     assert len(caught) == 1
@@ -232,7 +232,7 @@ def test_stamps_of_several_calls_are_warned_about_where_the_kept_chunks_are_of_o
         hit("b", 1, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
         hit("c", 2, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
     ]
-    with pytest.warns(PositionWarning, match="chunk_index of a source was stamped in several calls") as caught:
+    with pytest.warns(PositionWarning, match="chunk_index values of a source were stamped in several calls") as caught:
         assert ranks(build_context(chunks, k=2).kept) == [1, 0]
     assert len(caught) == 1
 

@@ -103,7 +103,7 @@ def test_threads_may_look_at_once():
 
 
 def test_a_source_may_have_more_chunks_than_are_remembered(monkeypatch):
-    monkeypatch.setattr(locate, "_MOST_REMEMBERED", 5)
+    monkeypatch.setattr(locate, "_MAX_CACHED", 5)
     chunks = [f"part {number}." for number in range(12)]
     text = " ".join(chunks)
     assert located(text, chunks, chunks) == [text.index(one) for one in chunks]

@@ -242,7 +242,7 @@ def test_other_orders_need_no_sources():
 @pytest.mark.parametrize("order", ["source", "rank"])
 @pytest.mark.parametrize(
     ("option", "category", "instead"),
-    [("source_key", SourceWarning, "usual keys instead"), ("position_key", PositionWarning, "no position is known")],
+    [("source_key", SourceWarning, "from the usual keys"), ("position_key", PositionWarning, "no position is known")],
 )
 def test_a_key_that_no_chunk_has_is_warned_about(assemble, order, option, category, instead):
     chunks = documents(*({"source": "book", "chapter": "a", "chunk_index": number} for number in (2, 1)))

@@ -31,7 +31,7 @@ def chunks_of(rows):
 
 
 NOT_CONFIRMED = (
-    "overlapping texts confirm only a part of the order of the store; nothing is written without its text "
+    "overlapping texts confirm insertion order only in part; nothing is written without its text "
     "(read_source=...) or trust_store_order=True"
 )
 
@@ -95,7 +95,7 @@ def test_a_sequence_that_texts_do_not_confirm_is_written_where_it_is_trusted():
     )
     written = plan(chunks, trusted=True)
     assert numbers(written, chunks) == list(range(len(chunks)))
-    assert one(written).note == "overlapping texts confirm only a part of the order of the store"
+    assert one(written).note == "overlapping texts confirm insertion order only in part"
 
 
 def test_the_text_of_the_source():
@@ -177,7 +177,7 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store(overlap):
     written = plan(chunks, trusted=True)
     assert numbers(written, chunks) == list(range(len(chunks)))
     assert (one(written).kind, one(written).field) == (PositionKind.PAGE, "page, store")
-    assert one(written).note == ("" if overlap else "overlapping texts confirm only a part of the order of the store")
+    assert one(written).note == ("" if overlap else "overlapping texts confirm insertion order only in part")
     # Offsets beside a page would count from its start.
     assert not any("start_index" in more for more in plan(chunks, {"a.pdf": "\n\n".join(pages)}).added.values())
     by_text = plan(shuffled(chunks), {"a.pdf": "\n\n".join(pages)}, in_sequence=False)
@@ -245,7 +245,7 @@ def test_a_source_that_repeats_itself():
     lacking = [chunk for chunk in chunks if chunk.id != "id 3"]
     assert one(
         plan([replace(chunk, rank=rank) for rank, chunk in enumerate(lacking)], {"book": text}, in_sequence=False)
-    ).note == ("7 chunks found at several places of its text; the position of 7 chunks is unknown")
+    ).note == ("7 chunks found at several places in its text; the position of 7 chunks is unknown")
 
 
 def test_a_source_that_was_added_twice():
@@ -298,7 +298,7 @@ def test_stamps_of_two_ingestions(in_sequence):
     changed = [(text.replace("a", "4") if number == 5 else text, row) for number, (text, row) in enumerate(rows)]
     partly = plan(chunks_of(changed), {"book": TEXT}, in_sequence=False)
     assert partly.added == {}
-    assert one(partly).note.endswith("some of these have a chunk_index of their own, so nothing is written")
+    assert one(partly).note.endswith("some of these already have a chunk_index, so nothing is written")
 
 
 def test_chunks_that_were_added_to_stamped_ones():
@@ -360,7 +360,7 @@ def test_chunks_that_cannot_be_told_apart_keep_their_source_from_being_written()
     twins = [replace(chunk, id="same" if chunk.rank in (2, 5) else chunk.id) for chunk in chunks]
     written = plan(twins)
     assert [(source.source, source.written) for source in written.sources] == [("a", 0), ("b", len(windows()))]
-    assert written.sources[0].note == "2 chunks have the id of another chunk, so nothing is written"
+    assert written.sources[0].note == "2 chunks with a duplicate id, so nothing is written"
     assert "same" not in written.added
 
 
@@ -406,7 +406,7 @@ def test_equal_chunks_with_other_metadata_may_be_interchanged(in_sequence):
     chunks = chunks_of(rows)
     written = plan(chunks if in_sequence else shuffled(chunks), {"book": text}, in_sequence=in_sequence)
     assert written.written == len(rows)
-    told = "5 chunks with equal texts may be in each other's places"
+    told = "5 chunks with equal texts may be swapped"
     assert one(written).note == ("" if in_sequence else told)
     if in_sequence:
         assert numbers(written, chunks) == list(range(len(rows)))
@@ -423,7 +423,7 @@ def test_chunks_that_do_not_say_their_source():
     unnamed, named = written.sources
     assert unnamed == (
         *(None, 1, 0, PositionKind.NONE, ""),
-        "these chunks do not say which source they came from; name it with source_key=...",
+        "these chunks do not name their source; name it with source_key=...",
     )
     assert (named.source, named.written) == ("book", len(chunks) - 1)
     assert "(not named)" in str(written)
@@ -486,12 +486,12 @@ def test_the_report_is_a_table():
         + [("One.", {"source": "b"}), ("Two.", {"url": "c"})]
     )
     assert str(plan(chunks, dry_run=True)) == (
-        "positions of 3 of 5 chunks would be written; 2 other sources need none\n"
+        "positions of 3 of 5 chunks would be written; 2 other sources need no positions\n"
         "\n"
         "  source      chunks  written  position from                    note\n"
         "  voyage.txt  3       3        Store, 2 of 2 neighbors overlap"
     )
-    assert str(plan(chunks[3:4])) == "positions of 0 of 1 chunk were written; 1 other source needs none"
+    assert str(plan(chunks[3:4])) == "positions of 0 of 1 chunk were written; 1 other source needs no positions"
     assert str(plan([])) == "positions of 0 of 0 chunks were written"
 
 

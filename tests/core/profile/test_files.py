@@ -277,13 +277,13 @@ def test_a_profile_of_another_version_is_read_where_it_says_nothing_else(tmp_pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"format = ", "^mine.toml: this is no TOML: Invalid value"),
-        (b"format = 1\nformat = 1", "this is no TOML: Cannot overwrite a value"),
+        (b"format = ", "^mine.toml: invalid TOML: Invalid value"),
+        (b"format = 1\nformat = 1", "invalid TOML: Cannot overwrite a value"),
         (b"k: 3", "this is no TOML"),
-        (b"", "has no text in it"),
+        (b"", "contains no text"),
         (b"format = 1 # \xe9", "is not UTF-8 text"),
-        (b"PK\x03\x04\x00\x00", "is no text file"),
-        (b"format = 1" + 5_000 * b"0", "this is no TOML: "),
+        (b"PK\x03\x04\x00\x00", "is not a text file"),
+        (b"format = 1" + 5_000 * b"0", "invalid TOML: "),
         (b"format = 0x1" + 5_000 * b"f", "an integer has more than 64 bits"),
         (b"[about]\na = [{b = 18446744073709551616}]", "an integer has more than 64 bits"),
         (b"a = " + 5_000 * b"[", "it is nested too deeply"),

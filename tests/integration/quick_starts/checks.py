@@ -14,7 +14,7 @@ from oprag.errors import OpragWarning
 __all__ = ["BY_STORE", "NO_SOURCE", "Found", "check_prompt", "check_swap", "in_order", "warns_only"]
 
 BY_STORE = "in the sequence in which the store received them"
-NO_SOURCE = "do not say which source they came from"
+NO_SOURCE = "do not name their source"
 
 Found = Sequence[tuple[str, str]]
 """The source and the text of each chunk, in the sequence in which they were returned."""

@@ -168,5 +168,5 @@ def test_a_docstore_that_cannot_replace_a_document(corpus: Corpus):
     adapter = adapter_of(store)
     assert adapter is not None
     assert [chunk.text for chunk in adapter.chunks() or ()] == corpus.texts[:3]
-    with pytest.raises(OptionError, match="FAISS with a DocstoreFn, only an InMemoryDocstore"):
+    with pytest.raises(OptionError, match="with an InMemoryDocstore only, got DocstoreFn"):
         adapter.write({"0": {"chunk_index": 0}})

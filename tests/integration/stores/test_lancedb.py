@@ -195,7 +195,7 @@ def test_what_cannot_be_written_changes_nothing(corpus: Corpus, tmp_path: Path):
     with pytest.raises(OptionError, match="'page' has a different type"):
         adapter.write({"5": {"page": "five"}})
     store.get_table().create_index("metadata.source", config=FTS(), name="words")
-    with pytest.raises(OptionError, match="the index 'words' would be lost"):
+    with pytest.raises(OptionError, match="would invalidate the index 'words'"):
         adapter.write({"5": {"chunk_index": 5}})
     store.get_table().drop_index("words")
     store.add_texts(corpus.texts[400:401], [plain_metadata(400)], ["5"])
@@ -205,7 +205,7 @@ def test_what_cannot_be_written_changes_nothing(corpus: Corpus, tmp_path: Path):
     assert store.get_table().to_arrow().equals(before)
     empty = store_at(tmp_path, corpus, table_name="not there")
     assert adapter_of_store(empty).chunks() is None
-    with pytest.raises(OptionError, match="cannot write metadata into a LanceDB"):
+    with pytest.raises(OptionError, match="cannot write metadata to a LanceDB"):
         adapter_of_store(empty).write({"5": {"chunk_index": 5}})
 
 
@@ -226,7 +226,7 @@ def test_a_version_that_would_move_the_rows(corpus: Corpus, tmp_path: Path, monk
     oprag.stores.lancedb._stay_in_place.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(LanceMergeInsertBuilder, "execute", moving)
-        with pytest.raises(OptionError, match="moves changed rows, so nothing was written"):
+        with pytest.raises(OptionError, match="would move changed rows, so nothing was written"):
             adapter_of_store(store).write({"5": {"chunk_index": 5}})
     oprag.stores.lancedb._stay_in_place.cache_clear()
     assert store.get_table().to_arrow().equals(before)
@@ -282,7 +282,7 @@ def test_metadata_that_another_program_changes_meanwhile_stay(
         other.delete(ids=["7"])
 
     before_call(monkeypatch, LanceMergeInsertBuilder, "execute", act)
-    with pytest.raises(OptionError, match=r"changed meanwhile: 2 rows .* call it again"):
+    with pytest.raises(OptionError, match=r"another program changed 2 rows .* call this again"):
         adapter_of_store(store).write(added)
     theirs = {name: about for name, about in before.items() if name != "7"}
     theirs["5"], theirs["8"] = {**theirs["5"], "page": 999}, {**theirs["8"], "page": 888}
@@ -300,7 +300,7 @@ def test_a_table_that_others_keep_changing(corpus: Corpus, tmp_path: Path, monke
         raise RuntimeError("lance error: Retryable commit conflict for version 8: This Merge transaction was preempted")
 
     monkeypatch.setattr(type(store.get_table()), "add_columns", refuse)
-    with pytest.raises(OptionError, match=r"^LanceDB was changed meanwhile by other programs.*call it again$"):
+    with pytest.raises(OptionError, match=r"^other programs kept changing LanceDB.*call this again$"):
         adapter_of_store(store).write({"5": {"chunk_index": 5}})
     assert store.get_table().to_arrow().equals(before)
 

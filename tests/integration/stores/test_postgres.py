@@ -290,7 +290,7 @@ def test_columns_of_metadata(engine: Any, corpus: Corpus):
     places = [listed(store)[text] for text in corpus.texts[:CHUNKS]]
     assert places[:9] == [{"place": number, "source": "a.txt", "Part": "one"} for number in range(9)]
     assert {about["place"] for about in places[9:]} == {None}
-    with pytest.raises(OptionError, match=r"needs a JSON column, or columns with these names: \['unknown'\]"):
+    with pytest.raises(OptionError, match=r"has no JSON column and no columns \['unknown'\]"):
         adapter.write({key: {"place": 0, "unknown": 1} for key in added})
     with pytest.raises(Exception, match="invalid input syntax"):
         adapter.write({key: {"place": "first", "Part": "two"} for key in added})

@@ -120,7 +120,7 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
     path = write_csv(tmp_path / "q.csv", HEAD[:2], ("One?", "*SWAN*"), ("Two?", "*HERON*"), ("Three?", "2022*"))
     lines = refused(path, "kg_rag").splitlines()
     assert [line.partition(": ")[0] for line in lines] == [f"{path}, line 3", f"{path}, line 4"]
-    assert all("is not a PDF file, or is damaged" in line for line in lines)
+    assert all("is not a PDF file, or is corrupt" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -88,4 +88,4 @@ def test_the_corpus_is_needed_and_read_whole(tmp_path, books):
     lines = refused(path, "medqa", documents=books).splitlines()
     assert [line.partition(": ")[0] for line in lines] == [str(books)] * 2
     assert "Bad.txt is not UTF-8" in lines[0]
-    assert "Worse.txt has no text in it" in lines[1]
+    assert "Worse.txt contains no text" in lines[1]
