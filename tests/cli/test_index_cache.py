@@ -96,7 +96,7 @@ def test_a_damaged_file_is_told_and_replaced(tmp_path, content):
     cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
     (path,) = tmp_path.iterdir()
     path.write_bytes(content)
-    with pytest.warns(IndexFileWarning, match="made anew.*damaged") as caught:
+    with pytest.warns(IndexFileWarning, match="rebuilding it.*corrupt") as caught:
         cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
     assert str(path) in str(caught[0].message)
     assert len(cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)) == 15
@@ -121,7 +121,7 @@ def test_damaged_pages_are_told_and_replaced(tmp_path, content):
     cached_pages(tmp_path, b"%PDF-", lambda: ["text"])
     (path,) = tmp_path.iterdir()
     path.write_bytes(content)
-    with pytest.warns(IndexFileWarning, match="made anew.*damaged"):
+    with pytest.warns(IndexFileWarning, match="rebuilding it.*corrupt"):
         assert cached_pages(tmp_path, b"%PDF-", lambda: ["text"]) == ["text"]
     assert json.loads(path.read_bytes())["pages"] == ["text"]
 
@@ -129,7 +129,7 @@ def test_damaged_pages_are_told_and_replaced(tmp_path, content):
 def test_an_index_of_another_embedder_is_told_and_replaced(tmp_path):
     make = Maker()
     cached_index(tmp_path, "key", SOURCES, WordEmbedder(), make)
-    with pytest.warns(IndexFileWarning, match="made with the embedder 'words', got 'other'"):
+    with pytest.warns(IndexFileWarning, match="created with the embedder 'words', got 'other'"):
         cached_index(tmp_path, "key", SOURCES, WordEmbedder(name="other"), make)
     assert make.made == 2
 

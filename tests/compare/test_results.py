@@ -182,7 +182,7 @@ def test_files_of_settings_and_answers(ran, tmp_path):
 
 def test_the_results_file_is_not_written_over(ran):
     before = ran.path.read_bytes()
-    with pytest.raises(OptionError, match="written over"):
+    with pytest.raises(OptionError, match="overwritten"):
         ran.to_csv(ran.path)
     assert ran.path.read_bytes() == before
 

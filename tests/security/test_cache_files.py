@@ -107,7 +107,7 @@ def test_an_index_of_one_file_is_not_believed_for_another(book, tmp_path):
     path.unlink()
     ask(book, tmp_path / "kept")
     kept(tmp_path / "kept").write_bytes(other)
-    assert "cannot use the cached file and is made anew: " in ask(book, tmp_path / "kept")
+    assert "cannot use the cached file, rebuilding it: " in ask(book, tmp_path / "kept")
     assert ask(book, tmp_path / "kept") == ""
 
 
@@ -441,7 +441,7 @@ def test_a_planted_file_whose_tables_compute_is_not_used(tmp_path, statements):
         for statement in statements:
             connection.execute(statement)
     (message,) = answered(path)
-    assert "its tables are not those that oprag makes" in message
+    assert "its tables are not those that oprag creates" in message
 
 
 def test_tables_that_a_user_adds_for_themselves_do_no_harm(tmp_path):

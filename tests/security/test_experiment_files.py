@@ -397,7 +397,7 @@ def test_another_host_is_never_assumed_to_be_free(groq, tmp_path, price):
     result = CliRunner().invoke(app, ["compare", "--trust", str(path)])
     assert result.exit_code == 2
     assert "tokens may cost money" in result.stderr
-    assert "give --yes" in result.stderr
+    assert "pass --yes" in result.stderr
     shown = CliRunner().invoke(app, ["compare", "--trust", str(path), "--plan"]).stdout
     assert "to https://evil.example (without an API key, since api_key_env is not set)" in shown
     assert groq.prompts == []

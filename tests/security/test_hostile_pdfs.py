@@ -49,7 +49,7 @@ def many_pages(depth):
         pytest.param(
             nested_forms(b"BT /F1 12 Tf (ha) Tj ET"),
             {"SECONDS": 2},
-            "takes more than 2 seconds of processor time",
+            "takes more than 2 seconds of CPU time",
             id="time",
             marks=pytest.mark.process,
         ),

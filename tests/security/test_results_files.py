@@ -78,13 +78,13 @@ def test_one_number_takes_no_memory(theirs):
         ("UPDATE cells SET options = '{\"neighbors\": []}'", "neighbors = [] in cells.options"),
         ("UPDATE cells SET k = 'many'", "cells.k is not a whole number"),
         ("UPDATE embedders SET dimension = 'many'", "embedders.dimension is not a whole number"),
-        ("DROP TABLE scores", "its tables are not those that oprag makes"),
-        ("ALTER TABLE scores RENAME COLUMN value TO score", "its tables are not those that oprag makes"),
+        ("DROP TABLE scores", "its tables are not those that oprag creates"),
+        ("ALTER TABLE scores RENAME COLUMN value TO score", "its tables are not those that oprag creates"),
         (
             "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM answers; END",
-            "its tables are not those that oprag makes",
+            "its tables are not those that oprag creates",
         ),
-        ("CREATE INDEX own ON answers (length(zeroblob(90000000)))", "that oprag makes; drop the index 'own'"),
+        ("CREATE INDEX own ON answers (length(zeroblob(90000000)))", "that oprag creates; drop the index 'own'"),
     ],
 )
 def test_a_row_that_cannot_be_is_told_in_one_line(theirs, tmp_path, statement, words):
@@ -114,7 +114,7 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
 def test_a_view_in_place_of_a_table_is_never_read(theirs):
     change(theirs, "DROP TABLE chunks")
     change(theirs, f"CREATE VIEW chunks AS {ENDLESS}")
-    assert "its tables are not those that oprag makes" in oprag("report", theirs).stderr
+    assert "its tables are not those that oprag creates" in oprag("report", theirs).stderr
 
 
 def test_pages_that_are_shared_are_not_read_again_and_again(theirs):

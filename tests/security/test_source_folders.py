@@ -121,5 +121,5 @@ def test_a_link_that_takes_the_place_of_a_file_or_a_folder_while_it_is_opened_is
 def test_a_file_of_any_size_is_not_loaded(folder):
     with (folder / "large.txt").open("wb") as file:
         file.truncate(10**8)
-    with pytest.raises(SourceReadError, match="100,000,000 bytes, and the limit is 67,108,864"):
+    with pytest.raises(SourceReadError, match="100,000,000 bytes, more than the limit of 67,108,864"):
         prompt_for("large.txt", folder)

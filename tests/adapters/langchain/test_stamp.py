@@ -81,7 +81,7 @@ def test_a_source_that_is_given_names_those_that_do_not_say():
 
 
 def test_a_source_that_nothing_names_is_an_error():
-    with pytest.raises(MissingSourceError, match=r"chunk 1 does not say its source \(metadata keys: page\)"):
+    with pytest.raises(MissingSourceError, match=r"chunk 1 does not name its source \(metadata keys: page\)"):
         stamp_positions([Document("x", metadata={"source": "a"}), Document("y", metadata={"page": 1})])
 
 

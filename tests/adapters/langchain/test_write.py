@@ -362,7 +362,7 @@ def test_what_cannot_be_written_to():
         ContextOptions(),
         None,
     ):
-        message = f"cannot list and change the chunks of a {type(given).__name__}; if it searches a store, give that"
+        message = f"cannot list and update the chunks of a {type(given).__name__}; if it searches a store, pass that"
         with pytest.raises(OptionError, match=message):
             write_positions(given)
 

@@ -18,7 +18,7 @@ def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
     with pytest.raises(OptionError, match="it is a folder"):
         check_target(tmp_path, kind=ANY)
     (tmp_path / "link").symlink_to(tmp_path / "r.db")
-    with pytest.raises(OptionError, match="written over"):
+    with pytest.raises(OptionError, match="overwritten"):
         check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db", kind=ANY)
     assert check_target(tmp_path / "t.csv", tmp_path / "r.db", kind=ANY) == tmp_path / "t.csv"
 

@@ -31,7 +31,7 @@ def test_each_source_has_its_own_kind_and_report():
 
 def test_a_chunk_without_a_source_is_a_source_of_its_own():
     chunks = [Chunk("a", 0, metadata={"page": 1}), Chunk("b", 1, metadata={"page": 0})]
-    with pytest.warns(SourceWarning, match="2 of 2 chunks do not say which source"):
+    with pytest.warns(SourceWarning, match="2 of 2 chunks do not name their source"):
         context = build_context(chunks)
     assert [report.chunks for report in context.sources] == [1, 1]
     assert ranks(context.kept) == [0, 1]
@@ -151,7 +151,7 @@ def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
         Chunk("c", 2, source="book", id="c"),
         Chunk("a", 3, source="book", id="a"),
     ]
-    with pytest.warns(PositionWarning, match="linked in several runs") as caught:
+    with pytest.warns(PositionWarning, match="linked in several separate runs") as caught:
         assemble(chunks)
     assert caught[0].filename == __file__
     context = build_context(chunks, order="rank")

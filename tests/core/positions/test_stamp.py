@@ -104,7 +104,7 @@ def test_stamped_chunks_are_put_in_the_sequence_in_which_they_were_stamped():
 def test_a_chunk_without_a_source_is_refused():
     nameless = Chunk("b", 1, metadata={"page": 3, "title": "t"})
     with pytest.raises(
-        MissingSourceError, match=r"chunk 1 does not say its source \(metadata keys: page, title\)"
+        MissingSourceError, match=r"chunk 1 does not name its source \(metadata keys: page, title\)"
     ) as caught:
         stamps([hit("a", 0), nameless], None, None)
     assert caught.value.value is nameless

@@ -155,7 +155,7 @@ def test_runs_of_links_are_in_the_sequence_of_the_store_where_it_has_them_so():
     ]
     written = plan(linked, trusted=True)
     assert (one(written).kind, numbers(written, linked)) == (PositionKind.STORE, list(range(12)))
-    torn = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
+    torn = "its chunks are linked in several separate runs whose relative order is unknown, so nothing is written"
     assert one(plan(linked, in_sequence=False)).note == torn
     # A store that has linked chunks the other way around is not believed.
     backwards = [replace(chunk, rank=rank) for rank, chunk in enumerate(linked[::-1])]
@@ -261,7 +261,7 @@ def test_a_second_version_of_a_source():
     texts = windows()
     other = [text if number % 5 else text[::-1] for number, text in enumerate(texts, 1)]
     chunks = stored([*texts, *other])
-    refuted = "the sequence of the store is not used: the source seems to have been added to the store more than once"
+    refuted = "insertion order is not used: the source seems to have been added to the store more than once"
     assert one(plan(chunks)).note == f"{refuted}; the position of {len(chunks)} chunks is unknown"
     written = plan(chunks, {"book": TEXT})
     left = sum(text not in texts for text in other)
@@ -275,7 +275,7 @@ def test_chunks_that_were_added_again_later():
     texts = windows()
     chunks = stored([*texts[:4], *texts[5:], texts[4]])
     note = one(plan(chunks)).note
-    assert note.startswith("the sequence of the store is not used: chunks that overlap were added to the store apart")
+    assert note.startswith("insertion order is not used: chunks that overlap were added to the store apart")
     assert plan(chunks).added == {}
     assert one(plan(chunks, {"book": TEXT})).note == ""
 

@@ -279,7 +279,7 @@ def test_a_profile_of_another_version_is_read_where_it_says_nothing_else(tmp_pat
     [
         (b"format = ", "^mine.toml: invalid TOML: Invalid value"),
         (b"format = 1\nformat = 1", "invalid TOML: Cannot overwrite a value"),
-        (b"k: 3", "this is no TOML"),
+        (b"k: 3", "invalid TOML"),
         (b"", "contains no text"),
         (b"format = 1 # \xe9", "is not UTF-8 text"),
         (b"PK\x03\x04\x00\x00", "is not a text file"),
