@@ -160,7 +160,7 @@ def test_pages_of_one_pdf_are_not_believed_for_another(tmp_path):
     cached_pages(tmp_path, b"two", lambda: ["two"])
     (other,) = set(tmp_path.iterdir()) - {path}
     path.replace(other)
-    with pytest.warns(IndexFileWarning, match="its pages are those of another PDF file"):
+    with pytest.warns(IndexFileWarning, match="it contains the pages of another PDF file"):
         assert cached_pages(tmp_path, b"two", lambda: ["two"]) == ["two"]
 
 

@@ -66,7 +66,7 @@ def many_pages(depth):
             "has more than 100,000 characters of text",
             id="characters",
         ),
-        pytest.param(many_pages(4), {"PAGES": 5_000}, "has 10,000 pages, more than 5,000", id="pages"),
+        pytest.param(many_pages(4), {"PAGES": 5_000}, "has 10,000 pages, more than the limit of 5,000", id="pages"),
     ],
 )
 def test_a_small_file_that_takes_too_much_is_refused(monkeypatch, data, limits, message):

@@ -72,7 +72,11 @@ class StoredChunk(NamedTuple):
     node: Any = None
 
     def as_chunk(self, rank: int) -> Chunk:
-        """Convert to a `Chunk` of this rank whose id is the one for updating it in the store."""
+        """Convert to a `Chunk` whose id is the one for updating it in the store.
+
+        Args:
+            rank: The rank of the chunk.
+        """
         return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
 
 

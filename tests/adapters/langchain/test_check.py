@@ -64,7 +64,7 @@ def told(store, k, questions, **options):
 
 def plain(message):
     message = re.sub(r"^\d+ of \d+", "N of N", message).partition("; stamp positions")[0].partition(", such as")[0]
-    return re.sub(r"(?<=the chunks of )'.*?'(?= is not used)", "a source", message)
+    return re.sub(r"(?<=the chunks of )'.*?'(?= were added)", "a source", message)
 
 
 SCENARIOS = {

@@ -41,7 +41,7 @@ from tests.adapters.langchain.test_stored_neighbors import Same
 from tests.unknown_store import UnknownStore
 
 BY_WORDS: dict[str, Any] = {"count_tokens": lambda text: len(text.split())}
-ORDER_OF_STORE = "ignore:the chunks of a source are in the sequence in which the store received them"
+ORDER_OF_STORE = "ignore:the chunks of a source are in the order in which they were added to the store"
 
 
 class Scripted(BaseChatModel):

@@ -215,7 +215,7 @@ def test_a_store_with_overlaps_shows_the_text_once():
     assert len(shown) < sum(len(working_context_of(result).chunk(n).text) for n in (1, 2, 3, 4))
 
 
-@pytest.mark.filterwarnings("ignore:the chunks of a source are in the sequence in which the store received them")
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
 def test_a_chunk_that_a_search_finds_alone_has_its_place_in_the_store():
     words = ["anchor", "bell", "compass", "deck"]
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))

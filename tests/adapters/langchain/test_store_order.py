@@ -32,7 +32,7 @@ from tests.adapters.langchain.conftest import RecordingChatModel, store_of
 from tests.adapters.langchain.test_positions import prose
 
 QUESTION = "Where does the river end?"
-BY_STORE = "in the sequence in which the store received them"
+BY_STORE = "in the order in which they were added to the store"
 
 
 def windows(source, seed, size=200, overlap=40, **metadata):
@@ -465,7 +465,7 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
         register_store(Broken, Adapter)
         documents, told = found(over(store_of(chunks, Broken)))
     assert numbers(documents, chunks) == by_rank(chunks)
-    assert "Broken received the chunks of a source cannot be read" in told[0]
+    assert "chunks were added to Broken cannot be read" in told[0]
     assert "ConnectionError: no answer" in told[0]
     assert "abcdefgh" not in told[0]
 

@@ -315,8 +315,8 @@ def test_equal_documents_without_ids_keep_their_source_from_being_written():
     retriever = Listed(docs=[*documents, Document(documents[0].page_content, metadata={"source": "other"})])
     written = write_positions(retriever, trust_store_order=True)
     notes = {source.source: source.note for source in written.sources}
-    assert "have the id of another chunk" in notes["voyage.txt"]
-    assert "have the id of another chunk" not in notes["letters.txt"]
+    assert "with a duplicate id" in notes["voyage.txt"]
+    assert "with a duplicate id" not in notes["letters.txt"]
     assert {document.metadata["source"] for document in retriever.docs if "chunk_index" in document.metadata} == {
         "letters.txt"
     }
@@ -383,7 +383,7 @@ def test_a_chunk_that_was_deleted_meanwhile(monkeypatch):
     register_store(Deleting, Adapter)
     store = store_of(split(), Deleting)
     with pytest.raises(
-        OptionError, match=r"has no chunk with the id .*, so nothing was written; if it changed meanwhile"
+        OptionError, match=r"has no chunk with the id .*, so nothing was written; if the store changed in the meantime"
     ):
         write_positions(store, trust_store_order=True)
     assert not any("chunk_index" in row["metadata"] for row in store.store.values())

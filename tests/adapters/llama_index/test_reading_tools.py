@@ -365,7 +365,7 @@ async def test_an_unknown_order_is_not_read():
     assert results == ["[1] book\nPart one of book.\n[2] Part two of book.\n\n(Chunks 2 to 3 of 10 of book)"]
 
 
-@pytest.mark.filterwarnings("ignore:the chunks of a source are in the sequence in which the store received them")
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
 async def test_a_doubt_is_in_the_note():
     nodes = [TextNode(text=node.text, metadata={"file_name": "book"}) for node in parts()]
     results, ctx, _ = await after(index_of(nodes), SEARCH, [around(1, before=1, after=1)])

@@ -117,7 +117,7 @@ def test_offsets_of_several_documents_of_a_file_are_not_compared():
     for index in (index_of(some), index_of(nodes)):
         found, told = asked(OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=6)).retrieve)
         assert numbers(found, nodes) == sorted(numbers(found, nodes))
-        assert "sequence in which the store received them" in told[0]
+        assert "in the order in which they were added to the store" in told[0]
     texts = {"a.md": "\n".join(SECTIONS)}
     retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=6)
     found, told = asked(OrderPreservingRetriever(retriever=retriever, read_source=texts).retrieve)
@@ -211,4 +211,4 @@ def test_a_filter_that_is_not_known_leaves_the_sequence_to_what_was_found():
     found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert len(found) == 12
-    assert "in the sequence in which the store received them" in told[0]
+    assert "in the order in which they were added to the store" in told[0]

@@ -71,7 +71,7 @@ def test_a_list_of_more_than_a_hundred_thousand_things_is_read():
 @pytest.mark.parametrize(
     ("variable", "number", "message"),
     [
-        ("OPRAG_MAX_PDF_PAGES", "3", "has 4 pages, more than 3; if you trust the file, raise the limit"),
+        ("OPRAG_MAX_PDF_PAGES", "3", "has 4 pages, more than the limit of 3; if you trust the file, raise the limit"),
         ("OPRAG_MAX_PDF_CHARACTERS", "100", "has more than 100 characters of text; if you trust the file"),
     ],
 )

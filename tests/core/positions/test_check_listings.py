@@ -181,7 +181,7 @@ def test_a_position_key_is_used():
 def test_a_function_that_names_the_source_leaves_retrieval_with_the_chunks_it_finds():
     source = only(check(cut(), store="Store", source_key=lambda chunk: f"the {chunk.metadata['source']}"))
     assert (source.source, source.kind) == ("the book", PositionKind.STORE)
-    assert "which is wrong if some of them were added later" in source.problem
+    assert "wrong if some of them were added later" in source.problem
 
 
 # What is wrong with the chunks.

@@ -13,7 +13,7 @@ from oprag.errors import OpragWarning
 
 __all__ = ["BY_STORE", "NO_SOURCE", "Found", "check_prompt", "check_swap", "in_order", "warns_only"]
 
-BY_STORE = "in the sequence in which the store received them"
+BY_STORE = "in the order in which they were added to the store"
 NO_SOURCE = "do not name their source"
 
 Found = Sequence[tuple[str, str]]

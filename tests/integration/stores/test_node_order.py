@@ -171,7 +171,7 @@ def test_deletions(kind: str, fill: Fill):
         found, told = asked(one)
         assert in_order(found, first)
         assert in_order(found, second)
-        assert ["in the sequence in which the store received them" in message for message in told] == warned
+        assert ["in the order in which they were added to the store" in message for message in told] == warned
 
 
 @pytest.mark.parametrize("kind", DELETING)

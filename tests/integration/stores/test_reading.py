@@ -88,7 +88,7 @@ def test_by_stamps(kind: Kind, corpus: Corpus, places: Places):
     check(state_after(kind, corpus, places, stamped=True), corpus)
 
 
-@pytest.mark.filterwarnings("ignore:the chunks of a source are in the sequence in which the store received them")
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
 @pytest.mark.parametrize("kind", [kind for kind in LISTING if kind.name.startswith(IN_SEQUENCE)], ids=str)
 def test_by_the_sequence_of_the_store(kind: Kind, corpus: Corpus, places: Places):
     check(state_after(kind, corpus, places, stamped=False), corpus)

@@ -112,7 +112,7 @@ def test_batches_deletions_and_sources_in_turn(name: str, tmp_path: Path):
         found, told = asked(one)
         assert in_order(found, first)
         assert in_order(found, second)
-        assert ["in the sequence in which the store received them" in message for message in told] == warned
+        assert ["in the order in which they were added to the store" in message for message in told] == warned
 
 
 @pytest.mark.parametrize("name", STORES)
