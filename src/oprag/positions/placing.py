@@ -51,8 +51,7 @@ RESTARTED = (
     "the chunk_index values of a source were stamped in several calls, each starting at 0, so chunk_index is ignored"
 )
 TORN = (
-    "the chunks of a source are linked in several separate runs whose relative order is unknown; the best-ranked run "
-    "comes first"
+    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
 BY_STORE = (
     "the chunks of a source are in the order in which they were added to the store, because nothing else tells their "

@@ -339,7 +339,7 @@ def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
     ours = stamped_by_store(found.chunks)
     why: str | None = None
     if report.kind is PositionKind.LINKS and report.runs > 1:
-        why = "its chunks are linked in several separate runs whose relative order is unknown, so nothing is written"
+        why = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
     elif (report.kind is PositionKind.STAMPED and ours) or (
         # Most chunks have positions in their metadata; the note about missing ones says enough.
         report.missing and report.kind < PositionKind.LINKS and report.field != LOCATED

@@ -155,7 +155,7 @@ def test_runs_of_links_are_in_the_sequence_of_the_store_where_it_has_them_so():
     ]
     written = plan(linked, trusted=True)
     assert (one(written).kind, numbers(written, linked)) == (PositionKind.STORE, list(range(12)))
-    torn = "its chunks are linked in several separate runs whose relative order is unknown, so nothing is written"
+    torn = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
     assert one(plan(linked, in_sequence=False)).note == torn
     # A store that has linked chunks the other way around is not believed.
     backwards = [replace(chunk, rank=rank) for rank, chunk in enumerate(linked[::-1])]

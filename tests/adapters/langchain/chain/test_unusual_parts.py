@@ -249,7 +249,7 @@ def test_whole_sources_cannot_be_read_by_async_functions():
     async def read(name: str) -> str:
         return BOOK
 
-    with pytest.raises(ValidationError, match="not an async one"):
+    with pytest.raises(ValidationError, match="got an async function"):
         chain_of(Model(), read_source=read)
 
 
