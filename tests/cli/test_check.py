@@ -312,7 +312,7 @@ def test_numbers_that_only_python_writes(tmp_path):
     ("content", "message"),
     [
         ("[]", "must be a JSON object"),
-        ("no JSON", "line 1: is not JSON"),
+        ("no JSON", "line 1: invalid JSON"),
         ('{"text": 5}', "line 1: text or page_content must be a string, got 5"),
         ('{"metadata": {}}', "text or page_content must be a string, got None"),
         ('{"text": "a", "metadata": [1]}', "metadata must be an object, got [1]"),
