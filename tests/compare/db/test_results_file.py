@@ -288,7 +288,7 @@ def test_damage_is_told_or_mended(where, tmp_path):
         assert report.complete
         assert rows(path, SELECT) == before
         return
-    assert "damaged" in told
+    assert "corrupt" in told
     assert ".recover" in told
     assert not model.calls
 
@@ -301,7 +301,7 @@ def test_a_file_that_was_cut_off_is_told(tmp_path):
     with path.open("r+b") as opened:
         opened.truncate(path.stat().st_size * 2 // 3)
     model = RecordingModel()
-    with pytest.raises(ResultsFileError, match="damaged"):
+    with pytest.raises(ResultsFileError, match="corrupt"):
         run(experiment(model, grid=GRID), path)
     assert not model.calls
 
