@@ -131,10 +131,10 @@ def sweep(
         read = [results, data] if questions is None else [results, data, questions]
         check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
     with chatter_apart():
-        asked = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
-        asked = asked if sample is None else asked.sample(min(sample, len(asked.questions)))
+        data_set = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
+        data_set = data_set if sample is None else data_set.sample(min(sample, len(data_set.questions)))
         experiment = sweep_experiment(
-            asked,
+            data_set,
             **chosen_budgets,
             orders=[part.strip() for part in orders.split(",")],
             seeds=seeds,

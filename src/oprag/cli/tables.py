@@ -86,7 +86,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     columns["tokens"] = [amount(setting.cost(cost)) for setting in settings]
     if any("money" in setting.per_answer for setting in settings):
         columns["money"] = [money_text(setting.cost("money")) for setting in settings]
-    caption = f"{metric} of {counted(sum(_most_questions(settings, metric).values()), 'question')}"
+    caption = f"{metric} of {counted(sum(_max_questions(settings, metric).values()), 'question')}"
     if baselines:
         caption += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
@@ -160,10 +160,12 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
         yield "No difference is shown (none is marked *); this does not prove that the settings are equal."
     if cost == "context_tokens":
         yield "The column tokens counts the tokens of the context."
-    most = _most_questions(results.settings, metric)
+    max_questions = _max_questions(results.settings, metric)
     scored = [setting for setting in results.settings if metric in setting.scores]
     summaries = [setting.scores[metric] for setting in scored]
-    if fewer := [one.n for one, setting in zip(summaries, scored, strict=True) if one.n < most[setting.values["data"]]]:
+    if fewer := [
+        one.n for one, setting in zip(summaries, scored, strict=True) if one.n < max_questions[setting.values["data"]]
+    ]:
         yield f"Some means cover fewer questions, down to {min(fewer):,}; differences cover questions scored in both."
     if any(setting.doubtful for setting in results.settings):
         yield f"! more than {MANY:.0%} of the answers are cut short or empty; the score mostly reflects that."
@@ -185,11 +187,11 @@ def _difference(pair: SettingDifference | None) -> str:
     return difference_text(pair.difference)
 
 
-def _most_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:
+def _max_questions(rows: Sequence[SettingSummary], metric: str) -> dict[str, int]:
     """Return, for each data set, the largest number of questions that any one setting has scores for."""
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for row in rows:
         if metric in row.scores:
             data = row.values["data"]
-            most[data] = max(most.get(data, 0), row.scores[metric].n)
-    return most
+            largest[data] = max(largest.get(data, 0), row.scores[metric].n)
+    return largest

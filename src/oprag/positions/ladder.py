@@ -140,7 +140,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
 
 def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
     """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
-    best, most = None, 0
+    best, best_count = None, 0
     better: list[_Reading] = []
     for reading in readings:
         by_store = reading.kind is PositionKind.STORE
@@ -149,9 +149,9 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
         better.append(reading)
         covered = count - reading.keys.count(None)
         # Insertion order also orders the runs whose relative order links do not tell.
-        if covered > most or (by_store and covered == most and best is not None and _in_runs(best)):
-            best, most = reading, covered
-        if most == count and best is not None and not _in_runs(best):
+        if covered > best_count or (by_store and covered == best_count and best is not None and _in_runs(best)):
+            best, best_count = reading, covered
+        if best_count == count and best is not None and not _in_runs(best):
             break
     return best
 
