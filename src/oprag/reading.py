@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby, islice, pairwise
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.assembly.order import key_of
@@ -19,8 +18,8 @@ from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.masking import describe
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
+from oprag.outline import MOST_LINES, OutlineEntry, outline_entries
 from oprag.positions.insertion_order import ListedSource, StoredChunk, places_in_store
-from oprag.positions.ladder import page_of
 from oprag.positions.placing import (
     BY_STORE,
     MISSING,
@@ -49,13 +48,9 @@ __all__ = ["Reading", "StoredSources"]
 
 _MOST_CHUNKS = 100_000  # chunks that are looked through for names of sources
 _LONGEST_LABEL = 200  # characters of the name of a source
-_LONGEST_TITLE = 100  # characters of a heading
-_MOST_LINES = 60  # lines of an outline
-_MOST_PARTS = 10  # parts of a source that has no headings and no pages
 _SUGGESTIONS = 3
 _MOST_COMPARED = 1_000  # names, which take about a millisecond each
 _ALIKE = 0.5
-_MOST_PLACES = 64  # where the text that two chunks share may begin
 # What a working context writes before each chunk.
 _NUMBER = "[1000] "
 _BETWEEN = "\n\n"
@@ -70,27 +65,6 @@ _DOUBTS = {
     TIED: "its chunks share pages or other numbers, and nothing tells their order there",
     VOID: "the offsets of its chunks contradict each other",
 }
-_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
-_SECTION_FIELDS = ("section", "section_title", "heading", "chapter", "title")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
-_FENCE = re.compile(r"[ ]{0,3}(?:```+|~~~+)[ \t]*(\S*)")
-# Files in which a line that begins with "#" is a comment.
-_COMMENTED = (
-    ".py",
-    ".pyi",
-    ".sh",
-    ".rb",
-    ".pl",
-    ".r",
-    ".jl",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ini",
-    ".cfg",
-    ".conf",
-    ".env",
-)
 
 
 class Reading(NamedTuple):
@@ -225,12 +199,12 @@ class StoredSources:
         sums = list(accumulate((self._count(chunk.text) for chunk in chunks), initial=0))
         head = f"{_label(ordered.source)}: {counted(len(chunks), 'chunk')}, {counted(sums[-1], 'token')}"
         head += f" ({ordered.doubt})" if ordered.doubt else ""
-        sections = _sections(chunks, ordered.source)
-        levels = sorted({section.level for section in sections})
+        entries = outline_entries(chunks, ordered.source)
+        levels = sorted({entry.level for entry in entries})
         for deepest in reversed(levels):
-            shown = [section for section in sections if section.level <= deepest]
-            lines = [_line(section, levels.index(section.level), sums) for section in shown]
-            if len(lines) <= _MOST_LINES and self._count("\n".join([head, *lines])) <= self._budget:
+            shown = [entry for entry in entries if entry.level <= deepest]
+            lines = [_line(entry, levels.index(entry.level), sums) for entry in shown]
+            if len(lines) <= MOST_LINES and self._count("\n".join([head, *lines])) <= self._budget:
                 return "\n".join([head, *lines])
         return self._cut([head, *lines], "section")
 
@@ -256,7 +230,7 @@ class StoredSources:
 
     def _cut(self, lines: Sequence[str], noun: str) -> str:
         """The first lines that fit, and how many more there are."""
-        kept = list(lines[: _MOST_LINES + 1])
+        kept = list(lines[: MOST_LINES + 1])
         while True:
             left = len(lines) - len(kept)
             text = "\n".join([*kept, *([f"({counted(left, f'more {noun}')})"] if left else [])])
@@ -439,31 +413,9 @@ class _Ordered(NamedTuple):
     doubt: str
 
 
-class _Section(NamedTuple):
-    """A part of a source: its rows, first and last."""
-
-    level: int
-    title: str
-    first: int
-    last: int
-
-
-class _Start(NamedTuple):
-    """Where a section begins: in a row, and whether text of the section before is in that row, too."""
-
-    level: int
-    title: str
-    row: int
-    inside: bool = False
-
-
 def _label(name: str) -> str:
     """The name of a source as a model reads it: one line, without what would be read as a number of a passage."""
     return without_markers(shortened(printable(one_line(name)), _LONGEST_LABEL))
-
-
-def _title(text: str) -> str:
-    return without_markers(shortened(printable(one_line(text)), _LONGEST_TITLE))
 
 
 def _order(chunk: Chunk) -> Any:
@@ -488,124 +440,6 @@ def _note(ordered: _Ordered, low: int, high: int, first: int, last: int) -> str:
     return f"({'; '.join(parts)})"
 
 
-def _line(section: _Section, depth: int, sums: Sequence[int]) -> str:
-    tokens = counted(sums[section.last + 1] - sums[section.first], "token")
-    return f"{'  ' * depth}- {section.title}: {_numbers(section.first, section.last)}, {tokens}"
-
-
-def _sections(chunks: Sequence[Chunk], source: str) -> list[_Section]:
-    """The sections of a source by the first means that finds several."""
-    by_text = [] if source.lower().endswith(_COMMENTED) else _headings_in_text(chunks)
-    for starts in (_headings_in_metadata(chunks), by_text, _section_names(chunks)):
-        if len(starts) > 1:
-            return _between(starts, len(chunks))
-    pages = _pages(chunks)
-    return pages if len(pages) > 1 else _equal_parts(chunks)
-
-
-def _between(starts: Sequence[_Start], total: int) -> list[_Section]:
-    """Each section from its start to the next one that is not below it."""
-    sections = []
-    if starts[0].row > 0 or starts[0].inside:
-        last = starts[0].row if starts[0].inside else starts[0].row - 1
-        sections.append(_Section(min(start.level for start in starts), "(before the first heading)", 0, last))
-    for number, start in enumerate(starts):
-        after = next((other for other in starts[number + 1 :] if other.level <= start.level), None)
-        last = total - 1 if after is None else after.row - (not after.inside)
-        sections.append(_Section(start.level, start.title, start.row, max(start.row, last)))
-    return sections
-
-
-def _headings_in_metadata(chunks: Sequence[Chunk]) -> list[_Start]:
-    """The headings that splitters of Markdown and HTML write, such as "Header 1"."""
-    starts: list[_Start] = []
-    before: list[str] = [""] * 6
-    for row, chunk in enumerate(chunks):
-        path = [""] * 6
-        for name, value in chunk.metadata.items():
-            if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
-                path[int(match[1]) - 1] = value
-        for level, heading in enumerate(path):
-            if heading and path[: level + 1] != before[: level + 1]:
-                starts.append(_Start(level, _title(heading), row))
-        before = path
-    return starts
-
-
-def _headings_in_text(chunks: Sequence[Chunk]) -> list[_Start]:
-    """The headings of Markdown in the texts; those that two chunks share are there once."""
-    starts: list[_Start] = []
-    before: list[tuple[int, str]] = []
-    text, in_code = "", False
-    states: list[bool] = []  # of each line of the chunk before
-    for row, chunk in enumerate(chunks):
-        if shared := _shared(text, chunk.text):
-            # A fence that two chunks share is there once.
-            in_code = states[-len(text[-shared:].splitlines())]
-        text, states = chunk.text, []
-        found: list[_Start] = []
-        any_text = False
-        for line in text.splitlines():
-            states.append(in_code)
-            if fence := _FENCE.match(line):
-                # One with the name of a language opens.
-                in_code = bool(fence[1]) or not in_code
-            elif not in_code and (match := _HEADING.fullmatch(line)):
-                found.append(_Start(len(match[1]), _title(match[2].rstrip(" \t#")), row, any_text))
-            any_text = any_text or bool(line.strip())
-        names = [(start.level, start.title) for start in found]
-        longest = min(len(names), len(before))
-        again = next((length for length in range(longest, 0, -1) if before[-length:] == names[:length]), 0)
-        starts += found[again:]
-        before = names
-    return starts
-
-
-def _shared(before: str, after: str) -> int:
-    """The number of characters that one text ends with and the next begins with, if they are a line or more."""
-    line = after.partition("\n")[0]
-    at = max(0, len(before) - len(after)) - 1
-    for _ in range(_MOST_PLACES):
-        at = before.find(line, at + 1)
-        if at < 0:
-            break
-        if after.startswith(before[at:]):
-            return len(before) - at
-    return 0
-
-
-def _section_names(chunks: Sequence[Chunk]) -> list[_Start]:
-    """The sections that one metadata key names."""
-    names = {str(name).lower(): name for chunk in chunks for name in chunk.metadata}
-    for field in _SECTION_FIELDS:
-        values = [chunk.metadata.get(names.get(field, field)) for chunk in chunks]
-        starts = [
-            _Start(1, _title(value), row)
-            for row, value in enumerate(values)
-            if isinstance(value, str) and value.strip() and (row == 0 or values[row - 1] != value)
-        ]
-        if len(starts) > 1:
-            return starts
-    return []
-
-
-def _pages(chunks: Sequence[Chunk]) -> list[_Section]:
-    """The pages; several in a line where there are many."""
-    if any(page_of(chunk) is None for chunk in chunks):
-        return []
-    runs = [(page, list(rows)) for page, rows in groupby(range(len(chunks)), lambda row: page_of(chunks[row]))]
-    size = -(-len(runs) // _MOST_LINES)
-    sections = []
-    for start in range(0, len(runs), size):
-        some = runs[start : start + size]
-        first, last = some[0][0], some[-1][0]
-        title = f"page {first}" if first == last else f"pages {first} to {last}"
-        sections.append(_Section(0, _title(title), some[0][1][0], some[-1][1][-1]))
-    return sections
-
-
-def _equal_parts(chunks: Sequence[Chunk]) -> list[_Section]:
-    """Parts of about as many chunks each, by the words that they begin with."""
-    number = min(_MOST_PARTS, len(chunks))
-    edges = [len(chunks) * part // number for part in range(number + 1)]
-    return [_Section(0, f"begins “{_title(chunks[first].text)}”", first, after - 1) for first, after in pairwise(edges)]
+def _line(entry: OutlineEntry, depth: int, sums: Sequence[int]) -> str:
+    tokens = counted(sums[entry.last + 1] - sums[entry.first], "token")
+    return f"{'  ' * depth}- {entry.title}: {_numbers(entry.first, entry.last)}, {tokens}"

@@ -645,12 +645,6 @@ def test_metadata_keys_need_not_be_strings(name):
     assert len(called(tools_of(store), "outline", source="book.md").text.splitlines()) == 3
 
 
-def test_headings_take_linear_time():
-    line = "# a" + "#" * 200_000 + " " * 200_000 + "x"
-    lines = outline_of(chunks_of_book([line, line.replace("a", "b")]), token_budget=10**9)
-    assert len(lines) == 3
-
-
 def test_metadata_cannot_write_a_note_that_cites():
     chunks = parts(2)
     for chunk in chunks:

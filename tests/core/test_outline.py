@@ -1,0 +1,375 @@
+"""The outline of a source: what counts as a heading, where entries begin and end, and that splits do not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Span
+from oprag.outline import OutlineEntry, _entries, _Start, outline_entries
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(ROOT.glob("docs/how_to/*.md"))
+
+Headings = list[tuple[int, str]]
+
+
+def chunks_of(texts: Sequence[str], **metadata: Any) -> list[Chunk]:
+    """Chunks without offsets."""
+    return [Chunk(text, rank, source="a.md", metadata=metadata) for rank, text in enumerate(texts)]
+
+
+def cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Chunk]:
+    """Chunks with offsets."""
+    return [
+        Chunk(text[start:end], rank, source="a.md", span=Span(start, end)) for rank, (start, end) in enumerate(spans)
+    ]
+
+
+def windows(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
+    starts = range(0, max(1, len(text) - overlap), size - overlap)
+    return [(start, min(len(text), start + size)) for start in starts]
+
+
+def groups_of_lines(text: str, count: int, overlap: int) -> list[tuple[int, int]]:
+    edges = [0]
+    for line in text.splitlines(keepends=True):
+        edges.append(edges[-1] + len(line))
+    return [(edges[first], edges[last]) for first, last in windows("x" * (len(edges) - 1), count, overlap)]
+
+
+def headings(chunks: Sequence[Chunk], source: str = "a.md") -> Headings:
+    """The headings of an outline; none if it has equal parts instead."""
+    entries = [(entry.level, entry.title) for entry in outline_entries(chunks, source)]
+    return [entry for entry in entries if entry[0] and entry[1] != "(before the first heading)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("# A\ntext\n## B\ntext", [(1, "A"), (2, "B")], id="ATX headings"),
+        pytest.param("# A ##\n#\tB # \t\n###### C", [(1, "A"), (1, "B"), (6, "C")], id="closing marks"),
+        pytest.param("A\n===\n\nB\n---\n", [], id="setext headings are not found"),
+        pytest.param("#A\n #B\n####### C\n\\# D\ntext # E\n    # F", [], id="other lines with number signs"),
+        pytest.param("# A\n```\n# no\n```\n# B", [(1, "A"), (1, "B")], id="fence"),
+        pytest.param("# A\n```sh\n# no\n```\n# B", [(1, "A"), (1, "B")], id="fence with a language"),
+        pytest.param("# A\n~~~\n```\n# no\n~~~\n# B", [(1, "A"), (1, "B")], id="a fence in another kind of fence"),
+        pytest.param("# A\n````\n```\n# no\n```\n````\n# B", [(1, "A"), (1, "B")], id="a fence in a longer one"),
+        pytest.param("# A\n```x``` y\n# B", [(1, "A"), (1, "B")], id="inline code is not a fence"),
+        pytest.param("1. x\n   ```\n# no\n   ```\n# A\n# B", [(1, "A"), (1, "B")], id="indented fence"),
+        pytest.param("# A\n# B\n```\n# no", [(1, "A"), (1, "B")], id="a fence without an end"),
+        pytest.param("# A\r\n\r\ntext\r\n## B\r\n", [(1, "A"), (2, "B")], id="Windows line breaks"),
+        pytest.param("# [3]\n# A [1, 2]\x1b[0m", [(1, "[ 3 ]"), (1, "A [ 1, 2 ]?[0m")], id="numbers of passages"),
+        pytest.param("", [], id="empty"),
+    ],
+)
+def test_lines_that_are_headings(text: str, expected: Headings):
+    assert headings(chunks_of([text])) == expected
+
+
+def test_long_titles_are_shortened():
+    line = "# a" + "#" * 200_000 + " " * 200_000
+    assert [len(title) for _, title in headings(chunks_of([f"{line}x\n{line}"]))] == [100, 1]
+
+
+def test_entries_end_where_the_next_one_begins():
+    texts = ["Before.\n# One\nText.", "More.\n\n## A\nText.", "Text.\n## B\nText.\n# Two", "Text.", "# Three", "### C"]
+    assert outline_entries(chunks_of(texts), "a.md") == [
+        OutlineEntry(1, "(before the first heading)", 0, 0),
+        OutlineEntry(1, "One", 0, 2),
+        OutlineEntry(2, "A", 1, 2),
+        OutlineEntry(2, "B", 2, 2),
+        OutlineEntry(1, "Two", 2, 3),
+        # Their headings begin a chunk.
+        OutlineEntry(1, "Three", 4, 5),
+        OutlineEntry(3, "C", 5, 5),
+    ]
+    assert outline_entries(chunks_of(["x", *texts[4:]]), "a.md")[0] == OutlineEntry(
+        1, "(before the first heading)", 0, 0
+    )
+
+
+# Overlaps.
+
+CODE = "\n".join(f"make target{number} --flag" for number in range(9))
+GUIDE = "\n\n".join(
+    f"# Part {number}\n\nSome sentences about {number}.\n\n```\n# comment {number}\n{CODE}\n```\n\nMore of {number}."
+    for number in range(9)
+)
+PARTS = [(1, f"Part {number}") for number in range(9)]
+
+
+@pytest.mark.parametrize("offsets", [True, False])
+@pytest.mark.parametrize(
+    "spans",
+    [
+        pytest.param(windows(GUIDE, size, overlap), id=f"windows of {size} characters, overlap {overlap}")
+        for size in (97, 200, 350)
+        for overlap in (30, 60)
+    ]
+    + [
+        pytest.param(groups_of_lines(GUIDE, size, overlap), id=f"{size} lines, overlap {overlap}")
+        for size in (5, 8, 13)
+        for overlap in (0, 1, 3)
+    ],
+)
+def test_a_fence_in_an_overlap_counts_once(spans: list[tuple[int, int]], offsets: bool):
+    chunks = cut(GUIDE, spans)
+    assert headings(chunks if offsets else chunks_of([chunk.text for chunk in chunks])) == PARTS
+
+
+def test_equal_headings_that_do_not_overlap_are_two():
+    texts = ["# Guide\nIntro.", "## get()\nReads.\n### Example\n`get(1)`", "### Example\n`get(2)`", "## put()\nWrites."]
+    expected = [(1, "Guide"), (2, "get()"), (3, "Example"), (3, "Example"), (2, "put()")]
+    text = "\n\n".join(texts)
+    spans = [(text.index(one), text.index(one) + len(one)) for one in texts]
+    assert headings(cut(text, spans)) == headings(chunks_of(texts)) == expected
+
+
+@pytest.mark.parametrize(("gap", "count"), [(0, 1), (1, 2), (2, 2)])
+def test_offsets_tell_whether_a_heading_is_repeated(gap: int, count: int):
+    first, second = "# A\n\nText.\n\n## Example", "## Example\n\nText."
+    start = len(first) + gap if gap else len(first) - len("## Example")
+    chunks = [
+        Chunk(first, 0, source="a.md", span=Span(0, len(first))),
+        Chunk(second, 1, source="a.md", span=Span(start, start + len(second))),
+    ]
+    assert headings(chunks) == [(1, "A"), *[(2, "Example")] * count]
+    # Without offsets, lines at the end that the next chunk repeats are an overlap.
+    assert headings(chunks_of([first, second])) == [(1, "A"), (2, "Example")]
+
+
+def test_offsets_that_the_text_contradicts_are_ignored():
+    chunks = [
+        Chunk(text, rank, source="a.md", span=Span(start, start + len(text)))
+        for rank, (text, start) in enumerate([("# A\n```\n# no\n", 40), ("# no\n```\n# B", 2)])
+    ]
+    assert headings(chunks) == [(1, "A"), (1, "B")]
+
+
+def test_equal_chunks_are_not_an_overlap():
+    for text in ("## Example", "## Example of a call with two arguments"):
+        assert len(headings(chunks_of(["# A", text, text]))) == 3
+
+
+def test_adjacent_code_blocks_are_not_an_overlap():
+    texts = ["# A\n\n```\n# no\n```", "```\n# no\n```\n\n# B"]
+    assert headings(chunks_of(texts)) == [(1, "A"), (1, "B")]
+    # Where other chunks overlap, this fence is in both.
+    texts = ["# A\nA line of twenty letters", "A line of twenty letters\n```\n# no\n```", "```\n# B"]
+    assert headings(chunks_of(texts)) == [(1, "A"), (1, "B")]
+
+
+def test_a_chunk_inside_another_one():
+    text = "# A\n```\n# no\n```\n# B\ntext"
+    chunks = cut(text, [(0, 22), (4, 16), (8, len(text))])
+    assert headings(chunks) == [(1, "A"), (1, "B")]
+
+
+# Other sources.
+
+SPACED = "# One\n\nText.\n\n## Two\n\nText."
+COMMENTS = "# Set the limit\nlimit = 3\n\n# Run it\nrun(limit)\n\n# a\n# b\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["a.md", "A.MD", "docs/a.markdown", "a.mdx", "a.Rmd", "a.qmd", "https://x.org/a.md?raw=1", "https://x.org/a.md#b"],
+)
+def test_a_markdown_extension_is_trusted(source: str):
+    assert len(headings(chunks_of([COMMENTS]), source)) == 4
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(
+            "a.py",
+            "Makefile",
+            "Dockerfile",
+            "main.tf",
+            "setup.ps1",
+            "requirements.txt",
+            "deploy.bash",
+            "notes",
+            ".md/x",
+        ),
+        *("https://x.org/a.py?raw=1", "https://x.org/a?file=b.md", "https://x.org/", "Release 1.2", "report.pdf"),
+    ],
+)
+def test_elsewhere_headings_stand_between_blank_lines(source: str):
+    assert headings(chunks_of([COMMENTS]), source) == []
+    assert headings(chunks_of([SPACED]), source) == [(1, "One"), (2, "Two")]
+    # White space that a splitter stripped was a blank line, too.
+    parts = SPACED.split("\n\n")
+    assert headings(chunks_of(parts), source) == [(1, "One"), (2, "Two")]
+
+
+def test_headings_come_before_sections_and_sections_before_pages():
+    def chunks(texts: str = "Text.", **more: str) -> list[Chunk]:
+        return [
+            Chunk(
+                texts,
+                n,
+                metadata={"page": n // 2, "title": "The same"} | {key: values[n] for key, values in more.items()},
+            )
+            for n in range(4)
+        ]
+
+    assert outline_entries(chunks(), "a") == [OutlineEntry(0, "page 0", 0, 1), OutlineEntry(0, "page 1", 2, 3)]
+    assert outline_entries(chunks(Section="AAAB"), "a") == [OutlineEntry(1, "A", 0, 2), OutlineEntry(1, "B", 3, 3)]
+    assert [entry.title for entry in outline_entries(chunks("# X", Section="AAAB"), "a.md")] == ["X"] * 4
+    by_metadata = outline_entries(chunks("# X", Section="AAAB", h2="CCDD"), "a.md")
+    assert by_metadata == [OutlineEntry(1, "C", 0, 1), OutlineEntry(1, "D", 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("pages", "lines", "last"), [(3, 3, "page 3"), (60, 60, "page 60"), (100, 50, "pages 99 to 100")]
+)
+def test_many_pages_are_combined(pages: int, lines: int, last: str):
+    entries = outline_entries([Chunk("Text.", n, metadata={"page": n + 1}) for n in range(pages)], "a.pdf")
+    assert len(entries) == lines
+    assert entries[-1].title == last
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 33])
+def test_without_headings_there_are_equal_parts(count: int):
+    entries = outline_entries(chunks_of([f"Part {number}." for number in range(count)]), "a.txt")
+    assert [entry.first for entry in entries][:1] == [0]
+    assert [after.first for _, after in pairwise(entries)] == [before.last + 1 for before, _ in pairwise(entries)]
+    assert entries[-1].last == count - 1
+    sizes = [entry.last - entry.first + 1 for entry in entries]
+    assert max(sizes) - min(sizes) <= 1
+    assert entries[0].title == "begins “Part 0.”"
+
+
+# Any split.
+
+block = st.sampled_from(
+    [
+        "paragraph",
+        "heading",
+        "heading",
+        "fence",
+        "code with comments",
+        "code with an empty line",
+        "tilde fence",
+    ]
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[str, Headings]:
+    """A Markdown text whose words are all different, and its headings."""
+    parts: list[str] = []
+    found: Headings = []
+    for number, kind in enumerate(["heading", "heading", *draw(st.lists(block, max_size=12))]):
+        word = f"word{number:04}"
+        if kind == "heading":
+            level = draw(st.integers(1, 6))
+            parts.append(f"{'#' * level} Title {word}")
+            found.append((level, f"Title {word}"))
+            continue
+        mark = "~~~" if kind == "tilde fence" else "```"
+        code = (
+            f"# {word} comment\nrun {word}" + ("\n\n" if kind == "code with an empty line" else "\n") + f"# {word} end"
+        )
+        parts.append(f"A {word} paragraph {word}." if kind == "paragraph" else f"{mark}\n{code}\n{mark}")
+    return draw(st.sampled_from(["\n", "\n\n"])).join(parts), found
+
+
+@given(document=documents(), data=st.data())
+def test_headings_do_not_depend_on_a_split_with_offsets(document: tuple[str, Headings], data: st.DataObject):
+    text, expected = document
+    edges = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=20))})
+    overlaps = st.integers(0, data.draw(st.sampled_from([0, 10, 60])))
+    spans: list[tuple[int, int]] = []
+    for edge, end in pairwise(edges):
+        spans.append((max(edge - data.draw(overlaps), spans[-1][0] if spans else 0), end))
+    chunks = cut(text, spans)
+    assert headings(chunks) == expected
+    # The first chunk of an entry is the first one that contains the start of its heading.
+    rows = {entry.title: entry.first for entry in outline_entries(chunks, "a.md")}
+    for level, title in expected:
+        start = text.index(f"{'#' * level} {title}")
+        assert rows[title] == next(row for row, (_, end) in enumerate(spans) if end > start)
+
+
+@given(document=documents(), data=st.data())
+def test_headings_do_not_depend_on_a_split_by_lines(document: tuple[str, Headings], data: st.DataObject):
+    text, expected = document
+    lines = text.splitlines(keepends=True)
+    edges = sorted({0, len(lines), *data.draw(st.lists(st.integers(0, len(lines)), max_size=20))})
+    texts = ["".join(lines[start:end]) for start, end in pairwise(edges)]
+    assert headings(chunks_of(texts)) == expected
+    assert headings(chunks_of([one.strip() for one in texts])) == expected
+
+
+@given(document=documents(), size=st.integers(50, 200), overlap=st.integers(20, 40))
+def test_headings_do_not_depend_on_windows_without_offsets(document: tuple[str, Headings], size: int, overlap: int):
+    text, expected = document
+    assert headings(chunks_of([text[start:end] for start, end in windows(text, size, overlap)])) == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(("size", "overlap"), [(200, 0), (400, 100), (1_000, 200)])
+def test_real_pages(page: Path, size: int, overlap: int):
+    text = page.read_text(encoding="utf-8")
+    in_code = False
+    expected: Headings = []
+    for line in text.splitlines():
+        in_code ^= line.startswith("```")
+        if line.startswith("#") and not in_code:
+            marks, title = line.split(" ", 1)
+            expected.append((len(marks), " ".join(title.split())))
+    assert len(expected) > 1
+    assert headings(cut(text, windows(text, size, overlap))) == expected
+
+
+# Work.
+
+
+class Counting(list[Any]):
+    """A list that counts the elements that are read."""
+
+    read = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        self.read += len(found) if isinstance(at, slice) else 1
+        return found
+
+
+@pytest.mark.parametrize("levels", [[1], [1, 2, 3], [3, 2, 1], [1, *[2] * 99]])
+def test_each_heading_is_read_a_few_times(levels: list[int]):
+    starts = Counting(_Start(levels[n % len(levels)], "A", n) for n in range(3_000))
+    assert len(_entries(starts, 3_000)) == 3_000
+    assert starts.read <= 3 * 3_000
+
+
+class CountingText(str):
+    """A text that counts the characters with which its start is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def startswith(self, prefix: Any, *args: Any) -> bool:
+        CountingText.compared += len(prefix)
+        return super().startswith(prefix, *args)
+
+
+def test_repeating_text_is_compared_a_limited_number_of_times():
+    compared = []
+    for size in (20_000, 40_000):
+        CountingText.compared = 0
+        lines = "# a\n" * size
+        chunks = [Chunk(f"{lines}# b", 0), Chunk(CountingText(f"{lines}# c"), 1)]
+        assert len(outline_entries(chunks, "a.md")) == 2 * (size + 1)
+        compared.append(CountingText.compared)
+    assert 0 < compared[1] <= 2.1 * compared[0]
