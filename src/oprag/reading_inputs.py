@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.masking import describe
@@ -38,20 +39,30 @@ OUTLINE = (
 )
 
 
+def _not_a_boolean(value: Any) -> Any:
+    """Reject true and false, which pydantic converts to 1 and 0."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+_Number = Annotated[int, BeforeValidator(_not_a_boolean)]
+
+
 class AroundInput(BaseModel):
     """Arguments of `read_around`."""
 
-    number: int = Field(description="The number of a passage, such as 3 for [3].")
-    before: int = Field(default=2, description="Number of chunks to read before it.")
-    after: int = Field(default=2, description="Number of chunks to read after it.")
+    number: _Number = Field(description="The number of a passage, such as 3 for [3].")
+    before: _Number = Field(default=2, description="Number of chunks to read before it.")
+    after: _Number = Field(default=2, description="Number of chunks to read after it.")
 
 
 class RangeInput(BaseModel):
     """Arguments of `read_range`."""
 
     source: str = Field(description="The name of the source, as it is beside its passages.")
-    start: int = Field(description="The number of the first chunk, from 1.")
-    end: int = Field(description="The number of the last chunk.")
+    start: _Number = Field(description="The number of the first chunk, from 1.")
+    end: _Number = Field(description="The number of the last chunk.")
 
 
 class OutlineInput(BaseModel):

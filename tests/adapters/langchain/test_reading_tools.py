@@ -264,6 +264,8 @@ REFUSED = [
     ("read_around", {"number": 1, "before": -1}, "before must be a whole number from 0, got -1"),
     ("read_around", {"number": 1, "after": -(10**30)}, "after must be a whole number from 0"),
     ("read_around", {"number": "first"}, "number: Input should be a valid integer"),
+    ("read_around", {"number": True}, "number: Input should be a valid integer"),
+    ("read_around", {"number": 1, "before": False}, "before: Input should be a valid integer"),
     ("read_around", {}, "number: Field required"),
     ("read_range", {"source": "voyage.txt", "start": 4, "end": 2}, "start must be at most end, got start=4 and end=2"),
     ("read_range", {"source": "voyage.txt", "start": 0, "end": 2}, "start must be a whole number from 1, got 0"),

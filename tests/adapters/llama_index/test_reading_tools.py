@@ -243,6 +243,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (around(0), "no passage has the number 0"),
     (around(1, before=-1), "before must be a whole number from 0, got -1"),
     ({"tool": "read_around", "number": "first"}, "number: Input should be a valid integer"),
+    ({"tool": "read_around", "number": True}, "number: Input should be a valid integer"),
     ({"tool": "read_around"}, "number: Field required"),
     (range_of("book", 4, 2), "start must be at most end, got start=4 and end=2"),
     (range_of("book", 11, 12), "book has 10 chunks, got start=11"),
