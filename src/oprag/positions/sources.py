@@ -200,6 +200,9 @@ def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str 
 
 def source_name(value: Any) -> str | None:
     """Convert a value to a source name; 5, 5.0 and "5" give the same name, because stores change number types."""
+    # Most chunks lack most of the keys, and the checks of numbers are slow.
+    if value is None:
+        return None
     if not isinstance(value, str) and isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):
