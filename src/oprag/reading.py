@@ -1,9 +1,8 @@
-"""Reading the sources of a store in order: around a passage, a range of chunks, and what a source consists of."""
+"""Read the sources of a store in order: around a passage, by a range of chunks, or as an outline."""
 
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -33,11 +32,12 @@ from oprag.positions.placing import (
     place,
     without_order,
 )
-from oprag.positions.sources import ID_FIELDS, SOURCE_FIELDS, field_of, source_of
+from oprag.positions.sources import ID_FIELDS, SOURCE_FIELDS, source_of
 from oprag.positions.values import natural_key
 from oprag.steps import run_sync
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.stores.listing import each_once
+from oprag.stores.llama_index_nodes import source_in
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
 
@@ -46,35 +46,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "StoredSources"]
 
-_MOST_CHUNKS = 100_000  # chunks that are looked through for names of sources
+_MOST_CHUNKS = 100_000  # chunks that are searched for names of sources
 _LONGEST_LABEL = 200  # characters of the name of a source
 _SUGGESTIONS = 3
-_MOST_COMPARED = 1_000  # names, which take about a millisecond each
+_MOST_COMPARED = 1_000  # names; comparing one takes about a millisecond
 _ALIKE = 0.5
-# What a working context writes before each chunk.
+# A working context writes these before each chunk.
 _NUMBER = "[1000] "
 _BETWEEN = "\n\n"
-# Positions of these kinds are those of several chunks.
+# Several chunks can have the same position of these kinds.
 _SHARED_KINDS = (PositionKind.PAGE, PositionKind.NONE)
 _DOUBTS = {
-    RESTARTED: "its chunks were numbered in several calls, which each start at 0",
-    TORN: "its chunks are linked in several runs, and nothing tells the order of these",
-    BY_STORE: "it is the sequence in which the store received its chunks, which their texts do not confirm",
-    SHARED_BY_STORE: "inside a page it is the sequence in which the store received its chunks",
-    MISSING: "chunks without a position are at its end",
-    TIED: "its chunks share pages or other numbers, and nothing tells their order there",
+    RESTARTED: "its chunks were numbered in several calls, and each call starts at 0",
+    TORN: "its chunks are linked in several runs whose relative order is unknown",
+    BY_STORE: "it is the sequence in which the store received the chunks, and their texts do not confirm it",
+    SHARED_BY_STORE: "inside a page it is the sequence in which the store received the chunks",
+    MISSING: "chunks without a position come last",
+    TIED: "several chunks share a page or another number, and their order inside it is unknown",
     VOID: "the offsets of its chunks contradict each other",
 }
 
 
 class Reading(NamedTuple):
-    """Chunks of one source that follow each other.
+    """Consecutive chunks of one source.
 
     Attributes:
-        chunks: The chunks in order, ranked in this order.
-        text: Their text without repetitions, and the note.
-        note: In words: which chunks these are, how to go on where the token budget ends, whether their order is
-            certain.
+        chunks: The chunks in order; their ranks follow this order.
+        text: Their text without repetitions, followed by the note.
+        note: Which chunks these are of how many, and why their order is uncertain, if it is. Which chunks did not fit,
+            so that the model can continue there.
     """
 
     chunks: list[Chunk]
@@ -83,20 +83,20 @@ class Reading(NamedTuple):
 
 
 class StoredSources:
-    """The sources of a store that is searched: their chunks in order, numbered from 1, and their outlines.
+    """The sources of the store of a search: their chunks in order, numbered from 1, and their outlines.
 
-    Nothing is read that the search could not find: the store lists its chunks with the filter of the search. Their
-    order is judged as in retrieval: by their metadata, else by the text of their source, else by the sequence in which
-    the store received them. A source whose order is not known is not read; where it is not certain, the reading says
-    so.
+    Only chunks that the search can find are read: the store lists its chunks under the filter of the search. Their
+    order is determined as in retrieval: by their metadata, else by the text of their source, else by the sequence in
+    which the store received them. A source with an unknown order is refused; if its order is uncertain, the note of the
+    reading gives the reason.
 
     Args:
-        store: Returns the store with the filter of its search; None where its chunks cannot be held to that.
+        store: Returns the store with the filter of its search; None if the store cannot apply that filter.
         options: `source_key`, `position_key` and `count_tokens` are used.
-        as_chunk: Makes a chunk with a rank.
+        as_chunk: Converts a stored chunk to a chunk with the given rank.
         token_budget: Maximum number of tokens of a reading or an outline.
-        store_order: Whether the sequence in which the store received chunks is used.
-        passes: What the search is restricted to beside its filter.
+        store_order: Whether to use the sequence in which the store received the chunks.
+        passes: Restrictions of the search other than its filter.
         texts: The texts of sources.
         filter: Returns the filter of the search, for `texts`.
 
@@ -127,50 +127,50 @@ class StoredSources:
         self._filter = filter
 
     def readable(self) -> bool:
-        """Whether the store lists the chunks that its search can find."""
-        store = self._store()
-        # Nothing is read for this before it is iterated over.
-        return store is not None and has_own_adapter(store.store) and store.chunks(ID_FIELDS[0], ()) is not None
+        """Whether the store can list the chunks that its search can find."""
+        return _can_list(self._store())
 
     def around(self, chunk: Chunk, before: int = 2, after: int = 2) -> Reading:
-        """Read the chunks around one, nearest first as far as the token budget goes.
+        """Read the chunks around a chunk, nearest first within the token budget.
 
         Args:
-            chunk: A chunk that the search found, with its source.
-            before: Number of chunks before it.
-            after: Number of chunks after it.
+            chunk: A chunk found by the search, with its source.
+            before: Number of chunks to read before it.
+            after: Number of chunks to read after it.
 
         Raises:
-            OptionError: A number is below 0, or the chunk is not in the store.
+            OptionError: `before` or `after` is negative, or the chunk is not in the store.
             SourceReadError: The source cannot be read in order.
-            BudgetError: The chunk alone does not fit the token budget.
+            BudgetError: The chunk alone exceeds the token budget.
         """
         check_count("before", before, optional=False, least=0)
         check_count("after", after, optional=False, least=0)
         if chunk.source is None:
-            raise SourceReadError("the passage does not say which source it is from, so nothing is known around it")
-        ordered = self._ordered(chunk.source, self._chunks_of(chunk.source, chunk))
-        at = self._row(chunk, ordered)
+            raise SourceReadError("cannot read around this passage: its source is unknown")
+        store = self._open()
+        ordered = self._ordered(store, chunk.source, self._list_source(store, chunk.source))
+        at = _row(store, chunk, ordered)
         return self._read(ordered, at, max(0, at - before), min(len(ordered.chunks) - 1, at + after))
 
     def range(self, source: str, start: int, end: int) -> Reading:
-        """Read chunks of a source, from the first one as far as the token budget goes.
+        """Read a range of chunks of a source, from its first one within the token budget.
 
         Args:
             source: The name of the source.
-            start: The number of the first chunk, from 1.
-            end: The number of the last chunk.
+            start: Number of the first chunk, from 1.
+            end: Number of the last chunk (inclusive).
 
         Raises:
-            OptionError: The source is unknown, a number is below 1, or no chunk has the number `start`.
+            OptionError: The source is unknown, a number is below 1, or `start` is greater than `end` or than the number
+                of chunks.
             SourceReadError: The source cannot be read in order.
-            BudgetError: The first chunk alone does not fit the token budget.
+            BudgetError: The first chunk alone exceeds the token budget.
         """
         check_count("start", start, optional=False)
         check_count("end", end, optional=False)
         if start > end:
             raise OptionError(f"start must be at most end, got start={start} and end={end}", start)
-        ordered = self._resolved(source)
+        ordered = self._find(self._open(), source)
         if start > len(ordered.chunks):
             raise OptionError(
                 f"{_label(ordered.source)} has {counted(len(ordered.chunks), 'chunk')}, got start={describe(start)}",
@@ -179,22 +179,23 @@ class StoredSources:
         return self._read(ordered, start - 1, start - 1, min(end, len(ordered.chunks)) - 1)
 
     def outline(self, source: str | None = None) -> str:
-        """What a source consists of: its headings, sections or pages, else equal parts; or a list of all sources.
+        """The headings, sections or pages of a source, else about equal parts; without a source, a list of all sources.
 
         Args:
-            source: The name of the source; all sources are listed without one.
+            source: The name of the source; None or blank for a list of all sources.
 
         Returns:
-            A line for each section, with its first and last chunk and its size in tokens. Where there are too many,
-            deeper headings are left out first.
+            One line for each entry with its chunks and its size in tokens. If these do not fit the token budget, the
+            deepest headings are dropped first.
 
         Raises:
             OptionError: The source is unknown.
             SourceReadError: The source cannot be read in order.
         """
+        store = self._open()
         if source is None or not source.strip():
-            return self._list()
-        ordered = self._resolved(source)
+            return self._list_all(store)
+        ordered = self._find(store, source)
         chunks = ordered.chunks
         sums = list(accumulate((self._count(chunk.text) for chunk in chunks), initial=0))
         head = f"{_label(ordered.source)}: {counted(len(chunks), 'chunk')}, {counted(sums[-1], 'token')}"
@@ -206,33 +207,38 @@ class StoredSources:
             lines = [_line(entry, levels.index(entry.level), sums) for entry in shown]
             if len(lines) <= MOST_LINES and self._count("\n".join([head, *lines])) <= self._budget:
                 return "\n".join([head, *lines])
-        return self._cut([head, *lines], "section")
+        return self._cut([head, *lines], len(lines), "section")
 
-    def _list(self) -> str:
-        """All sources with their sizes, by name."""
-        chunks: Counter[str] = Counter()
-        tokens: Counter[str] = Counter()
-        unnamed = 0
-        for text, name in self._all():
-            if name is None:
-                unnamed += 1
-                continue
-            chunks[name] += 1
-            tokens[name] += self._count(text)
-        lines = [
-            f"- {_label(name)}: {counted(chunks[name], 'chunk')}, {counted(tokens[name], 'token')}"
-            for name in sorted(chunks, key=natural_key)
-        ]
-        head = counted(len(lines), "source")
+    def _list_all(self, store: StoreAdapter) -> str:
+        """List all sources with their sizes, by name."""
+        # Rows, since as many chunks with the objects of a framework take several times the memory.
+        groups: dict[str | None, list[StoredChunk]] = {}
+        for row, name in self._all(store):
+            groups.setdefault(name, []).append(row)
+        total = sum(map(len, groups.values()))
+        unnamed = len(groups.pop(None, []))
+        names = sorted((name for name in groups if name is not None), key=natural_key)
+        lines = [self._size_of(store, name, groups[name]) for name in names[:MOST_LINES]]
+        head = counted(len(names), "source")
         head += f", and {counted(unnamed, 'chunk')} without a source" if unnamed else ""
-        head += f", among the first {_MOST_CHUNKS:,} chunks" if chunks.total() + unnamed >= _MOST_CHUNKS else ""
-        return self._cut([f"{head}:" if lines else f"{head}.", *lines], "source")
+        head += f", among the first {_MOST_CHUNKS:,} chunks" if total >= _MOST_CHUNKS else ""
+        return self._cut([f"{head}:" if names else f"{head}.", *lines], len(names), "source")
 
-    def _cut(self, lines: Sequence[str], noun: str) -> str:
-        """The first lines that fit, and how many more there are."""
+    def _size_of(self, store: StoreAdapter, name: str, rows: Sequence[StoredChunk]) -> str:
+        """A line with the size of a source; copies of its chunks are not counted, as in its outline."""
+        in_sequence = self._store_order and store.in_insertion_order
+        # No source text is read for a list of all sources.
+        listed = [self._as_chunk(row, rank) for rank, row in enumerate(rows)]
+        placed, _ = self._placed(store, listed, in_sequence=in_sequence, texts=None)
+        chunks = _without_copies(placed.chunks)
+        tokens = sum(self._count(chunk.text) for chunk in chunks)
+        return f"- {_label(name)}: {counted(len(chunks), 'chunk')}, {counted(tokens, 'token')}"
+
+    def _cut(self, lines: Sequence[str], total: int, noun: str) -> str:
+        """As many of the lines after the first one as fit, and how many of the total number of them are left out."""
         kept = list(lines[: MOST_LINES + 1])
         while True:
-            left = len(lines) - len(kept)
+            left = total - (len(kept) - 1)
             text = "\n".join([*kept, *([f"({counted(left, f'more {noun}')})"] if left else [])])
             if len(kept) <= 1 or self._count(text) <= self._budget:
                 return text
@@ -241,33 +247,34 @@ class StoredSources:
     def _count(self, text: str) -> int:
         return count(text, self._options.count_tokens)
 
-    def _listing(self) -> StoreAdapter:
-        """The store, if it can list chunks with the filter of the search."""
+    def _open(self) -> StoreAdapter:
+        """The store, resolved once for each call of a tool."""
         store = self._store()
-        if store is None or not self.readable():
-            which = "what is searched here" if store is None else f"a {store.name}"
+        if store is None or not _can_list(store):
+            which = "this retriever" if store is None else f"a {store.name}"
             raise SourceReadError(
-                f"reading is not possible: {which} cannot list the chunks of a source with the filter of the search; "
+                f"reading is not possible: {which} cannot list the chunks of a source under the filter of the search; "
                 "search instead"
             )
         return store
 
-    def _all(self) -> Iterator[tuple[str, str | None]]:
-        """The texts of chunks with their sources, up to a number."""
-        rows = (one for one in self._listing().chunks() or () if self._passes(one))
-        for rank, stored in enumerate(islice(rows, _MOST_CHUNKS)):
-            yield stored.text, source_of(self._as_chunk(stored, rank), self._options.source_key)
+    def _all(self, store: StoreAdapter) -> Iterator[tuple[StoredChunk, str | None]]:
+        """The first chunks of the store, each with the name of its source."""
+        rows = each_once(filter(self._passes, store.chunks() or ()))
+        for rank, row in enumerate(islice(rows, _MOST_CHUNKS)):
+            yield row, source_of(self._as_chunk(row, rank), self._options.source_key)
 
-    def _resolved(self, source: str) -> _Ordered:
-        """The chunks of a source in order, given its name or how a label shows it."""
-        if chunks := self._chunks_of(source):
-            return self._ordered(source, chunks)
-        # Models read labels, in which names are shortened and cleaned.
+    def _find(self, store: StoreAdapter, source: str) -> _Ordered:
+        """The chunks of a source in order, by its name or its label."""
+        listed = self._list_source(store, source)
+        if listed.chunks:
+            return self._ordered(store, source, listed)
+        # Models read labels, which are shortened and cleaned names.
         wanted = _label(source)
-        names = sorted({name for _, name in self._all() if name is not None}, key=natural_key)
+        names = sorted({name for _, name in self._all(store) if name is not None}, key=natural_key)
         alike = [name for name in names if _label(name) == wanted]
         if len(alike) == 1:
-            return self._ordered(alike[0], self._chunks_of(alike[0]))
+            return self._ordered(store, alike[0], self._list_source(store, alike[0]))
         if alike:
             raise OptionError(f"{len(alike)} sources are shown as {wanted}; read around one of their passages", source)
         labels = list(dict.fromkeys(map(_label, names)))
@@ -279,67 +286,72 @@ class StoredSources:
             source,
         )
 
-    def _chunks_of(self, source: str, found: Chunk | None = None) -> list[Chunk]:
-        """The chunks of a source as the store lists them."""
-        store, key = self._listing(), self._options.source_key
+    def _list_source(self, store: StoreAdapter, source: str) -> _Listed:
+        """The chunks of a source, whichever metadata key names it in each of them."""
+        key = self._options.source_key
         named = () if key is None or callable(key) else (key,) if isinstance(key, str) else key
-        known = "" if found is None else field_of([found], key)
-        for field in dict.fromkeys((*([known] if known else []), *named, *SOURCE_FIELDS)):
-            if chunks := self._named(store.chunks(field, [source]) or (), source):
-                return chunks
-        # A function names it, or it is a part of what metadata say.
-        rows = list(islice(store.chunks() or (), _MOST_CHUNKS + 1))
-        chunks = self._named(rows, source)
-        if chunks and len(rows) > _MOST_CHUNKS:
+        in_sequence = self._store_order and store.in_insertion_order
+        by_field: dict[str, list[StoredChunk]] = {}
+        for field in dict.fromkeys((*named, *SOURCE_FIELDS)):
+            rows = store.chunks(field, [source]) or ()
+            # Several keys of one chunk can contain the name.
+            new = [row for row in rows if all(source_in(row, earlier) != source for earlier in by_field)]
+            if new:
+                by_field[field] = new
+        if len(by_field) == 1:
+            (rows,) = by_field.values()
+            if chunks := self._named(rows, source):
+                return _Listed(chunks, in_sequence)
+        # Several keys name the source, and only all rows are in sequence; or a function names it, or its name is only a
+        # part of a value.
+        everything = list(islice(store.chunks() or (), _MOST_CHUNKS + 1))
+        chunks = self._named(everything, source)
+        if len(everything) <= _MOST_CHUNKS:
+            return _Listed(chunks, in_sequence)
+        by_key = self._named((row for rows in by_field.values() for row in rows), source)
+        if chunks and not by_key:
             raise SourceReadError(
                 f"{_label(source)} cannot be read: the store has more than {_MOST_CHUNKS:,} chunks, and no metadata "
-                "key with its name",
+                "key with this name",
                 source,
             )
-        return chunks
+        return _Listed(by_key, in_sequence=False)
 
     def _named(self, rows: Iterable[StoredChunk], source: str) -> list[Chunk]:
-        """The chunks of a source among those that are listed."""
-        chunks = (self._as_chunk(one, rank) for rank, one in enumerate(each_once(filter(self._passes, rows))))
+        """The chunks of a source among those of the store."""
+        chunks = (self._as_chunk(row, rank) for rank, row in enumerate(each_once(filter(self._passes, rows))))
         return [chunk for chunk in chunks if source_of(chunk, self._options.source_key) == source]
 
-    def _ordered(self, source: str, listed: Sequence[Chunk]) -> _Ordered:
-        """The chunks of a source in order."""
-        if not listed:
-            raise OptionError(f"what is searched here has no {_label(source)}", source)
-        chunks = [changed(chunk, rank=rank) for rank, chunk in enumerate(listed)]
-        placed, refuted = self._placed(chunks)
-        report = placed.sources[0]
-        if report.kind is PositionKind.NONE and len(chunks) > 1:
+    def _ordered(self, store: StoreAdapter, source: str, listed: _Listed) -> _Ordered:
+        """Put the chunks of a source in order."""
+        if not listed.chunks:
+            raise OptionError(f"{_label(source)} is not in the store", source)
+        placed, refuted = self._placed(store, listed.chunks, in_sequence=listed.in_sequence, texts=self._texts)
+        if placed.sources[0].kind is PositionKind.NONE and len(placed.chunks) > 1:
             raise SourceReadError(
                 f"{_label(source)} cannot be read: the order of its chunks is not known{refuted}; search instead",
                 source,
             )
-        distinct: dict[Any, Chunk] = {}
-        for chunk in sorted(placed.chunks, key=_order):
-            position = chunk.position or NOWHERE
-            shared = position.kind in _SHARED_KINDS
-            # A source that was added twice has copies of its chunks.
-            distinct.setdefault(chunk.rank if shared else (key_of(chunk), chunk.text), chunk)
         found_doubts = doubts(placed, placed.chunks, self._options)
         doubt = ""
         if found_doubts:
             why = _DOUBTS.get(found_doubts[0].cause, found_doubts[0].what)
-            doubt = f"the order is not certain: {why}{refuted}"
-        return _Ordered(source, list(distinct.values()), doubt)
+            doubt = f"the order is uncertain: {why}{refuted}"
+        return _Ordered(source, _without_copies(placed.chunks), doubt)
 
-    def _placed(self, chunks: list[Chunk]) -> tuple[Placed, str]:
-        """All chunks of a source with their positions, and why the sequence of the store is not used."""
+    def _placed(
+        self, store: StoreAdapter, listed: Sequence[Chunk], *, in_sequence: bool, texts: SourceTexts | None
+    ) -> tuple[Placed, str]:
+        """Place all chunks of a source; also returns why the sequence of the store is not their order, if it is not."""
         keys = self._options.source_key, self._options.position_key
-        store = self._listing()
-        if self._texts is not None and len(chunks) > 1:
+        chunks = [changed(chunk, rank=rank) for rank, chunk in enumerate(listed)]
+        if texts is not None and len(chunks) > 1:
             rows = [(str(chunk.rank), 0) for chunk in chunks]
-            by_store = self._store_order and store.in_insertion_order
-            listed = ListedSource(chunks, rows, lambda chunk: str(chunk.rank), by_store)
-            located = self._texts.complete(ContextInputs(chunks), self._options, self._filter, lambda _: listed)
+            all_chunks = ListedSource(chunks, rows, lambda chunk: str(chunk.rank), in_sequence)
+            located = texts.complete(ContextInputs(chunks), self._options, self._filter, lambda _: all_chunks)
             chunks = run_sync(located).chunks
         placed, refuted = place(chunks, *keys), ""
-        if keys[1] is None and self._store_order and store.in_insertion_order and without_order(placed, least=1):
+        if keys[1] is None and in_sequence and without_order(placed, least=1):
             places, refuted = places_in_store(chunks, store.name)
             if not refuted:
                 placed = place(
@@ -347,28 +359,8 @@ class StoredSources:
                 )
         return placed, f", and {refuted}" if refuted else ""
 
-    def _row(self, chunk: Chunk, ordered: _Ordered) -> int:
-        """The place of a chunk that was found before among those of its source."""
-        keys = {chunk.id, self._listing().key(chunk)} - {None}
-        rows = [row for row, one in enumerate(ordered.chunks) if one.id in keys]
-        if len(rows) != 1:
-            rows = [row for row, one in enumerate(ordered.chunks) if one.text == chunk.text]
-        if len(rows) > 1:
-            facts = chunk.metadata.items()
-            rows = [
-                row for row in rows if all(ordered.chunks[row].metadata.get(name) == value for name, value in facts)
-            ]
-        if len(rows) != 1:
-            where = "several times" if rows else "not"
-            raise OptionError(
-                f"the passage is {where} among the chunks of {_label(ordered.source)} in the store; read a range of "
-                "its chunks instead",
-                chunk,
-            )
-        return rows[0]
-
     def _read(self, ordered: _Ordered, at: int, first: int, last: int) -> Reading:
-        """The chunks from first to last that fit, nearest to one of them first, and of these the one before."""
+        """Read the chunks from first to last that fit, nearest to `at` first; at equal distance, the one before it."""
         left = self._budget - self._count(_note(ordered, at, at, first, last) + _BETWEEN + _label(ordered.source))
         low, high = at, at
         left -= self._charge(ordered.chunks[at])
@@ -392,8 +384,8 @@ class StoredSources:
             if low == high:
                 raise BudgetError(
                     f"chunk {at + 1} of {_label(ordered.source)} has "
-                    f"{counted(self._count(ordered.chunks[at].text), 'token')}, more than the {self._budget:,} that "
-                    "can be read at once",
+                    f"{counted(self._count(ordered.chunks[at].text), 'token')}, more than the token budget of "
+                    f"{self._budget:,} of a reading",
                     self._budget,
                 )
             low, high = (low, high - 1) if high - at >= at - low else (low + 1, high)
@@ -405,23 +397,71 @@ class StoredSources:
 _PLAIN = ContextOptions()
 
 
+class _Listed(NamedTuple):
+    """All chunks of a source as the store lists them.
+
+    Attributes:
+        chunks: The chunks.
+        in_sequence: Whether they are in the sequence in which the store received them, and that sequence may be used.
+    """
+
+    chunks: list[Chunk]
+    in_sequence: bool
+
+
 class _Ordered(NamedTuple):
-    """All chunks of a source, in order, and why that is not certain."""
+    """All chunks of a source in order.
+
+    Attributes:
+        source: The name of the source.
+        chunks: The chunks, without copies.
+        doubt: Why the order is uncertain; empty if it is not.
+    """
 
     source: str
     chunks: list[Chunk]
     doubt: str
 
 
-def _label(name: str) -> str:
-    """The name of a source as a model reads it: one line, without what would be read as a number of a passage."""
-    return without_markers(shortened(printable(one_line(name)), _LONGEST_LABEL))
+def _can_list(store: StoreAdapter | None) -> bool:
+    """Whether a store can list its chunks; nothing is read for this, since adapters read while they are iterated."""
+    return store is not None and has_own_adapter(store.store) and store.chunks(ID_FIELDS[0], ()) is not None
 
 
-def _order(chunk: Chunk) -> Any:
+def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:
+    """The chunks of a source in order, without copies, as in a source that was added to the store twice."""
+    distinct: dict[Any, Chunk] = {}
+    for chunk in sorted(placed, key=_sort_key):
+        position = chunk.position or NOWHERE
+        shared = position.kind in _SHARED_KINDS
+        distinct.setdefault(chunk.rank if shared else (key_of(chunk), chunk.text), chunk)
+    return list(distinct.values())
+
+
+def _sort_key(chunk: Chunk) -> Any:
     """Sorts the chunks of a source; those without a position are last."""
     known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
     return known is NOWHERE, known.key, chunk.rank
+
+
+def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
+    """The index of a retrieved chunk among those of its source."""
+    keys = {chunk.id, store.key(chunk)} - {None}
+    rows = [row for row, one in enumerate(ordered.chunks) if one.id in keys]
+    if len(rows) != 1:
+        rows = [row for row, one in enumerate(ordered.chunks) if one.text == chunk.text]
+    if len(rows) > 1:
+        facts = chunk.metadata.items()
+        rows = [row for row in rows if all(ordered.chunks[row].metadata.get(name) == value for name, value in facts)]
+    if len(rows) != 1:
+        where = "occurs several times in" if rows else "was not found in"
+        raise OptionError(f"the passage {where} {_label(ordered.source)}; read a range instead", chunk)
+    return rows[0]
+
+
+def _label(name: str) -> str:
+    """The name of a source on one line, without text that could be read as the number of a passage."""
+    return without_markers(shortened(printable(one_line(name)), _LONGEST_LABEL))
 
 
 def _numbers(first: int, last: int) -> str:
@@ -429,12 +469,12 @@ def _numbers(first: int, last: int) -> str:
 
 
 def _note(ordered: _Ordered, low: int, high: int, first: int, last: int) -> str:
-    """Which chunks were read, and what was not."""
+    """Which chunks were read, which did not fit, and why the order is uncertain."""
     read = _numbers(low, high)
     parts = [f"{read.capitalize()} of {len(ordered.chunks)} of {_label(ordered.source)}"]
     left = [_numbers(*rows) for rows in ((first, low - 1), (high + 1, last)) if rows[0] <= rows[1]]
     if left:
-        parts.append(f"no room for {' and '.join(left)}: go on there")
+        parts.append(f"no room for {' and '.join(left)}: continue there")
     if ordered.doubt:
         parts.append(ordered.doubt)
     return f"({'; '.join(parts)})"

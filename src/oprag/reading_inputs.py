@@ -1,4 +1,4 @@
-"""What the reading tools of both frameworks have in common: their descriptions and arguments, and what they refuse."""
+"""Descriptions, arguments and checks that the reading tools of both frameworks share."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OutlineInput(BaseModel):
 
 
 def check_tool_name(option: str, value: Any, least: int = 1) -> None:
-    """Reject what the providers of models do not accept in the name of a tool."""
+    """Reject names of tools that model providers do not accept."""
     if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{{least},48}}", value):
         raise OptionError(
             f"{option} must have {least} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
@@ -80,16 +80,15 @@ def check_tool_name(option: str, value: Any, least: int = 1) -> None:
 
 
 def refusal(error: ValidationError) -> str:
-    """Which arguments are missing or of a wrong type, without what was given."""
+    """The names and faults of invalid arguments, without their values."""
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
 
 
 def warn_if_unreadable(sources: StoredSources) -> None:
-    """Warn where reading tools would refuse everything."""
+    """Warn if the store cannot list its chunks under the filter of the search."""
     if not sources.readable():
         warn(
-            "the reading tools can only refuse: the chunks of what is searched cannot be listed with the filter of the "
-            "search",
+            "the reading tools will refuse every call: the store cannot list its chunks under the filter of the search",
             RetrievalWarning,
             cause="reading tools without a store that lists chunks",
         )

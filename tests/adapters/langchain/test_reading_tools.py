@@ -3,6 +3,7 @@
 import asyncio
 import re
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import Field
 
+import oprag.reading as reading_module
 from oprag import DocumentIndex, OptionError, RetrievalWarning, split_tokens
 from oprag.langchain import (
     DocumentIndexRetriever,
@@ -29,6 +31,7 @@ from oprag.langchain import (
     create_reading_tools,
     create_search_tool,
     gather_search_results,
+    reading_tools,
     stamp_positions,
     working_context_of,
 )
@@ -189,7 +192,7 @@ def test_a_hit_that_was_found_alone_gets_its_place():
     (at,) = numbers_of(results(state)[0].artifact)
     wanted = [number for number in range(at - 2, at + 3) if 0 <= number < 12]
     assert numbers_of([Document(chunk.text) for chunk in kept]) == wanted
-    assert "the order is not certain: it is the sequence in which the store received" in results(state)[1].text
+    assert "the order is uncertain: it is the sequence in which the store received" in results(state)[1].text
 
 
 def test_a_graph_of_ones_own():
@@ -215,7 +218,7 @@ def test_a_graph_of_ones_own():
     data=st.data(),
 )
 @settings(deadline=None, max_examples=60)
-def test_the_budget_keeps_what_is_nearest(lengths, budget, data):
+def test_a_range_is_read_from_its_start_as_far_as_the_budget_goes(lengths, budget, data):
     texts = [" ".join([f"Part {number} of book.", *["word"] * length]) for number, length in enumerate(lengths)]
     chunks = stamp_positions([Document(text, metadata={"source": "book"}) for text in texts])
     tools = tools_of(store_of(chunks), token_budget=budget, **BY_WORDS)
@@ -232,7 +235,7 @@ def test_the_budget_keeps_what_is_nearest(lengths, budget, data):
     assert (left in message.text) == (at + len(read_numbers) < len(lengths))
 
 
-def test_going_on_reads_everything_once():
+def test_continuing_reads_everything_once():
     chunks = parts(40)
     tools = tools_of(store_of(chunks), token_budget=60, **BY_WORDS)
     start, seen = 1, []
@@ -379,7 +382,7 @@ def test_what_cannot_list_its_chunks_refuses(kind):
         "subclass": store_of(parts(), OwnStore),
         "function": OrderPreservingRetriever(retriever=store.as_retriever() | (lambda found: found)),
     }[kind]
-    with pytest.warns(RetrievalWarning, match="the reading tools can only refuse"):
+    with pytest.warns(RetrievalWarning, match="the reading tools will refuse every call"):
         tools = tools_of(searched)
     for message in (
         called(tools, "outline"),
@@ -387,7 +390,7 @@ def test_what_cannot_list_its_chunks_refuses(kind):
         called(tools, "read_range", source="voyage.txt", start=1, end=2),
     ):
         assert message.status == "error"
-        assert "cannot list the chunks of a source with the filter of the search; search instead" in message.text
+        assert "cannot list the chunks of a source under the filter of the search; search instead" in message.text
 
 
 def test_an_unknown_order_is_not_read():
@@ -425,14 +428,55 @@ def test_a_confirmed_sequence_is_certain_and_stitched():
 def test_pages_without_more_are_read_with_doubts():
     chunks = [Document(f"Part {n} of book.", metadata={"source": "book", "page": n // 3}) for n in range(9)]
     text = read(store_of(chunks), "book", 1, 9, store_order=False)
-    assert "the order is not certain: its chunks share pages or other numbers" in text
+    assert "the order is uncertain: several chunks share a page or another number" in text
     text = read(store_of(chunks), "book", 1, 9)
-    assert "the order is not certain: inside a page it is the sequence in which the store received" in text
+    assert "the order is uncertain: inside a page it is the sequence in which the store received" in text
 
 
 def test_a_source_that_was_added_twice_is_read_once():
     message = called(tools_of(store_of([*parts(), *parts()])), "read_range", source="voyage.txt", start=1, end=99)
     assert numbers_of(message.artifact) == list(range(12))
+
+
+def mixed(**metadata: Any) -> list[Document]:
+    """The chunks of one source, which two keys name."""
+    chunks = parts(5, "a.txt", **metadata)
+    for number in (0, 3):
+        chunks[number].metadata["file_path"] = chunks[number].metadata.pop("source")
+    chunks[1].metadata["url"] = "a.txt"
+    return chunks
+
+
+def test_all_keys_that_name_a_source_are_read():
+    store = store_of(mixed())
+    assert called(tools_of(store), "outline").text == "1 source:\n- a.txt: 5 chunks, 20 tokens"
+    message = called(tools_of(store), "read_range", source="a.txt", start=1, end=5)
+    assert numbers_of(message.artifact) == list(range(5))
+    assert message.text.endswith("(Chunks 1 to 5 of 5 of a.txt)")
+    reading = results(state_after(store, ("read_around", {"number": 1, "before": 9, "after": 9})))[1]
+    assert numbers_of(reading.artifact) == list(range(5))
+
+
+def test_chunks_that_several_keys_name_keep_the_sequence_of_the_store():
+    chunks = mixed()
+    for chunk in chunks:
+        del chunk.metadata["chunk_index"]
+    message = called(tools_of(store_of(chunks)), "read_range", source="a.txt", start=1, end=5)
+    assert numbers_of(message.artifact) == list(range(5))
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_large_store_of_sources_that_several_keys_name(monkeypatch, stamped):
+    monkeypatch.setattr(reading_module, "_MOST_CHUNKS", 3)
+    chunks = mixed()
+    for chunk in chunks if not stamped else ():
+        del chunk.metadata["chunk_index"]
+    message = called(tools_of(store_of(chunks)), "read_range", source="a.txt", start=1, end=5)
+    if stamped:
+        assert numbers_of(message.artifact) == list(range(5))
+    else:
+        # The rows of one key after those of another are not in the sequence of the store.
+        assert message.text == "a.txt cannot be read: the order of its chunks is not known; search instead"
 
 
 def test_sources_are_named_as_in_retrieval():
@@ -448,6 +492,43 @@ def test_sources_are_named_as_in_retrieval():
     video = "https://www.youtube.com/watch?v=1&t=30s"
     assert read(stored(source=video), video.removesuffix("&t=30s"), 1, 3).endswith("watch?v=1)")
     assert called(tools_of(stored()), "outline").text == "0 sources, and 3 chunks without a source."
+
+
+@pytest.mark.filterwarnings(ORDER_OF_STORE)
+@pytest.mark.parametrize("kind", ["stamped", "pages", "store"])
+def test_the_list_of_sources_has_the_sizes_of_the_outlines(kind):
+    documents = parts(8)
+    for number, document in enumerate(documents):
+        if kind != "stamped":
+            del document.metadata["chunk_index"]
+        if kind == "pages":
+            document.metadata["page"] = number // 2
+    tools = tools_of(store_of([*documents, *(document.model_copy() for document in documents), *parts(2, "b.txt")]))
+    _, other, listed = called(tools, "outline").text.splitlines()
+    assert other == "- b.txt: 2 chunks, 8 tokens"
+    outline = called(tools, "outline", source="voyage.txt").text.splitlines()[0]
+    assert outline.startswith(listed.removeprefix("- "))
+    if kind != "pages":
+        assert outline.startswith("voyage.txt: 8 chunks, 48 tokens")
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("read_range", {"source": "voyage.txt", "start": 1, "end": 2}),
+        ("read_range", {"source": "unknown", "start": 1, "end": 2}),
+        ("outline", {"source": "voyage.txt"}),
+        ("outline", {}),
+    ],
+)
+def test_each_call_makes_the_store_adapter_once(monkeypatch, name, args):
+    store_of_search = Mock(wraps=reading_tools._store_of)
+    monkeypatch.setattr(reading_tools, "_store_of", store_of_search)
+    tools = tools_of(store_of(parts()))
+    # At construction, for the warning.
+    assert store_of_search.call_count == 1
+    called(tools, name, **args)
+    assert store_of_search.call_count == 2
 
 
 def test_of_equal_passages_the_one_that_was_found():
@@ -688,7 +769,7 @@ def test_bad_options():
         create_reading_tools(OrderPreservingRetriever(vectorstore=store), k=3)
 
 
-def test_two_threads_at_once():
+def test_parallel_calls_read_the_same():
     store = store_of(parts())
     tools = tools_of(store)
 

@@ -130,7 +130,7 @@ async def test_outlines():
 async def test_the_budget_of_a_reading():
     results, _, _ = await after(index_of(parts()), [range_of("book", 1, 10)], budget=40, **BY_WORDS)
     text, note = results[0].rsplit("\n\n", 1)
-    (start,) = re.findall(r"no room for chunks (\d+) to 10: go on there", note)
+    (start,) = re.findall(r"no room for chunks (\d+) to 10: continue there", note)
     assert len(re.findall("Part", text)) == int(start) - 1 < 9
     assert note.startswith(f"(Chunks 1 to {int(start) - 1} of 10 of book; ")
 
@@ -308,7 +308,7 @@ async def test_a_passage_of_another_tenant_is_not_read_around():
     llm = ScriptedAgentLLM(turns=[[{"query": "Part five of book"}], [around(1)], "Done."])
     await FunctionAgent(llm=llm, tools=[search, *reading]).run("What?")
     assert "It is red." in llm.results()[0]
-    assert llm.results()[1].startswith("the passage is not among the chunks of book in the store")
+    assert llm.results()[1].startswith("the passage was not found in book; read a range instead")
 
 
 async def test_the_documents_of_the_search_are_the_only_ones():
@@ -338,14 +338,14 @@ async def test_what_cannot_list_its_chunks_refuses(kind: str):
         ).as_retriever(similarity_top_k=1),
         "retriever": lambda: OwnRetriever(index=index_of(parts()), similarity_top_k=1),
     }[kind]()
-    with pytest.warns(RetrievalWarning, match="the reading tools can only refuse"):
+    with pytest.warns(RetrievalWarning, match="the reading tools will refuse every call"):
         results, _, outputs = await after(
             searched, SEARCH, [around(1)], [range_of("book", 1, 2)], [{"tool": "outline"}]
         )
     assert results[0] == "[1] book\nPart five of book."
     assert [output.is_error for output in outputs] == [False, True, True, True]
     for text in results[1:]:
-        assert "cannot list the chunks of a source with the filter of the search; search instead" in text
+        assert "cannot list the chunks of a source under the filter of the search; search instead" in text
 
 
 async def test_an_index_that_was_given_is_read():
@@ -370,7 +370,7 @@ async def test_an_unknown_order_is_not_read():
 async def test_a_doubt_is_in_the_note():
     nodes = [TextNode(text=node.text, metadata={"file_name": "book"}) for node in parts()]
     results, ctx, _ = await after(index_of(nodes), SEARCH, [around(1, before=1, after=1)])
-    assert "the order is not certain: it is the sequence in which the store received its chunks" in results[1]
+    assert "the order is uncertain: it is the sequence in which the store received the chunks" in results[1]
     assert (await working_context_of(ctx)).context().text == part("book", 6, 5, 4)
 
 

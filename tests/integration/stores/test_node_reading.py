@@ -195,7 +195,7 @@ async def test_an_agent_reads_on_from_what_it_found(library: Library, name: str)
     for result, chunks in ((results[1], "3 to 6"), (results[2], "6 to 8")):
         assert f"\n\n(Chunks {chunks} of {len(source.nodes)} of {name}" in result
         # Too few chunks overlap to confirm the sequence of the store.
-        assert ("the order is not certain" in result) == (ordered_by == "store")
+        assert ("the order is uncertain" in result) == (ordered_by == "store")
     assert [chunk.text for chunk in (await working_context_of(ctx)).context().kept] == source.chunks(3, 8)
 
 
@@ -341,9 +341,9 @@ def unlisted(library: Library) -> Any:
 async def test_a_store_that_cannot_list_its_chunks_refuses(library: Library):
     calls = [around(1), range_of("types", 1, 2), {"tool": "outline"}]
     query = library.sources["red"]["types"].nodes[4].text
-    with pytest.warns(RetrievalWarning, match="the reading tools can only refuse"):
+    with pytest.warns(RetrievalWarning, match="the reading tools will refuse every call"):
         results, _, outputs = await after(unlisted(library), [{"query": query}], *([call] for call in calls))
     searches = library.kind.filters
     assert [output.is_error for output in outputs] == [not searches, True, True, True]
     for result in results[1 if searches else 2 :]:
-        assert "cannot list the chunks of a source with the filter of the search; search instead" in result
+        assert "cannot list the chunks of a source under the filter of the search; search instead" in result

@@ -115,7 +115,7 @@ def test_by_the_text_of_the_source(kind: Kind, corpus: Corpus, places: Places):
 
 def test_pinecone_refuses(corpus: Corpus, places: Places):
     (kind,) = [kind for kind in KINDS if kind.name == "pinecone"]
-    with pytest.warns(RetrievalWarning, match="the reading tools can only refuse"):
+    with pytest.warns(RetrievalWarning, match="the reading tools will refuse every call"):
         state = state_after(kind, corpus, places, stamped=True)
     _, *refused = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     for message in refused:
