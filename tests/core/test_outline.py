@@ -328,7 +328,7 @@ def test_real_pages(page: Path, size: int, overlap: int):
         if line.startswith("#") and not in_code:
             marks, title = line.split(" ", 1)
             expected.append((len(marks), " ".join(title.split())))
-    assert expected
+    assert len(expected) > 1
     assert headings(cut(text, windows(text, size, overlap))) == expected
 
 
