@@ -22,13 +22,14 @@ from tests.compare.folders import write_data
 from tests.compare.helpers import RecordingModel, experiment, rows
 from tests.reader import ROOT, text_blocks
 
-COMPARING, FILE, RESULTS_FILE = (
+FIRST_COMPARISON, COMPARING, FILE, RESULTS_FILE = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("how_to/compare", "reference/experiment_file", "reference/results_file")
+    for name in ("tutorials/first_comparison", "how_to/compare", "reference/experiment_file", "reference/results_file")
 )
-SHOWN_FILES = re.findall(r"```toml\n(.*?)```", COMPARING, re.DOTALL)
+SHOWN_FILES = re.findall(r"```toml\n(.*?)```", FIRST_COMPARISON, re.DOTALL)
 EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", FILE, re.DOTALL)
-ORDERS_SHOWN, COVERAGE_SHOWN, PRINTED = text_blocks(ROOT / "docs" / "how_to" / "compare.md")
+ORDERS_SHOWN, COVERAGE_SHOWN = text_blocks(ROOT / "docs" / "tutorials" / "first_comparison.md")
+(PRINTED,) = text_blocks(ROOT / "docs" / "how_to" / "compare.md")
 (RESULTS_SCRIPT,) = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)
 (METRICS_SCRIPT,) = re.findall(r"```python\n(.*?)```", FILE, re.DOTALL)
 QUERIES = re.findall(r'"(SELECT .*?)"', RESULTS_FILE)
