@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +111,17 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="the folder of a causal language model")
     parser.add_argument("--results", type=Path, required=True, help="the results file")
     parser.add_argument("--about-model", default="", help="what the document says of the model")
+    parser.add_argument("--k", type=int, nargs="+", help="numbers of chunks; by default all of the part")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page that has a place for the part")
     options = parser.parse_args()
-    part = PARTS[options.part]
+    part, command = PARTS[options.part], COMMAND.format(options.part)
+    if options.k:
+        part = replace(part, grid=[{**cell, "k": options.k} if "k" in cell else cell for cell in part.grid])
+        command += f" --k {' '.join(map(str, options.k))}"
     wanted = experiment(part, options.data, options.model)
     print(make_plan(wanted, options.results).describe(), file=sys.stderr, flush=True)
     print(run_experiment(wanted, options.results, retry_failed=True, watch=told()), file=sys.stderr)
-    result = _result(
-        part, COMMAND.format(options.part), Results.open(options.results, wanted.name), options.about_model
-    )
+    result = _result(part, command, Results.open(options.results, wanted.name), options.about_model)
     begin, end = (f"<!-- {mark} {options.part} -->" for mark in ("begin", "end"))
     before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)
     _, there, after = rest.partition(end)
@@ -132,7 +134,7 @@ def main() -> None:
 
 def _result(part: Part, command: str, found: Results, model: str) -> Result:
     by_order = found.differences("order", [METRIC])
-    curves = found.curves("k", METRIC)
+    curves = [one for one in found.curves("k", METRIC) if len(one.points) > 1]
     tables = [
         Table(
             "The mean log-probability of a token of the gold answer, in nats (higher is better), with 95 % intervals "
@@ -141,25 +143,23 @@ def _result(part: Part, command: str, found: Results, model: str) -> Result:
             [_line(row) for row in found.settings],
         ),
         Table(
-            "Other orders beside that of the source, question by question (negative: the source's order is better); p "
+            "Other orders compared with source order, question by question (negative: source order is better); p "
             "corrected for all comparisons of the experiment:",
             ["set", "k", "order", "difference", "p"],
             [_difference(one) for one in by_order],
         ),
-        Table(
-            "Over k, in each order:",
-            ["set", "order", "what can be said"],
-            [[str(one.values.get("data", "")), str(one.values.get("order", "")), one.describe()] for one in curves],
-        ),
     ]
+    if curves:
+        rows = [[str(one.values.get("data", "")), str(one.values.get("order", "")), one.describe()] for one in curves]
+        tables.append(Table("Over k, in each order:", ["set", "order", "what can be said"], rows))
     return Result(
         part.title,
         f"{part.about} Chunks of 128 tokens by the packaged static embedder; the k best of a question are the same in "
-        f"every order. The reader: {model or 'the given model'}. It says how likely it finds each gold answer behind "
-        "the context and the question; the best one counts. Closed book is without a context. Written by "
+        f"every order. The reader: {model or 'the given model'}. It says how likely each gold answer is after "
+        "the context and the question; the most likely one counts. Closed book is without a context. Written by "
         f"`{command}`.",
         tables=tables,
-        notes=[_conclusion(by_order), _peaks(curves)],
+        notes=[_conclusion(by_order), *([_peaks(curves)] if curves else [])],
     )
 
 
@@ -172,7 +172,7 @@ def _conclusion(found: Sequence[SettingDifference]) -> str:
         )
     told_of = "; ".join(
         f"{one.setting.values.get('data')}, k = {one.setting.values.get('k')}: {one.value} − {one.baseline_value} "
-        f"{one.difference.describe()}, p = {p_value(one.difference.adjusted_p)}"
+        f"{one.difference.describe()}, {_p(one.difference.adjusted_p)}"
         for one in settled
     )
     return f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05: {told_of}."
@@ -190,6 +190,11 @@ def _peaks(curves: Sequence[Curve]) -> str:
         f"**The number of chunks makes a difference**: {len(named)} of {len(curves)} curves over k have a sweet spot "
         f"({'; '.join(named)}); what can be said of the others is in the last table."
     )
+
+
+def _p(value: float | None) -> str:
+    shown = p_value(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def _difference(one: SettingDifference) -> list[str]:

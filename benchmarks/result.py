@@ -59,7 +59,9 @@ class Result:
 
 def p_value(value: float | None) -> str:
     """A p-value in a table; there may be none."""
-    return "–" if value is None else f"{value:.3f}"
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def markdown(result: Result) -> str:
