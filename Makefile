@@ -76,6 +76,6 @@ $(VENV)/docs.done: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/integration.done: $(VENV)/dev.done tests/integration/requirements.txt
-	$(PIP) install --requirement tests/integration/requirements.txt
+	$(PIP) install --editable '.[huggingface,local-llm,ray]' --requirement tests/integration/requirements.txt
 	$(PIP) install --no-deps --requirement tests/integration/requirements-no-deps.txt
 	touch $@

@@ -1,6 +1,6 @@
 """The documents of a LangChain vector store, in the order of their source.
 
-pip install 'oprag[langchain,local]' langchain-text-splitters
+pip install 'oprag[langchain,local]'
 """
 
 from pydoc_data.topics import topics

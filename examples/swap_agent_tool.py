@@ -3,7 +3,7 @@
 Without a model of yours, a stand-in calls the tool twice and copies a sentence. The small model that comes with this
 package is not used here: it cannot call tools well.
 
-pip install 'oprag[agents,local]' langchain-text-splitters
+pip install 'oprag[langchain,local]'
 """
 
 import re

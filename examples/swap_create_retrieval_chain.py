@@ -1,6 +1,6 @@
 """The swap in code that was written for LangChain's `create_retrieval_chain`.
 
-pip install 'oprag[langchain,local]' langchain-classic langchain-text-splitters
+pip install 'oprag[langchain,local]' langchain-classic
 """
 
 from langchain_classic.chains import create_retrieval_chain

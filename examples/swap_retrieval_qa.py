@@ -1,6 +1,6 @@
 """The swap in code that was written for LangChain's `RetrievalQA`: the name of the class.
 
-pip install 'oprag[langchain,local]' langchain-classic langchain-text-splitters
+pip install 'oprag[langchain,local]' langchain-classic
 """
 
 from langchain_classic.chains import RetrievalQA

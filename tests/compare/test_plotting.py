@@ -133,5 +133,5 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         return real(name, *given)
 
     monkeypatch.setattr(builtins, "__import__", importing)
-    with pytest.raises(MissingExtraError, match=r"oprag\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"oprag\[analysis\]"):
         frame(*curve(PEAK)).plot()

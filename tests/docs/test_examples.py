@@ -146,11 +146,10 @@ def test_an_example_is_short_and_says_what_to_install(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 80
     (line,) = re.findall(r"^pip install .*$", text, re.MULTILINE)
-    extra = "llama-index" if "llama_index" in path.stem else "agents" if path == AGENT else "langchain"
+    extra = "llama-index" if "llama_index" in path.stem else "langchain"
     assert f"'oprag[{extra},local]'" in line
     # What is imported beyond the extras is in the line as well.
     assert ("from langchain_classic" in text) == ("langchain-classic" in line)
-    assert ("from langchain.agents" in text) == ("agents" in line)
 
 
 @pytest.mark.process

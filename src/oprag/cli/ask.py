@@ -142,7 +142,7 @@ def _make_chain(
     try:
         from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
     except MissingExtraError as error:
-        raise MissingExtraError("oprag ask", "ask") from error
+        raise MissingExtraError("oprag ask", "cli") from error
     # Fail before loading a model and embedding the files.
     options = MethodOptions(**how)
     for one in [replace(options, method=method) for method in methods] or [options]:

@@ -312,11 +312,11 @@ def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
         return Profile()
     profile = read_profile(path)
     if "stitch" in profile.context:
-        # The check needs pydantic, which the extra `ask` installs.
+        # The check needs pydantic, which the extra `langchain` installs.
         try:
             from oprag.profile import check_stitching
         except ImportError as error:
-            raise MissingExtraError("oprag ask", "ask") from error
+            raise MissingExtraError("oprag ask", "cli") from error
         given = {name: options.typed[name] for options in typed for name in options.given}
         check_stitching(profile, path, given, "oprag ask")
     return profile

@@ -74,7 +74,7 @@ def check_parquet() -> None:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingExtraError("Parquet", "frame") from error
+        raise MissingExtraError("Parquet", "analysis") from error
     assert pyarrow.parquet  # noqa: S101 - uses the import, which only checks that pyarrow is installed
 
 
@@ -146,7 +146,7 @@ def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] =
     try:
         import pandas as pd
     except ImportError as error:
-        raise MissingExtraError("A data frame", "frame") from error
+        raise MissingExtraError("A data frame", "analysis") from error
     made: dict[str, Any] = {}
     for name, values in _columns(columns, rows).items():
         kinds = {type(value) for value in values}

@@ -116,7 +116,7 @@ def _figure() -> tuple[Figure, Axes]:
         # pyplot would keep the figure in memory and may open a window.
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("A figure", "plot") from error
+        raise MissingExtraError("A figure", "analysis") from error
     figure = Figure(figsize=_INCHES, layout="constrained")
     axes = figure.add_subplot()
     axes.grid(visible=True, alpha=0.3)

@@ -58,7 +58,7 @@ class BM25Search:
         texts: The texts of the chunks.
 
     Raises:
-        MissingExtraError: The extra `bm25` is not installed.
+        MissingExtraError: The extra `local` is not installed.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -91,7 +91,7 @@ def _library() -> Any:
         with _preserved_log_level("bm25s"):
             import bm25s
     except ImportError as error:
-        raise MissingExtraError("BM25 search", "bm25") from error
+        raise MissingExtraError("BM25 search", "local") from error
     return bm25s
 
 

@@ -325,7 +325,7 @@ def _splitter_class() -> Any:
     try:
         from langchain_text_splitters import RecursiveCharacterTextSplitter
     except ImportError as error:
-        raise MissingExtraError("The recursive splitter", "recursive") from error
+        raise MissingExtraError("The recursive splitter", "langchain") from error
     return RecursiveCharacterTextSplitter
 
 

@@ -20,7 +20,7 @@ from oprag.working_context import Layout, WorkingContext, check_layout
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 except ImportError as error:
-    raise MissingExtraError("OrderPreservingMiddleware", "agents") from error
+    raise MissingExtraError("OrderPreservingMiddleware", "langchain") from error
 
 __all__ = ["OrderPreservingMiddleware", "WorkingContextState"]
 

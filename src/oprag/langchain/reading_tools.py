@@ -35,7 +35,7 @@ from oprag.stores.adapter import StoreAdapter, adapter_of
 try:
     from langchain.tools import ToolRuntime
 except ImportError as error:
-    raise MissingExtraError("create_reading_tools", "agents") from error
+    raise MissingExtraError("create_reading_tools", "langchain") from error
 
 __all__ = ["create_reading_tools"]
 

@@ -447,7 +447,7 @@ def test_numbers_that_cannot_be(options, words, path):
 
 def test_without_psutil_nothing_is_begun(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psutil", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[measure\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[compare\]'"):
         measure_cells(measurable({}), path)
     assert not path.exists()
 

@@ -8,7 +8,7 @@ from tests.helpers import run_python
     [
         ("torch", "TransformersLikelihood('model')", "Likelihood with a Hugging Face model|huggingface"),
         ("transformers", "TransformersLikelihood('model')", "Likelihood with a Hugging Face model|huggingface"),
-        ("xllamacpp", "GgufLikelihood('model.gguf')", "Likelihood with a GGUF model|likelihood"),
+        ("xllamacpp", "GgufLikelihood('model.gguf')", "Likelihood with a GGUF model|local-llm"),
     ],
 )
 def test_a_missing_extra_is_one_sentence_with_the_command(module, make, message):

@@ -103,4 +103,4 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    assert run_python(code) == "BM25 search needs an optional dependency: pip install 'oprag[bm25]'\n"
+    assert run_python(code) == "BM25 search needs an optional dependency: pip install 'oprag[local]'\n"

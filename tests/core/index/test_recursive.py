@@ -163,5 +163,5 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    printed = "The recursive splitter needs an optional dependency: pip install 'oprag[recursive]'\n"
+    printed = "The recursive splitter needs an optional dependency: pip install 'oprag[langchain]'\n"
     assert run_python(code) == printed

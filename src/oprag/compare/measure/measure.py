@@ -79,12 +79,12 @@ def measure_cells(
         ExperimentError: The experiment cannot be run as described, or part of it cannot be sent to another process.
         OptionError: `experiment` is not an `Experiment`, or `warmup` or `repeats` is out of range.
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
-        MissingExtraError: The extra `measure`, or a package that the experiment needs, is not installed.
+        MissingExtraError: The extra `compare`, or a package that the experiment needs, is not installed.
     """
     check_count("warmup", warmup, optional=False, least=0)
     check_count("repeats", repeats, optional=False)
     if find_spec("psutil") is None:
-        raise MissingExtraError("Measuring", "measure")
+        raise MissingExtraError("Measuring", "compare")
     resolved = ResolvedExperiment.of(experiment)
     check_sendable(resolved.experiment)
     with session(resolved, path) as active:

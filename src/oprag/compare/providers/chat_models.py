@@ -36,7 +36,7 @@ def load_chat_model(
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
-        raise MissingExtraError(feature, "ask") from error
+        raise MissingExtraError(feature, "langchain") from error
     given = dict(settings)
     if "base_url" in given and provider_of(name, given) == "openai":
         # Self-hosted servers rarely need a key, but the client requires one.

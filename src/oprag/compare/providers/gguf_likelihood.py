@@ -48,7 +48,7 @@ class GgufLikelihood(TokenLikelihood):
             they are plain text, which is safe for prompts that contain documents of others.
 
     Raises:
-        MissingExtraError: The extra `likelihood` is not installed.
+        MissingExtraError: The extra `local-llm` is not installed.
         OptionError: An option is invalid.
         ModelError: The file is missing or is not a GGUF file.
     """
@@ -181,7 +181,7 @@ def _check_gguf(path: Path) -> None:
     try:
         import xllamacpp  # noqa: F401 - only checks that it is installed
     except ImportError as error:
-        raise MissingExtraError("Likelihood with a GGUF model", "likelihood") from error
+        raise MissingExtraError("Likelihood with a GGUF model", "local-llm") from error
     try:
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))

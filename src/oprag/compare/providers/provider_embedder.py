@@ -63,7 +63,7 @@ def _load(name: str, feature: str, settings: Mapping[str, Any]) -> Any:
 
         from oprag.langchain.embedder import as_embedder
     except ImportError as error:
-        raise MissingExtraError(feature, "ask") from error
+        raise MissingExtraError(feature, "langchain") from error
     try:
         return as_embedder(init_embeddings(name, **settings))
     except Exception as error:
