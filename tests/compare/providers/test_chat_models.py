@@ -45,7 +45,9 @@ def test_names_that_mean_nothing(name):
 
 def test_without_langchain(monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    with pytest.raises(MissingExtraError, match=r"A test needs an optional dependency: pip install 'oprag\[langchain\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"A test needs an optional dependency: pip install 'oprag\[langchain\]'"
+    ):
         load("groq:cranes")
 
 
