@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Most files stay together, as some of their tests share fixtures, and no processor waits for the last long file.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo check test coverage processes integration floors nightly fuzz benchmarks docs site dist clean
+.PHONY: demo check test coverage processes integration floors nightly fuzz benchmarks docs site dist release clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/oprag demo
@@ -51,8 +51,12 @@ docs: $(VENV)/dev.done
 site: $(VENV)/docs.done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-dist: $(VENV)/dev.done
+dist: | $(BIN)/python
+	$(PIP) install build
 	$(BIN)/python -m build
+
+release: | $(BIN)/python
+	.ci/release
 
 clean:
 	rm -rf $(VENV) build dist site .coverage .mypy_cache .ruff_cache .hypothesis

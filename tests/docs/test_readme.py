@@ -1,7 +1,6 @@
 """What the README shows is run, and what it says of the options is what the code says."""
 
 import re
-import tomllib
 
 import pytest
 
@@ -90,9 +89,3 @@ def test_the_methods_are_those_of_the_package():
 
 def test_the_first_result_comes_within_25_lines():
     assert "rank order" in "\n".join(README.splitlines()[:25])
-
-
-def test_extras_are_those_of_the_package():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    section = README.split("## Install")[1].split("##")[0]
-    assert {name for name in extras if name not in ("dev", "docs")} <= set(re.findall(r"`([a-z0-9-]+)`", section))

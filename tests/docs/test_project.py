@@ -1,0 +1,262 @@
+"""The files of the project agree: package metadata, extras, versions, links and the address of the repository."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from trove_classifiers import classifiers as known_classifiers
+
+import oprag
+from tests.reader import ROOT, python_blocks
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+FOR_USERS = [name for name in EXTRAS if name not in ("dev", "docs")]
+BASE = PROJECT["urls"]["Repository"]
+PAGES = ["README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"]
+FOLDERS = ["src", "tests", "docs", "examples", "benchmarks", ".github"]
+FILES = [
+    *(ROOT / name for name in (*PAGES, "CITATION.cff", "Makefile", "mkdocs.yml", "pyproject.toml", ".ci/floors")),
+    *(
+        path
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".md", ".py", ".toml", ".yml", ".txt", ".ipynb")
+    ),
+]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def requirements(extra: str) -> tuple[set[str], set[str]]:
+    """The extras that an extra includes, and its own packages."""
+    included = {
+        name for one in EXTRAS[extra] for name in re.findall(r"^oprag\[(.*)\]", one) for name in name.split(",")
+    }
+    own = {re.split(r"[<>=~!\[]", one)[0] for one in EXTRAS[extra]} - {"oprag"}
+    return included, own
+
+
+# Extras
+
+
+def named_extras(path: Path) -> set[str]:
+    """The extras in commands that install, in messages, and after the word "extra"."""
+    text = path.read_text(encoding="utf-8")
+    commands = re.findall(r"(?:oprag\\?|[\"'`]\.)\[([a-z][a-z0-9,\\-]*)\\?\]", text)
+    named = {name for command in commands for name in command.replace("\\", "").split(",")}
+    if path.suffix == ".md" or (ROOT / "src") in path.parents:
+        named |= set(re.findall(r"\bextra `([a-z-]+)`", text))
+    return named
+
+
+def test_extras_that_are_named_exist():
+    unknown = {path.relative_to(ROOT).as_posix(): named_extras(path) - EXTRAS.keys() for path in FILES}
+    assert {path: names for path, names in unknown.items() if names} == {}
+
+
+def test_named_extras_are_found():
+    assert named_extras(ROOT / "docs" / "reference" / "installation.md") >= {"langchain", "local", "local-llm", "cli"}
+    assert named_extras(ROOT / "Makefile") >= {"dev", "docs", "local-llm", "ray"}
+    assert named_extras(ROOT / "src" / "oprag" / "index" / "bm25.py") == {"local"}
+
+
+def test_an_error_names_an_extra_that_exists():
+    named = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "MissingExtraError":
+                has_command = len(node.args) == 3 or any(one.arg == "command" for one in node.keywords)
+                if isinstance(node.args[1], ast.Constant) and not has_command:
+                    named.append(node.args[1].value)
+    assert len(named) > 15
+    assert set(named) <= set(FOR_USERS)
+
+
+def test_the_page_about_installation_lists_every_extra_with_what_it_brings():
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \|[^|]*\|([^|]*)\|([^|]*)\|", text_of("docs/reference/installation.md"), re.MULTILINE
+    )
+    listed = {name: tuple(set(re.findall(r"`(.*?)`", cell)) for cell in cells) for name, *cells in rows}
+    assert listed == {name: requirements(name) for name in FOR_USERS}
+
+
+def test_the_readme_names_every_extra():
+    section = text_of("README.md").split("## Install")[1].split("\n## ")[0]
+    assert set(FOR_USERS) <= set(re.findall(r"[a-z][a-z-]*[a-z]", section))
+
+
+def test_the_lowest_versions_of_every_extra_are_tried():
+    tried = re.findall(r"^    \[([a-z-]+)\]=", text_of(".ci/floors"), re.MULTILINE)
+    assert sorted([*tried, "all", "huggingface", "ray"]) == sorted(FOR_USERS)
+    for path in re.findall(r"\btests/[\w/.]+", text_of(".ci/floors")):
+        assert (ROOT / path).exists()
+
+
+def test_a_package_has_the_same_limits_everywhere():
+    lines = text_of("tests/integration/requirements.txt").splitlines()
+    given = [one for names in EXTRAS.values() for one in names if not one.startswith("oprag[")]
+    given += [line for line in lines if line and not line.startswith("#")]
+    limits: dict[str, set[str]] = {}
+    for one in {*given, *PROJECT["dependencies"]}:
+        name, rest = re.fullmatch(r"([\w-]+(?:\[\w+\])?)(.*)", one).groups()
+        limits.setdefault(name.lower(), set()).add(rest)
+    assert {name: found for name, found in limits.items() if len(found) > 1} == {}
+    packages = {re.split(r"[<>=~!\[]", line)[0] for line in lines if line and not line.startswith("#")}
+    # What an extra brings is installed as that extra.
+    assert packages.isdisjoint({package for extra in FOR_USERS for package in requirements(extra)[1]})
+
+
+# Metadata
+
+
+def description() -> str:
+    """The long description of the package, as the build makes it."""
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    from hatchling.metadata.core import ProjectMetadata
+    from hatchling.plugin.manager import PluginManager
+
+    text = ProjectMetadata(str(ROOT), PluginManager()).core.readme
+    assert isinstance(text, str)
+    return text
+
+
+def test_the_description_on_pypi_has_absolute_links():
+    text = description()
+    targets = re.findall(r"\]\(([^)\s]+)", text) + re.findall(r"^\[[^\]]+\]: (\S+)", text, re.MULTILINE)
+    targets += re.findall(r"\b(?:src|srcset|href)=[\"']([^\"']+)", text)
+    assert [target for target in targets if not re.match(r"https://|#", target)] == []
+    for target in targets:
+        local = re.fullmatch(
+            rf"{BASE}/blob/main/([^#]+).*|https://raw\.githubusercontent\.com/oprag/oprag/main/(.+)", target
+        )
+        assert local is None or (ROOT / (local[1] or local[2])).exists()
+    assert len([target for target in targets if target.startswith(BASE)]) > 5
+
+
+def test_nothing_but_links_differs_from_the_readme(tmp_path):
+    (tmp_path / "description.md").write_text(description(), encoding="utf-8")
+    assert python_blocks(tmp_path / "description.md") == python_blocks(ROOT / "README.md")
+    without = re.sub(rf"{BASE}/blob/main/|https://raw\.githubusercontent\.com/oprag/oprag/main/", "", description())
+    assert without == text_of("README.md")
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("[a](docs/a.md#b-c)", "[a](BLOB/docs/a.md#b-c)"),
+        ("![a](docs/a.svg)", "![a](RAW/docs/a.svg)"),
+        ("[![a](docs/a.svg)](docs/a.md)", "[![a](RAW/docs/a.svg)](BLOB/docs/a.md)"),
+        ('<img alt="a" src="docs/a.png">', '<img alt="a" src="RAW/docs/a.png">'),
+        ('<a href="docs/a.md">a</a>', '<a href="BLOB/docs/a.md">a</a>'),
+        ("[a]: docs/a.md", "[a]: BLOB/docs/a.md"),
+        ("[a](https://a.example/a.md)", "[a](https://a.example/a.md)"),
+        ("[a](#install)", "[a](#install)"),
+        ("calls[number](*arguments)", "calls[number](*arguments)"),
+    ],
+)
+def test_every_kind_of_link_becomes_absolute(link, expected):
+    tool = tomllib.loads(text_of("pyproject.toml"))["tool"]["hatch"]
+    for one in tool["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        link = re.sub(one["pattern"], one["replacement"], link)
+    raw = BASE.replace("https://github.com", "https://raw.githubusercontent.com") + "/main"
+    assert link == expected.replace("BLOB", f"{BASE}/blob/main").replace("RAW", raw)
+
+
+def test_classifiers_are_those_of_pypi():
+    assert set(PROJECT["classifiers"]) <= known_classifiers
+    assert not [one for one in PROJECT["classifiers"] if one.startswith("License")]  # `license` says it
+
+
+def test_every_copy_of_the_address_is_the_one_of_the_metadata():
+    address = re.compile(r"(?:github\.com|raw\.githubusercontent\.com)/[\w.-]+/oprag\b")
+    owner = BASE.removeprefix("https://github.com")
+    for path in FILES:
+        found = set(address.findall(path.read_text(encoding="utf-8"))) - {"github.com/[\\w.-]+/oprag"}
+        assert {one.partition(".com")[2] for one in found} <= {owner}, path
+    assert all(url.startswith(BASE) for url in PROJECT["urls"].values())
+    for url in PROJECT["urls"].values():
+        if "/blob/main/" in url:
+            assert (ROOT / url.partition("/blob/main/")[2]).exists()
+
+
+def test_the_source_archive_has_every_file_of_the_project():
+    include = tomllib.loads(text_of("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert [name for name in include if not (ROOT / name.removeprefix("/")).exists()] == []
+    assert {f"/{name}" for name in (*PAGES, *FOLDERS, "CITATION.cff", "Makefile", ".ci")} <= set(include)
+
+
+# Versions
+
+
+def versions_of_python() -> list[str]:
+    return [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", one)]
+
+
+def test_the_workflow_tests_the_versions_of_python_that_are_supported():
+    workflow = yaml.safe_load(text_of(".github/workflows/ci.yml"))
+    jobs = workflow["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == versions_of_python()
+    assert PROJECT["requires-python"] == f">={versions_of_python()[0]}"
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert commands == ["make test PYTHON=python", "make site PYTHON=python"]
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = yaml.safe_load(text_of("CITATION.cff"))
+    assert citation["version"] == oprag.__version__
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == BASE
+    assert citation["references"][0]["url"] == "https://arxiv.org/abs/2409.01666"
+
+
+def test_the_changelog_begins_with_the_version_of_the_package():
+    headings = re.findall(r"^## \[(.+?)\] - (Unreleased|\d{4}-\d\d-\d\d)$", text_of("CHANGELOG.md"), re.MULTILINE)
+    assert headings[0][0] == oprag.__version__
+
+
+# Pages of the project
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_of_a_page_lead_to_files(name):
+    links = re.findall(r"(?<=\]\()(?!\w+:|#)[^)\s#]+", text_of(name))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "RELEASING.md", "README.md", "SECURITY.md"])
+def test_targets_and_files_that_a_page_names_exist(name):
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^\$? *)make ([a-z]+)", text_of(name), re.MULTILINE)) <= targets
+    paths = re.findall(r"`((?:src|tests|docs|examples|\.ci)/[\w/.-]+)`", text_of(name))
+    # A name in capitals is for the reader to choose.
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_the_files_and_names_of_the_recipes_exist():
+    recipes = text_of("CONTRIBUTING.md").partition("## Add a vector store")[2]
+    for file, name in {
+        "src/oprag/stores/adapter.py": "_ADAPTERS",
+        "tests/integration/stores/langchain_stores.py": "KINDS",
+        "tests/integration/stores/llama_index_stores.py": "KINDS",
+        "src/oprag/methods/registry.py": "_OURS",
+        "tests/core/methods/helpers.py": "METHODS",
+        "tests/adapters/contract/test_ways.py": "CALLS",
+        "src/oprag/compare/metrics/registry.py": "METRICS",
+    }.items():
+        assert re.search(rf"^{name}\b.* = ", text_of(file), re.MULTILINE)
+        assert Path(file).name in recipes
+        assert f"`{name}`" in recipes
+
+
+def test_hooks_run_the_tools_of_the_environment():
+    (repository,) = yaml.safe_load(text_of(".pre-commit-config.yaml"))["repos"]
+    assert repository["repo"] == "local"
+    for hook in repository["hooks"]:
+        assert hook["entry"].startswith(".venv/bin/")
+        assert hook["language"] == "system"
