@@ -104,8 +104,8 @@ def test_a_package_has_the_same_limits_everywhere():
     given += [line for line in lines if line and not line.startswith("#")]
     limits: dict[str, set[str]] = {}
     for one in {*given, *PROJECT["dependencies"]}:
-        name, rest = re.fullmatch(r"([\w-]+(?:\[\w+\])?)(.*)", one).groups()
-        limits.setdefault(name.lower(), set()).add(rest)
+        name, first, rest = re.split(r"([<>=~!]|$)", one, maxsplit=1)
+        limits.setdefault(name.lower(), set()).add(first + rest)
     assert {name: found for name, found in limits.items() if len(found) > 1} == {}
     packages = {re.split(r"[<>=~!\[]", line)[0] for line in lines if line and not line.startswith("#")}
     # What an extra brings is installed as that extra.
