@@ -244,7 +244,7 @@ def test_the_files_and_names_of_the_recipes_exist():
         "src/oprag/stores/adapter.py": "_ADAPTERS",
         "tests/integration/stores/langchain_stores.py": "KINDS",
         "tests/integration/stores/llama_index_stores.py": "KINDS",
-        "src/oprag/methods/registry.py": "_OURS",
+        "src/oprag/methods/registry.py": "_BUILT_IN",
         "tests/core/methods/helpers.py": "METHODS",
         "tests/adapters/contract/test_ways.py": "CALLS",
         "src/oprag/compare/metrics/registry.py": "METRICS",
