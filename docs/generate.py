@@ -64,6 +64,7 @@ def fields_table(cls: type[BaseModel]) -> str:
     return "\n".join(rows) + "\n"
 
 
+_NO_OPTIONS = "| option | default | what it does |\n|---|---|---|\n"
 _NOWHERE = object()
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
 
@@ -129,7 +130,7 @@ PARTS: dict[str, Callable[[], str]] = {
         f"options of {package.__name__}.{name}": partial(fields_table, cls)
         for package in (oprag.langchain, oprag.llama_index)
         for name in package.__all__
-        if hasattr(cls := getattr(package, name), "model_fields")
+        if hasattr(cls := getattr(package, name), "model_fields") and fields_table(cls) != _NO_OPTIONS
     },
     **{f"example {path.stem}": partial(example_block, path) for path in sorted(EXAMPLES.glob("*.py"))},
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oprag.langchain.check import check_positions
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
+    from oprag.langchain.local_embeddings import LocalEmbeddings
     from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
     from oprag.langchain.reading_tools import create_reading_tools
     from oprag.langchain.search_results import gather_search_results, lay_out_messages, working_context_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DocumentIndexRetriever",
+    "LocalEmbeddings",
     "OrderPreservingChain",
     "OrderPreservingCompressor",
     "OrderPreservingMiddleware",
@@ -49,6 +51,7 @@ __getattr__ = loader(
     __name__,
     {
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
+        "LocalEmbeddings": "oprag.langchain.local_embeddings",
         "OrderPreservingChain": "oprag.langchain.chain",
         "OrderPreservingMiddleware": "oprag.langchain.middleware",
         "WorkingContextState": "oprag.langchain.middleware",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oprag.embedding.embedder import NamedEmbedder, named
+from oprag.langchain.local_embeddings import LocalEmbeddings
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 
@@ -46,6 +47,9 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
     Raises:
         OptionError: It cannot embed.
     """
+    # Its vectors are arrays before they become the lists that LangChain expects.
+    if name is None and type(embeddings) is LocalEmbeddings:
+        return embeddings.embedder
 
     def has(*methods: str) -> bool:
         return not isinstance(embeddings, type) and all(hasattr(embeddings, method) for method in methods)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oprag.llama_index.check import check_positions
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
+    from oprag.llama_index.local_embedding import LocalEmbedding
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
     from oprag.llama_index.reading_tools import create_reading_tools
     from oprag.llama_index.search_results import working_context_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from oprag.llama_index.write import write_positions
 
 __all__ = [
+    "LocalEmbedding",
     "OrderPreservingFunctionAgent",
     "OrderPreservingPostprocessor",
     "OrderPreservingQueryEngine",
@@ -44,6 +46,7 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
+        "LocalEmbedding": "oprag.llama_index.local_embedding",
         "OrderPreservingFunctionAgent": "oprag.llama_index.function_agent",
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",

@@ -1,0 +1,60 @@
+"""The local embedder as LangChain embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from oprag.embedding.static import LocalEmbedder, local_embedder
+
+__all__ = ["LocalEmbeddings"]
+
+
+class LocalEmbeddings(Embeddings):
+    """LangChain `Embeddings` that need no API key, no download and no torch: `oprag.LocalEmbedder`.
+
+    For examples, tests and first tries; a sentence encoder finds more. Vectors have 256 dimensions. All instances share
+    one model. The async methods run in a thread.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+
+    Example:
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> texts = ["She left port in May.", "Bread is baked daily."]
+        >>> store = InMemoryVectorStore.from_texts(texts, LocalEmbeddings())
+        >>> store.similarity_search("When did the ship sail?", k=1)[0].page_content
+        'She left port in May.'
+    """
+
+    def __init__(self) -> None:
+        local_embedder()
+
+    @property
+    def embedder(self) -> LocalEmbedder:
+        """The `oprag.LocalEmbedder` that embeds."""
+        return local_embedder()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed documents.
+
+        Args:
+            texts: The texts of the documents.
+
+        Returns:
+            One vector of 256 numbers for each text.
+        """
+        vectors: Any = self.embedder.embed_documents(texts).tolist()
+        return vectors  # type: ignore[no-any-return]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a question.
+
+        Args:
+            text: The question.
+
+        Returns:
+            A vector of 256 numbers.
+        """
+        return self.embed_documents([text])[0]

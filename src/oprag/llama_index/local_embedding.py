@@ -1,0 +1,68 @@
+"""The local embedder as a LlamaIndex embedding model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from pydantic import Field
+
+from oprag.embedding.static import LocalEmbedder, local_embedder
+
+__all__ = ["LocalEmbedding"]
+
+
+class LocalEmbedding(BaseEmbedding):
+    """A LlamaIndex embedding model that needs no API key, no download and no torch: `oprag.LocalEmbedder`.
+
+    For examples, tests and first tries; a sentence encoder finds more. Vectors have 256 dimensions. All instances share
+    one model. The async methods run in a thread.
+
+    Raises:
+        MissingExtraError: The extra `local` is not installed.
+
+    Example:
+        >>> from llama_index.core import Document, VectorStoreIndex
+        >>> documents = [Document(text="She left port in May."), Document(text="Bread is baked daily.")]
+        >>> index = VectorStoreIndex.from_documents(documents, embed_model=LocalEmbedding())
+        >>> index.as_retriever(similarity_top_k=1).retrieve("When did the ship sail?")[0].text
+        'She left port in May.'
+    """
+
+    model_name: str = Field(default=LocalEmbedder.name, description="Name of the model.")
+    embed_batch_size: int = Field(default=256, description="Number of texts to embed at once.", gt=0, le=2048)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Fail at construction without the extra."""
+        super().model_post_init(context)
+        local_embedder()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the class in LlamaIndex's serialization."""
+        return "LocalEmbedding"
+
+    @property
+    def embedder(self) -> LocalEmbedder:
+        """The `oprag.LocalEmbedder` that embeds."""
+        return local_embedder()
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        vectors: Any = self.embedder.embed_documents(texts).tolist()
+        return vectors  # type: ignore[no-any-return]
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return await asyncio.to_thread(self._get_text_embedding, text)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
