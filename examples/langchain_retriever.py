@@ -1,37 +1,24 @@
-"""The documents of a LangChain vector store, in the order of their source.
+"""LangChain retriever: the same documents, in the order of their source.
 
 pip install 'oprag[langchain,local]'
 """
 
-from pydoc_data.topics import topics
+from pydoc_data.topics import topics  # the Python language reference
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from parts.for_langchain import LocalEmbeddings
 
-from oprag.langchain import OrderPreservingRetriever, stamp_positions
+from oprag.langchain import LocalEmbeddings, OrderPreservingRetriever
 
-QUESTION = "What happens when an exception is raised inside a with statement?"
+reference = Document("\n\n".join(topics.values()), metadata={"source": "reference"})
+splitter = RecursiveCharacterTextSplitter(chunk_size=600, chunk_overlap=60, add_start_index=True)
+store = InMemoryVectorStore.from_documents(splitter.split_documents([reference]), LocalEmbeddings())
 
+before = store.as_retriever(search_kwargs={"k": 8})
+after = OrderPreservingRetriever(vectorstore=store, k=8)
 
-def main() -> None:
-    """Ask once with the store's own retriever and once with ours."""
-    reference = Document("\n\n".join(topics.values()), metadata={"source": "python-reference"})
-    splitter = RecursiveCharacterTextSplitter(chunk_size=600, chunk_overlap=60, add_start_index=True)
-    chunks = stamp_positions(splitter.split_documents([reference]))
-
-    store = InMemoryVectorStore.from_documents(chunks, LocalEmbeddings())
-    rank_order = store.as_retriever(search_kwargs={"k": 8})
-    source_ranking = OrderPreservingRetriever(vectorstore=store, k=8)
-
-    for name, retriever in (("rank order", rank_order), ("source order", source_ranking)):
-        numbers = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
-        print(f"{name:>12}: chunks {', '.join(map(str, numbers))}")
-
-    context = source_ranking.get_context(QUESTION, k=3)
-    print(f"\n{context.explain()}")
-
-
-if __name__ == "__main__":
-    main()
+question = "What happens when an exception is raised inside a with statement?"
+print("before:", [document.metadata["start_index"] for document in before.invoke(question)])
+print("after: ", [document.metadata["start_index"] for document in after.invoke(question)])
+print(after.get_context(question, k=3).explain())

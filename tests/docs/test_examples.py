@@ -1,169 +1,136 @@
-"""The examples run, and show what they say: the same question, the same keys, passages in the order of the source."""
+"""Each example runs when copied to an empty folder, and shows what its docstring says."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
+from ast import get_docstring, literal_eval, parse
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "examples"
-EXAMPLES = sorted(FOLDER.glob("*.py"))
-SWAPS = [path for path in EXAMPLES if path.stem.startswith("swap_")]
-AGENT = FOLDER / "swap_agent_tool.py"
-KEYS = {
-    "swap_agent_tool": "messages",
-    "swap_conversational_retrieval_chain": "answer, chat_history, question, source_documents",
-    "swap_create_retrieval_chain": "answer, context, input",
-    "swap_llama_index_agent_tool": "current_agent_name, raw, response, retry_messages, structured_response, tool_calls",
-    "swap_llama_index_query_engine": "metadata, response, source_nodes",
-    "swap_retrieval_qa": "query, result, source_documents",
-}
+from docs.example_code import EXAMPLES as FOLDER
+from tests.reader import ROOT
 
-every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-every_swap = pytest.mark.parametrize("path", SWAPS, ids=lambda path: path.stem)
+EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
+ORDERS = [name for name in EXAMPLES if not name.endswith("_agent") and name != "compare_in_python"]
 
-
-def one_is_enough(*values):
-    """Parameters of a test that runs an example; a quick run of the tests has one of them."""
-    return pytest.param(*values, marks=() if "langchain_retriever" in str(values[-1]) else pytest.mark.process)
-
-
-def run(path, **environment):
-    # Deprecations are the frameworks' own, inside their packages.
-    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", path]
-    kept = {name: value for name, value in os.environ.items() if name != "OPRAG_EXAMPLE_MODEL"}
-    return subprocess.run(command, env=kept | environment, capture_output=True, text=True, check=False, timeout=120)
+# One is enough for a quick run of the tests.
+every_order = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "langchain_retriever" else pytest.mark.process) for name in ORDERS]
+)
+every_agent = pytest.mark.parametrize("name", ["langchain_agent", "llama_index_agent"])
 
 
 @cache
-def output_of(path):
-    result = run(path)
+def output_of(name):
+    with TemporaryDirectory() as folder:
+        shutil.copy(FOLDER / f"{name}.py", folder)
+        # Deprecations are the frameworks' own, inside their packages.
+        command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", f"{name}.py"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1"}
+        result = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=120
+        )
     assert result.returncode == 0, result.stderr
     return result.stdout
 
 
-def without_figures(text):
-    """The lines of a text; figures are those of one version of Python's documentation."""
-    return [re.sub(r"\d[\d,.]*", "0", " ".join(line.split())) for line in text.strip().splitlines()]
-
-
 def orders_in(output):
-    """The chunks of the first and of the second run."""
-    return [
-        [int(number) for number in numbers.split(", ")]
-        for numbers in re.findall(r"^ *(?:\w+ order|before|after):.* chunks ([\d, ]+)$", output, re.MULTILINE)
-    ]
+    """The lists at the end of the first two lines."""
+    return [literal_eval(line[line.rindex("[") :]) for line in output.splitlines()[:2]]
 
 
-def lines_in(output, word):
-    return re.findall(rf"^(?:before|after): {word} (.*)$", output, re.MULTILINE)
+@every_order
+def test_the_same_passages_are_in_source_order(name):
+    before, after = orders_in(output_of(name))
+    assert before != after
+    assert sorted(before) == sorted(after)
+    assert len(before) == (4 if name == "plain_python" else 8)
+    if isinstance(after[0], int):
+        assert after == sorted(after)
+    else:
+        of_one_source = [int(place.rpartition(":")[2]) for place in after if place.startswith("raise:")]
+        assert len(of_one_source) == 3
+        assert of_one_source == sorted(of_one_source)
 
 
-@pytest.mark.parametrize(
-    "path", [one_is_enough(path) for path in EXAMPLES if path != AGENT], ids=lambda path: path.stem
-)
-def test_the_same_passages_come_in_source_order(path):
-    rank_order, source_ranking = orders_in(output_of(path))
-    assert len(rank_order) == 8
-    assert source_ranking == sorted(rank_order)
-    assert source_ranking != rank_order
-
-
-@pytest.mark.parametrize(
-    ("page", "example"),
-    [
-        one_is_enough("langchain", "langchain_retriever"),
-        one_is_enough("llama_index", "llama_index_postprocessor"),
-    ],
-)
-def test_the_tutorial_shows_what_is_printed(page, example):
-    text = (FOLDER.parent / "docs" / "tutorials" / f"{page}.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    assert without_figures(shown) == without_figures(output_of(FOLDER / f"{example}.py"))
+def test_the_retriever_explains_the_order():
+    assert "3 offset: start_index" in output_of("langchain_retriever")
 
 
 @pytest.mark.process
-@every_swap
-def test_a_swap_gives_the_same_keys(path):
-    before, after = lines_in(output_of(path), "keys")
-    # The state of an agent has one more.
-    assert [before, after.removesuffix(", working_context")] == [KEYS[path.stem]] * 2
-    assert ("working_context" in after) == (path == AGENT)
+def test_the_chain_returns_the_same_keys():
+    before, after = (line[line.index("[") : line.index("]") + 1] for line in output_of("langchain_chain").splitlines())
+    assert before == after == "['answer', 'context', 'input']"
 
 
 @pytest.mark.process
-def test_an_agent_reads_each_passage_once_in_source_order():
-    output = output_of(AGENT)
-    searches = [
-        list(map(int, one.split(", "))) for one in re.findall(r"a search showed the chunks (.*)$", output, re.MULTILINE)
-    ]
-    before, after = searches[:2], searches[2:]
-    assert [len(one) for one in before] == [8, 8]
-    assert set(before[0]) & set(before[1])
-    assert after == [sorted(before[0]), sorted(set(before[1]) - set(before[0]))]
-    tokens = [int(number.replace(",", "")) for number in lines_in(output, "tokens")]
-    assert tokens[1] < tokens[0]
+@every_agent
+def test_an_agent_reads_each_passage_once(name):
+    first, second, answer, cited = output_of(name).strip().split("\n---\n")
+    assert re.findall(r"^\[(\d+)\]", first, re.MULTILINE) == ["1", "2", "3"]
+    (pointers,) = re.findall(r"^(\[.*) \(already shown\)$", second, re.MULTILINE)
+    shown_again = re.findall(r"\[(\d+)\]", pointers)
+    assert {"3"} < set(shown_again) < {"1", "2", "3"}
+    assert re.findall(r"^\[(\d+)\](?! \(|, )", second, re.MULTILINE) == ["4"]
+    # The number in the answer leads to the text that the model read.
+    assert answer.endswith("[3].")
+    assert "the exception is suppressed" in cited
+    assert cited in first
+    assert cited not in second
 
 
 @pytest.mark.process
-def test_an_agent_cites_what_it_read():
-    output = output_of(AGENT)
-    (cited,) = re.findall(r"^\[(\d+)\] is in python-reference: ", output, re.MULTILINE)
-    assert lines_in(output, "answer")[1].endswith(f" [{cited}]")
+def test_plain_python_marks_gaps_and_sources():
+    text = output_of("plain_python")
+    assert re.findall(r"^# (\w+), characters \d+ to \d+$", text, re.MULTILINE) == ["raise", "raise", "raise", "try"]
+    assert text.count("\n[...]\n") == 2
 
 
 @pytest.mark.process
-@every_swap
-def test_a_swap_answers_the_question(path):
-    before, after = lines_in(output_of(path), "answer")
-    # A sentence of the reference, not of a prompt, nor that there is none.
-    for answer in (before, after):
-        assert "exception" in answer
-        assert len(answer.split()) > 8
-        assert "?" not in answer
+def test_the_comparison_finds_equal_coverage_and_no_inversion_in_source_order():
+    coverage, inverted = (
+        {name: [float(one) for one in values.split()] for name, values in re.findall(r"^(\w+) +([\d. ]+)$", table, re.M)}
+        for table in output_of("compare_in_python").split("inverted_pairs,")
+    )
+    assert coverage["source"] == coverage["rank"] == coverage["random"]
+    assert 0.1 < coverage["source"][0] < coverage["source"][1]
+    assert inverted["source"] == [0, 0]
+    assert min(*inverted["rank"], *inverted["random"]) > 0.2
 
 
-@pytest.mark.process
-def test_the_official_chains_read_what_the_store_ranked():
-    """What the swaps show as "before" is the rank order that the retriever itself gives."""
-    (ranked, _) = orders_in(output_of(FOLDER / "langchain_retriever.py"))
-    for name in ("swap_create_retrieval_chain", "swap_retrieval_qa"):
-        (before, _) = orders_in(output_of(FOLDER / f"{name}.py"))
-        assert before == ranked
-    first, _ = re.findall(r"^before: a search showed the chunks (.*)$", output_of(AGENT), re.MULTILINE)
-    assert first == ", ".join(map(str, ranked))
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_short_and_says_what_to_install(name):
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    assert len([line for line in text.splitlines() if line.strip()]) <= 25
+    assert "your model here" in text or not re.search("LLM|Fake", text)
+    summary, _, install = get_docstring(parse(text)).splitlines()
+    assert summary.endswith(".")
+    (extras,) = re.findall(r"^pip install 'oprag\[([a-z,-]+)\]'", install)
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(extras.split(",")) <= set(known)
+    # Packages that are imported, and that the extras do not bring.
+    for package in ("langchain_classic", "langchain_text_splitters"):
+        assert (f"from {package}" in text) == (package.replace("_", "-") in install)
+    assert ("from langchain.agents" in text) == ("agents" in extras)
+    assert ("oprag.llama_index" in text) == ("llama-index" in extras)
 
 
-def test_every_official_chain_has_its_swap():
-    assert {path.stem for path in SWAPS} == set(KEYS)
+def test_every_example_is_in_the_table_of_the_folder():
+    table = (FOLDER / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| \[(.+?)\]\((.+?)\)", table, re.MULTILINE)
+    assert all(name == link for name, link in listed)
+    assert [link for _, link in listed if not (FOLDER / link).exists()] == []
+    scripts_and_notebooks = {path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".ipynb")}
+    assert scripts_and_notebooks <= {name for name, _ in listed}
 
 
-@every_example
-def test_an_example_is_short_and_says_what_to_install(path):
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 80
-    (line,) = re.findall(r"^pip install .*$", text, re.MULTILINE)
-    extra = "llama-index" if "llama_index" in path.stem else "langchain"
-    assert f"'oprag[{extra},local]'" in line
-    # What is imported beyond the extras is in the line as well.
-    assert ("from langchain_classic" in text) == ("langchain-classic" in line)
-
-
-@pytest.mark.process
-def test_a_model_of_ones_own_is_asked():
-    result = run(FOLDER / "swap_retrieval_qa.py", OPRAG_EXAMPLE_MODEL="no-such-provider:model")
-    assert result.returncode != 0
-    assert "no-such-provider" in result.stderr
-    assert "answer" not in result.stdout
-
-
-@pytest.mark.process
-def test_a_search_tool_shows_nothing_twice():
-    output = output_of(FOLDER / "swap_llama_index_agent_tool.py")
-    before, after = (int(size.replace(",", "")) for size in re.findall(r"the results have ([\d,]+) characters", output))
-    assert after < before
-    assert "(already shown)" in output
-    assert "[1] is in python-reference at Span(" in output
+def test_a_folder_of_an_example_needs_no_other():
+    imported = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
+    modules = {one for path in FOLDER.rglob("*.py") for one in imported.findall(path.read_text(encoding="utf-8"))}
+    assert modules & {path.name for path in Path(FOLDER).iterdir() if path.is_dir()} == set()

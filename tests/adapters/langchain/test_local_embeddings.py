@@ -20,7 +20,7 @@ def test_vectors_are_those_of_the_local_embedder_as_lists():
     vectors = embeddings.embed_documents(TEXTS)
     assert [len(vector) for vector in vectors] == [256] * 3
     assert all(type(number) is float for vector in vectors for number in vector)
-    np.testing.assert_array_equal(np.float32(vectors), LocalEmbedder().embed_documents(TEXTS))
+    np.testing.assert_array_equal(np.asarray(vectors, dtype=np.float32), LocalEmbedder().embed_documents(TEXTS))
     assert embeddings.embed_query(TEXTS[0]) == vectors[0]
     assert embeddings.embed_documents([]) == []
 
