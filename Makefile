@@ -47,6 +47,7 @@ benchmarks: $(VENV)/integration.done
 
 docs: $(VENV)/dev.done
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.notebooks
 
 site: $(VENV)/docs.done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

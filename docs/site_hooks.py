@@ -6,6 +6,7 @@ changelog is one as well.
 
 from __future__ import annotations
 
+import json
 import logging
 import posixpath
 import re
@@ -94,7 +95,19 @@ def _as_page(path: str) -> str:
     text = (ROOT / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
         return links_on_site(text, path)
+    if path.endswith(".ipynb"):
+        return links_on_site(_notebook_as_markdown(text), path)
     return f"# {path}\n\n````{_LANGUAGES.get(Path(path).suffix, 'text')}\n{text}````\n"
+
+
+def _notebook_as_markdown(text: str) -> str:
+    """The cells of a notebook with their printed outputs."""
+    parts: list[str] = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += [f"```text\n{''.join(output['text']).rstrip()}\n```" for output in cell.get("outputs", ())]
+    return "\n\n".join(parts) + "\n"
 
 
 def on_files(files: Any, config: Any) -> Any:

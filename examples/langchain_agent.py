@@ -4,7 +4,6 @@ pip install 'oprag[agents,local]' langchain-text-splitters
 """
 
 from pydoc_data.topics import topics  # the Python language reference
-from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeMessagesListChatModel
@@ -20,7 +19,7 @@ store = InMemoryVectorStore.from_documents(chunks, LocalEmbeddings())
 
 
 class Scripted(FakeMessagesListChatModel):
-    def bind_tools(self, *_: Any, **__: Any) -> Any:
+    def bind_tools(self, *_, **__):
         return self
 
 
@@ -28,7 +27,7 @@ queries = ["Which method is called when an exception is raised?", "Can an except
 calls = [AIMessage("", tool_calls=[{"name": "search", "args": {"query": query}, "id": query}]) for query in queries]
 model = Scripted(responses=[*calls, AIMessage("A true return value suppresses the exception [3].")])  # your model here
 agent = create_agent(model, [create_search_tool(store, k=3)], middleware=[OrderPreservingMiddleware()])
-result = agent.invoke({"messages": [("user", queries[0])]})
+result = agent.invoke({"messages": [{"role": "user", "content": queries[0]}]})
 texts = [message.text for message in result["messages"][1:] if message.text]
 (citation,) = working_context_of(result).cited(texts[-1]).citations
 print(*texts, citation.passage.text, sep="\n---\n")

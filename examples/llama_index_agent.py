@@ -7,7 +7,7 @@ import asyncio
 from pydoc_data.topics import topics  # the Python language reference
 
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.agent.workflow import AgentOutput, FunctionAgent
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.node_parser import SentenceSplitter
@@ -25,9 +25,9 @@ index = VectorStoreIndex(nodes, embed_model=LocalEmbedding())
 agent = FunctionAgent(llm=model, tools=[create_search_tool(index, k=3)])  # your model here
 
 
-async def main() -> None:
+async def main():
     ctx = Context(agent)
-    output: AgentOutput = await agent.run(queries[0], ctx=ctx)
+    output = await agent.run(queries[0], ctx=ctx)
     (citation,) = (await working_context_of(ctx)).cited(str(output)).citations
     print(*(call.tool_output.content for call in output.tool_calls), output, citation.passage.text, sep="\n---\n")
 
