@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from oprag.embedding.static import LocalEmbedder, local_embedder
+if TYPE_CHECKING:
+    from oprag.embedding.static import LocalEmbedder
 
 __all__ = ["LocalEmbeddings"]
 
@@ -29,11 +30,14 @@ class LocalEmbeddings(Embeddings):
     """
 
     def __init__(self) -> None:
-        local_embedder()
+        _ = self.embedder  # fails here without the extra
 
     @property
     def embedder(self) -> LocalEmbedder:
         """The `oprag.LocalEmbedder` that embeds."""
+        # `as_embedder` loads this module for all embeddings, and should not load NumPy.
+        from oprag.embedding.static import local_embedder
+
         return local_embedder()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
