@@ -24,19 +24,19 @@ _PAUSE = 1.0
 
 @contextmanager
 def make(embeddings: Any, **place: Any) -> Iterator[Any]:
-    """An empty store of LangChain, emptied again behind its use.
+    """An empty LangChain store, cleared after use.
 
     Args:
-        embeddings: What the harness embeds with.
-        place: Where the index is, in place of its name: what `PineconeVectorStore` takes.
+        embeddings: The embeddings of the experiment.
+        place: Location of the index instead of its name: arguments of `PineconeVectorStore`.
 
     Raises:
-        TimeoutError: What was put in cannot be found after two minutes.
+        TimeoutError: Added vectors cannot be found after two minutes.
     """
     from langchain_pinecone import PineconeVectorStore
 
     class Settled(PineconeVectorStore):  # type: ignore[misc, unused-ignore]
-        """One that waits until what was put in is there: Pinecone finds it a little later."""
+        """Waits until added vectors can be found, which Pinecone does with a delay."""
 
         put_in = 0
 

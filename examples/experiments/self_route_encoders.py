@@ -27,7 +27,7 @@ __all__ = ["contriever", "dragon", "encoder"]
 
 Pooling = Literal["mean", "first"]
 
-_LONGEST = 512  # tokens that a model of BERT's size reads; what is behind them is cut off
+_LONGEST = 512  # tokens that a BERT model reads; the rest is cut off
 _BATCH = 32
 
 
@@ -89,7 +89,7 @@ def _encoded(texts: Sequence[str], model: str, pooling: Pooling, device: str) ->
     if pooling == "first":
         vectors = tokens[:, 0]
     else:
-        # Padding is no part of the mean.
+        # The mean excludes padding.
         mask = read["attention_mask"].unsqueeze(-1)
         vectors = (tokens * mask).sum(dim=1) / mask.sum(dim=1)
     found: NDArray[np.float32] = vectors.float().cpu().numpy()
