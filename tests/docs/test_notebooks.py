@@ -7,6 +7,7 @@ import re
 import pytest
 
 from docs.notebooks import NOTEBOOKS, executed
+from docs.site_hooks import _as_page
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -60,3 +61,14 @@ def test_nothing_is_from_the_machine(path):
 def test_links_lead_somewhere(path):
     text = "".join("".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"])
     assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not (path.parent / link).exists()] == []
+
+
+@every_notebook
+def test_the_site_shows_cells_and_outputs(path):
+    page = _as_page(f"examples/{path.name}")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert page.startswith("# oprag with ")
+    assert page.count("```python\n") == len(code)
+    assert page.count("```text\n") == len([cell for cell in code if cell["outputs"]])
+    assert f"(../../tutorials/{path.stem}.md)" in page
