@@ -1,6 +1,6 @@
 """LangChain agent: each passage is shown once, numbered, in the order of its source; a repeat is a pointer.
 
-pip install 'oprag[agents,local]' langchain-text-splitters
+pip install 'oprag[langchain,local]'
 """
 
 from pydoc_data.topics import topics  # the Python language reference

@@ -1,6 +1,6 @@
 """LangChain chain: OrderPreservingChain in place of create_retrieval_chain, with the same prompt and keys.
 
-pip install 'oprag[langchain,local]' langchain-classic langchain-text-splitters
+pip install 'oprag[langchain,local]' langchain-classic
 """
 
 from pydoc_data.topics import topics  # the Python language reference
