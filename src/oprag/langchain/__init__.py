@@ -46,7 +46,7 @@ __all__ = [
     "write_positions",
 ]
 
-# Loaded on first use: retrieving from a store needs none of them.
+# Imported on first use: plain retrieval does not need them.
 __getattr__ = loader(
     __name__,
     {

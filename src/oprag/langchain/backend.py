@@ -1,4 +1,4 @@
-"""What methods ask for, done with LangChain's models, retrievers and embeddings."""
+"""Backend of the method driver: LangChain's models, retrievers and embeddings."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["LangChainBackend", "complete"]
 
 @dataclass
 class LangChainBackend:
-    """What answering one question takes, and the run that its calls belong to.
+    """The components that answer one question, and the config of the run.
 
     Attributes:
         llm: The model.
         retriever: The retriever.
-        context_options: How contexts are made.
-        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if there are any.
-        reader: Reads whole sources, if they can be read.
-        config: The config of the chain's run, which the calls belong to.
+        context_options: The options of contexts.
+        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if available.
+        reader: Reads the full text of sources, if available.
+        config: The config of the chain's run; all calls are child runs of it.
         filter: The filter of every search for this question.
-        found: Contexts by their question, which are not searched for again.
-        known: Replies by their prompt, which are not asked for again.
+        found: Cache of contexts by question.
+        known: Cache of replies by prompt.
     """
 
     llm: Runnable[Any, Any]
@@ -51,7 +51,7 @@ class LangChainBackend:
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
     def retrieve(self, question: str) -> Steps[Context]:
-        """The context of a question."""
+        """Retrieve the context of a question."""
         if question not in self.found:
             given: Any = {"filter": self.filter, "context_options": self.context_options, "config": self.config}
             self.found[question] = yield Step(
@@ -61,13 +61,13 @@ class LangChainBackend:
         return self.found[question]
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
-        """The model's reply, or its error."""
+        """Call the model, and return its reply or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
         return (yield from _completed(self.llm, prompt, self.config))
 
     def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        """The model's reply, or its error; emits its pieces."""
+        """Stream the model's reply, emit its pieces, and return the reply or its error."""
         collected = _Collected()
         try:
             given, config = prompt_value(prompt), self.config | {"run_name": prompt.step}
@@ -81,7 +81,7 @@ class LangChainBackend:
             return collected.completion(error)
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """A vector for each question, and one for each text."""
+        """Return one vector per question, and one per text."""
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
@@ -89,29 +89,29 @@ class LangChainBackend:
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
     def read(self, source: str) -> Steps[str]:
-        """The whole text of a source."""
+        """Read the full text of a source."""
         text: str = yield Step(lambda: read_with(self.reader, source))
         return text
 
 
 def complete(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig | None = None) -> Completion:
-    """The reply of a model, or its error."""
+    """Call a model, and return its reply or its error."""
     return run_sync(_completed(llm, prompt, config or {}))
 
 
 def _completed(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig) -> Steps[Completion]:
-    """The reply of a model, or its error."""
+    """Call a model, and return its reply or its error."""
     started = time.perf_counter()
     try:
         given, config = prompt_value(prompt), config | {"run_name": prompt.step}
         reply = yield Step(lambda: llm.invoke(given, config), lambda: llm.ainvoke(given, config))
         return completion_of(reply, time.perf_counter() - started)
-    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+    except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
 
 
 class _Collected:
-    """The chunks of a streamed reply, put together."""
+    """Collects the chunks of a streamed reply."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -122,29 +122,29 @@ class _Collected:
         self._items: list[str] | None = []
 
     def add(self, chunk: Any) -> str:
-        """The text of one more chunk."""
+        """Add a chunk, and return its text."""
         if isinstance(chunk, BaseMessage):
-            # `usage_metadata` comes in parts that add up. Adding messages would do it too, in quadratic time.
+            # `usage_metadata` is streamed as increments. Adding messages would sum them too, but in quadratic time.
             usage = usage_of(chunk)
             if usage is not None:
-                in_parts = bool(getattr(chunk, "usage_metadata", None))
-                self._usage = self._usage.plus(usage) if self._usage is not None and in_parts else usage
+                incremental = bool(getattr(chunk, "usage_metadata", None))
+                self._usage = self._usage.plus(usage) if self._usage is not None and incremental else usage
             self._finish_reason = finish_reason_of(chunk) or self._finish_reason
             text = str(chunk.text)
         elif isinstance(chunk, str):
             text = str(chunk)
         else:
-            # Structured output comes as ever larger parts of one object, or in parts that add up: dicts that say so,
-            # and the items of a list of texts.
+            # Structured output is streamed as growing versions of one object, or as increments: `AddableDict`, or the
+            # items of a list of strings.
             self._items = [*self._items, *chunk] if self._items is not None and _is_item(chunk) else None
-            adds_up = isinstance(chunk, AddableDict) and isinstance(self._object, AddableDict)
-            self._object = self._object + chunk if adds_up else chunk
+            incremental = isinstance(chunk, AddableDict) and isinstance(self._object, AddableDict)
+            self._object = self._object + chunk if incremental else chunk
             return ""
         self._texts.append(text)
         return text
 
     def completion(self, error: Exception | None = None) -> Completion:
-        """All of it."""
+        """The whole reply, or the error with the usage so far."""
         seconds = time.perf_counter() - self._started
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)

@@ -1,4 +1,4 @@
-"""A chain that answers questions with any method, in the shape of LangChain's own retrieval chains."""
+"""A chain that answers questions with any method; a replacement for LangChain's retrieval chains."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ __all__ = ["OrderPreservingChain"]
 
 Inputs = dict[str, Any] | str
 
-# The inputs that mean something beside the question.
+# The inputs that the chain itself uses, in addition to the question.
 _INPUTS = ("chat_history", "choices", "filter")
-# What inputs and prompts of these names are taken for.
-_TAKEN = ("chat_history", "filter", "answers", *HELPERS)
-# Options, as they are called here and in LangChain.
+# Names with a fixed meaning in inputs and prompts, so `input_key` cannot be one of them.
+_RESERVED = ("chat_history", "filter", "answers", *HELPERS)
+# Names of options, here and in LangChain.
 _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k", "fetch_k"))
 
-# The limit of the batch that a question belongs to: four questions with four calls each would make sixteen.
+# The limit shared by all questions of a batch: with one limit each, four questions with four concurrent calls each
+# would make sixteen concurrent calls.
 _batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
 
 
@@ -69,26 +70,27 @@ class OrderPreservingChain(
 ):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
 
-    Same inputs and outputs as LangChain's `create_retrieval_chain`: `{"input": question}` in; all inputs, `context`
-    (documents) and `answer` out, streamed in the same pieces. `from_chain_type` is the same for `RetrievalQA`. With
-    `chat_history` among the inputs, a follow-up is first made to stand by itself.
+    Same inputs and outputs as LangChain's `create_retrieval_chain`: the input is `{"input": question}`; the output
+    contains all inputs, `context` (documents) and `answer`, and is streamed in the same pieces. `from_chain_type`
+    replaces `RetrievalQA.from_chain_type` in the same way. With `chat_history` in the input, a follow-up is first
+    rewritten as a standalone question.
 
-    In `batch` and its kin `max_concurrency`, of the config or else of the chain, counts the calls of all questions
-    together, and where one question fails and with it the batch, the others are cancelled.
+    In `batch`, `abatch` and their `_as_completed` versions, `max_concurrency` (of the config, else of the chain) limits
+    the calls of all questions together. If one question fails and the batch raises, the others are canceled.
 
     Args:
-        llm: Any LangChain model, also one with retries, fallbacks or structured output.
-        retriever: Any retriever or vector store. One that is not an `OrderPreservingRetriever` is wrapped in one, with
-            the options of `oprag.ContextOptions` given here. A runnable that is not a retriever gets all inputs.
+        llm: Any LangChain model, including one with retries, fallbacks or structured output.
+        retriever: Any retriever or vector store. Unless it is an `OrderPreservingRetriever`, it is wrapped in one, with
+            the options of `oprag.ContextOptions` given here. A runnable that is not a retriever receives all inputs.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
-        vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
-            default, else 256 MiB in memory.
+        vector_cache: Cache of computed vectors, shared with the retriever; by default that of an
+            `OrderPreservingRetriever`, else 256 MiB in memory.
         read_source: As in `OrderPreservingRetriever`, and for `long_context` and `self_route`.
         input_key: The key of the question.
         output_key: The key of the answer.
         documents_key: The key of the documents; None leaves them out.
-        citations_key: The key of the citations with `cite=True`, a list of `Citation.to_dict()` and the last piece of
-            a stream; None leaves them out.
+        citations_key: The key of the citations with `cite=True`: a list of `Citation.to_dict()`, which is the last
+            piece of a stream; None leaves them out.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
@@ -114,7 +116,7 @@ class OrderPreservingChain(
         ('An answer.', ['a', 'b'])
     """
 
-    # Frozen, since parts are checked and put together when the chain is made.
+    # Frozen, since components are validated and combined at construction.
     model_config = ConfigDict(
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
     )
@@ -122,7 +124,7 @@ class OrderPreservingChain(
     _near_misses: ClassVar = CHAIN
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
-        description="Any LangChain model, also one with retries, fallbacks or structured output."
+        description="Any LangChain model, including one with retries, fallbacks or structured output."
     )
     retriever: SkipValidation[Any] = Field(
         description="Any retriever or vector store; wrapped in an OrderPreservingRetriever unless it is one."
@@ -136,7 +138,7 @@ class OrderPreservingChain(
         default="citations", description="Output key of the citations if cite=True; None leaves them out."
     )
 
-    # As values of the fields, so that what makes the chain again, as configurable fields do, hands them on.
+    # Set as field values, so that they are preserved when configurable fields recreate the chain.
     @model_validator(mode="before")
     @classmethod
     def _fill_in_store_defaults(cls, given: Any) -> Any:
@@ -152,8 +154,11 @@ class OrderPreservingChain(
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)
         check_text("citations_key", self.citations_key, optional=True)
-        if not self.input_key or self.input_key in _TAKEN:
-            raise OptionError(f"input_key cannot be {self.input_key!r}, which means something else", self.input_key)
+        if not self.input_key or self.input_key in _RESERVED:
+            raise OptionError(
+                f"input_key cannot be {self.input_key!r}, which is empty or has another meaning; use another name",
+                self.input_key,
+            )
         keys = (self.input_key, *self.output_keys)
         if len(set(keys)) < len(keys):
             raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
@@ -167,10 +172,10 @@ class OrderPreservingChain(
 
     @cached_property
     def _retriever(self) -> OrderPreservingRetriever:
-        """The retriever itself if it is ours, else one around it."""
+        """The given retriever, wrapped in an `OrderPreservingRetriever` unless it is one."""
         retriever, given = self.retriever, given_options(self)
         if isinstance(retriever, VectorStore):
-            # None as well: a retriever over a store has other defaults.
+            # Pass them even if None, because a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
         names = ("embeddings", "vector_cache", "read_neighbors", "read_source")
         parts = {name: getattr(self, name) for name in names}
@@ -178,12 +183,12 @@ class OrderPreservingChain(
         if not self.store_order:
             parts["store_order"] = False
         if isinstance(retriever, OrderPreservingRetriever):
-            # The chain's own embeddings serve its methods; one cache serves both.
-            theirs = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
-            if theirs:
+            # The chain's embeddings are for its methods, and the cache is shared, so both are allowed here.
+            misplaced = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
+            if misplaced:
                 raise OptionError(
-                    "the retriever is an OrderPreservingRetriever with options of its own; set "
-                    f"{', '.join(theirs)} there",
+                    "the retriever is an OrderPreservingRetriever, which has its own options; set "
+                    f"{', '.join(misplaced)} there",
                     given,
                 )
             return retriever
@@ -195,7 +200,7 @@ class OrderPreservingChain(
 
     @cached_property
     def _retrieves_by_chain(self) -> bool:
-        """Whether a chain stands for the retriever: it gets all inputs, as in LangChain's `create_retrieval_chain`."""
+        """Whether the retriever is a chain, which receives all inputs, as in LangChain's `create_retrieval_chain`."""
         wrapped = self._retriever.retriever
         if self._retriever is self.retriever or wrapped is None:
             return False
@@ -203,7 +208,7 @@ class OrderPreservingChain(
 
     @cached_property
     def _cache(self) -> VectorCache | None:
-        """The cache in place of the retriever's own, if the chain was given one."""
+        """The cache that replaces the retriever's own; None if the chain was not given one."""
         cache = common_cache(self, self._retriever)
         return None if cache is self._retriever.vector_cache else cache
 
@@ -212,16 +217,16 @@ class OrderPreservingChain(
         return self._method_options(prompts=as_prompts(self.prompts, as_template))
 
     def _check_method(self, options: MethodOptions) -> None:
-        """Reject a method that lacks what it needs."""
+        """Reject a method whose requirements, such as embeddings, are missing."""
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
         options.numbered(self._retriever.context_options)
 
     def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
         check_methods(methods)
-        tried = [replace(self._options, method=method) for method in methods]
-        for options in tried:
+        compared = [replace(self._options, method=method) for method in methods]
+        for options in compared:
             self._check_method(options)
-        return tried
+        return compared
 
     @classmethod
     def from_chain_type(
@@ -233,19 +238,19 @@ class OrderPreservingChain(
         return_source_documents: bool = False,
         **options: Any,
     ) -> Runnable[Inputs, dict[str, Any]]:
-        """A chain for code that was written for `RetrievalQA.from_chain_type`.
+        """Create a chain for code that was written for `RetrievalQA.from_chain_type`.
 
         Args:
             llm: The model.
-            chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other one.
-            chain_type_kwargs: The prompts, by the names that LangChain gives them for this chain type (`prompt`,
-                `question_prompt`, `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
-            return_source_documents: Whether the documents are returned, as `source_documents`.
-            **options: `retriever`, `input_key` ("query" by default), `output_key` ("result" by default), callbacks,
-                tags, metadata and verbose as LangChain's chains take them, and the options of this class.
+            chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other method.
+            chain_type_kwargs: The prompts, under LangChain's names for this chain type (`prompt`, `question_prompt`,
+                `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
+            return_source_documents: Whether the documents are returned, under the key "source_documents".
+            **options: `retriever`, `input_key` ("query" by default), `output_key` ("result" by default); callbacks,
+                tags, metadata and verbose, as for LangChain's chains; and the options of this class.
 
         Returns:
-            The chain; it takes a plain string too.
+            The chain, which also accepts a plain string.
 
         Raises:
             ValidationError: An option is unknown or invalid.
@@ -258,74 +263,75 @@ class OrderPreservingChain(
 
     @property
     def input_keys(self) -> list[str]:
-        """The keys that the input must have."""
+        """The required keys of the input."""
         return [self.input_key]
 
     @property
     def output_keys(self) -> list[str]:
-        """The keys that the output has beside those of the input."""
+        """The keys of the output that are not in the input."""
         keys = (self.output_key, self.documents_key, self._used_citations_key)
         return [key for key in keys if key is not None]
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The fields of the model and of the retriever that a config can set."""
+        """The configurable fields of the model and the retriever."""
         parts = (self.llm, self._retriever.retriever)
         return get_unique_config_specs(
             spec for part in parts if isinstance(part, Runnable) for spec in part.config_specs
         )
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
-        """A model of the input. `filter` is left out: an agent must not choose what its tool may search."""
+        """Pydantic model of the input, without `filter`, since an agent must not choose what its tool may search."""
         return create_model(f"{self.get_name()}Input", **{self.input_key: (str, ...), "chat_history": (list[Any], [])})  # type: ignore[call-overload]
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> Any:  # noqa: ARG002
-        """A model of the output."""
+        """Pydantic model of the output."""
         return create_model(f"{self.get_name()}Output", **dict.fromkeys(self.output_keys, (Any, ...)))  # type: ignore[call-overload]
 
     def invoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Answer a question.
 
         Args:
-            input: The question under `input_key`, or the question alone. `chat_history` (messages, or pairs of texts),
-                `choices` (the answers to choose from) and `filter` (for every search for this question, as in
-                `OrderPreservingRetriever.invoke`) are known. Anything else can be used by prompts and is passed on.
-            config: LangChain's config; `max_concurrency` replaces the chain's.
-            **kwargs: None are known.
+            input: The question under `input_key`, or the question alone. The chain also uses `chat_history` (messages
+                or pairs of texts), `choices` (the answers to choose from) and `filter` (for every search for this
+                question, as in `OrderPreservingRetriever.invoke`). Prompts can use all other inputs, which are also
+                copied to the output.
+            config: LangChain's config; its `max_concurrency` overrides that of the chain.
+            **kwargs: Not used; any keyword raises an error.
 
         Returns:
-            The inputs, the documents and the answer. The answer is an object where the model gives objects.
+            The inputs, the documents and the answer. The answer is an object if the model returns structured output.
 
         Raises:
-            QueryError: There is no question, or it is empty.
-            OptionError: The retriever takes no filter, or an input that would be ignored looks like an option (`k`,
+            QueryError: The question is missing or empty.
+            OptionError: The retriever does not accept a filter, or an unused input looks like an option (`k`,
                 `search_kwargs`) or like one of the inputs above (`filters`).
-            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+            ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         if kwargs:
             raise _unknown(kwargs)
         return self._run(self._answered, input, config)
 
     async def ainvoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """As `invoke`, async."""
+        """Async version of `invoke`."""
         if kwargs:
             raise _unknown(kwargs)
         return await self._arun(self._answered, input, config)
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
-        """Answer a question in pieces: the inputs, the documents, then the answer as it is written."""
+        """Answer a question in pieces: the inputs, the documents, then the answer as the model generates it."""
         return self.transform(iter([input]), config, **kwargs)
 
     def astream(
         self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
-        """As `stream`, async."""
+        """Async version of `stream`."""
         return self.atransform(_once(input), config, **kwargs)
 
     def transform(
         self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[dict[str, Any]]:
-        """As `stream`, of an input that comes in pieces."""
+        """Version of `stream` for an input that arrives in pieces."""
         if kwargs:
             raise _unknown(kwargs)
         yield from self._streamed(input, config)
@@ -333,7 +339,7 @@ class OrderPreservingChain(
     async def atransform(
         self, input: AsyncIterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
-        """As `transform`, async."""
+        """Async version of `transform`."""
         if kwargs:
             raise _unknown(kwargs)
         async with aclosing(self._astreamed(input, config)) as pieces:
@@ -350,10 +356,10 @@ class OrderPreservingChain(
     def batch_as_completed(
         self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> Iterator[tuple[int, Any]]:
-        """Answer several questions; yield each answer with its number as soon as it is complete."""
+        """Answer several questions; yield the index and the answer of each as soon as it is complete."""
         answers = super().batch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
         with _one_limit(config, self.max_concurrency):
-            # All of them are begun with the first step.
+            # The first step starts all questions, so they all see this limit.
             first = next(answers, None)
         if first is not None:
             yield first
@@ -373,7 +379,7 @@ class OrderPreservingChain(
     async def abatch_as_completed(
         self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> AsyncIterator[tuple[int, Any]]:
-        """As `batch_as_completed`, async; closing the iteration cancels the remaining questions."""
+        """Async version of `batch_as_completed`; closing the iteration cancels the remaining questions."""
         configs = get_config_list(config, len(inputs))
         questions = asyncio.Semaphore(_size(config) or len(inputs) or 1)
 
@@ -406,19 +412,19 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Answer:
-        """Answer a question; the answer comes with everything that is known about it.
+        """Answer a question, and return the answer with its contexts, model calls and token usage.
 
         Args:
             question: The question.
             choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before: messages, or pairs of texts.
-            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            chat_history: The conversation so far: messages or pairs of texts.
+            filter: The filter of every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
-            **inputs: Other values that prompts use.
+            **inputs: Other values for the prompts.
 
         Raises:
             QueryError: The question is empty or not a string.
-            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+            ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, filter, inputs)
@@ -435,7 +441,7 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Answer:
-        """As `answer`, async."""
+        """Async version of `answer`."""
         kept: list[Answer] = []
         inputs = self._as_input(question, choices, chat_history, filter, inputs)
         await self._arun(partial(self._answered, kept=kept), inputs, config)
@@ -451,7 +457,7 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Iterator[str | Answer]:
-        """As `answer`, but gives the pieces of the text as they are written, and the `Answer` last."""
+        """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
         kept: list[Answer] = []
         given = iter([self._as_input(question, choices, chat_history, filter, inputs)])
         for piece in self._streamed(given, config, kept):
@@ -469,7 +475,7 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> AsyncIterator[str | Answer]:
-        """As `stream_answer`, async."""
+        """Async version of `stream_answer`."""
         kept: list[Answer] = []
         given = _once(self._as_input(question, choices, chat_history, filter, inputs))
         async with aclosing(self._astreamed(given, config, kept)) as pieces:
@@ -489,25 +495,25 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Comparison:
-        """Answer a question with several methods over one retrieval.
+        """Answer a question with several methods and a single retrieval.
 
-        In a conversation the follow-up is made to stand by itself once, for all of them.
+        In a conversation, the follow-up is rewritten as a standalone question once, for all methods.
 
         Args:
             question: The question.
             methods: The names of the methods.
             choices: The answers to choose from, for a multiple-choice question.
-            chat_history: What was said before: messages, or pairs of texts.
-            filter: For every search for this question, as in `OrderPreservingRetriever.get_context`.
+            chat_history: The conversation so far: messages or pairs of texts.
+            filter: The filter of every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
-            **inputs: Other values that prompts use.
+            **inputs: Other values for the prompts.
 
         Returns:
-            The answers; a table when it is printed or shown in a notebook.
+            The answers; displayed as a table when printed or shown in a notebook.
 
         Raises:
-            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+            OptionError: A method is unknown, or its requirements are missing; raised before any model call.
+            ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
@@ -525,20 +531,20 @@ class OrderPreservingChain(
         config: RunnableConfig | None = None,
         **inputs: Any,
     ) -> Comparison:
-        """As `compare`, async."""
+        """Async version of `compare`."""
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
         await self._arun(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
         return Comparison(question, tuple(kept))
 
     def _as_input(
-        self, question: Any, choices: Any, chat_history: Any, wanted: Any, inputs: dict[str, Any]
+        self, question: Any, choices: Any, chat_history: Any, filter: Any, inputs: dict[str, Any]
     ) -> dict[str, Any]:
-        said = {key: value for key, value in (("choices", choices), ("chat_history", chat_history)) if value}
-        return {**inputs, **said, **({} if wanted is None else {"filter": wanted}), self.input_key: question}
+        given = {key: value for key, value in (("choices", choices), ("chat_history", chat_history)) if value}
+        return {**inputs, **given, **({} if filter is None else {"filter": filter}), self.input_key: question}
 
     def _run(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
-        """Do something as a run of LangChain."""
+        """Run a body as a LangChain run."""
         output: dict[str, Any] = self._call_with_config(
             _with_signature(lambda given, config: run_sync(body(given, config))), given, config
         )
@@ -565,22 +571,22 @@ class OrderPreservingChain(
         def work(given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
             return iterate_async(self._answered_in_pieces(given, config, kept))
 
-        # Closed with the caller's iteration, so that the model's stream ends then, and not some time later.
+        # Close it together with the caller's iteration, so that the model's stream ends immediately.
         async with aclosing(self._atransform_stream_with_config(given, _with_signature(work), config)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
 
     def _answered_in_pieces(self, given: Any, config: RunnableConfig, kept: list[Answer] | None) -> Steps[Any]:
-        async def acollected() -> Any:
+        async def amerged() -> Any:
             return _merged([piece async for piece in given])
 
-        whole = yield Step(lambda: _merged(given), acollected)
-        return (yield from self._answered(whole, config, kept, streaming=True))
+        merged = yield Step(lambda: _merged(given), amerged)
+        return (yield from self._answered(merged, config, kept, streaming=True))
 
     def _answered(
         self, given: Any, config: RunnableConfig, kept: list[Answer] | None = None, *, streaming: bool = False
     ) -> Steps[dict[str, Any]]:
-        """Answer a question; emits the output in pieces, and returns all of it."""
+        """Answer a question, emit the output in pieces, and return the whole output."""
         inputs = self._checked_inputs(given)
         output = _Output(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
         yield Emit(output.inputs())
@@ -593,7 +599,7 @@ class OrderPreservingChain(
     def _compared(
         self, given: Any, config: RunnableConfig, *, options: list[MethodOptions], kept: list[Answer]
     ) -> Steps[dict[str, Any]]:
-        """Answer a question with several methods, which share the contexts that are found for it."""
+        """Answer a question with several methods that share contexts and replies."""
         questions = [self._question(self._checked_inputs(given), config, one) for one in options]
         first = questions[0][1]
         for task, backend, limit in questions:
@@ -605,15 +611,15 @@ class OrderPreservingChain(
     def _question(
         self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions
     ) -> tuple[Task, LangChainBackend, Limit]:
-        retriever, wanted = self._searching_retriever(), inputs.get("filter")
-        filter = partial(filter_of, retriever, wanted)
+        retriever, filter = self._searching_retriever(), inputs.get("filter")
+        get_filter = partial(filter_of, retriever, filter)
         if self._retrieves_by_chain:
-            filter = partial(inputs.get, "filter")
-            # Such a chain deals with the conversation itself, and with a filter where it searches itself.
-            wanted = None if _without_retrievers(self.retriever) else wanted
+            get_filter = partial(inputs.get, "filter")
+            # Such a chain handles the conversation itself. Without a retriever in it, it also handles the filter.
+            filter = None if _without_retrievers(self.retriever) else filter
             retriever = _with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
-        reader = None if self._reader is None else self._reader.filtered(filter)
+        reader = None if self._reader is None else self._reader.filtered(get_filter)
         task = Task(
             inputs[self.input_key],
             options,
@@ -624,12 +630,12 @@ class OrderPreservingChain(
             question_key=self.input_key,
             window=window_of(self.llm, config),
         )
-        backend = LangChainBackend(self.llm, retriever, task.context_options, self.embeddings, reader, config, wanted)
+        backend = LangChainBackend(self.llm, retriever, task.context_options, self.embeddings, reader, config, filter)
         limit = _batch_limit.get()
         if limit is None:
             limit = Limit(config.get("max_concurrency") or options.max_concurrency)
         else:
-            # A chain inside of this one would wait for the calls that wait for it.
+            # A nested chain must not use this limit: it would deadlock, waiting for calls that wait for it.
             _batch_limit.set(None)
         return task, backend, limit
 
@@ -643,7 +649,7 @@ class OrderPreservingChain(
         return self.citations_key if self.cite else None
 
     def _checked_inputs(self, given: Any) -> dict[str, Any]:
-        """The input of the chain as a mapping; a plain string is the question."""
+        """Validate the input of the chain, and return it as a mapping; a plain string is the question."""
         key = self.input_key
         if isinstance(given, str):
             return {key: given}
@@ -652,7 +658,7 @@ class OrderPreservingChain(
                 f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given
             )
         if key not in given:
-            raise QueryError(f"the input has no {key!r}; it has {listed(given)}", given)
+            raise QueryError(f"the input does not contain {key!r}; it contains {listed(given)}", given)
         if len(given) > 1 and not self._retrieves_by_chain:
             prompts = [getattr(self._options.prompts, step).fields for step in STEPS]
             _check_inputs(given, frozenset((key, *self.output_keys)).union(*prompts))
@@ -660,9 +666,9 @@ class OrderPreservingChain(
 
 
 def _unknown(kwargs: Mapping[str, Any]) -> OptionError:
-    hint = "; a filter belongs in the input, beside the question" if "filter" in kwargs else ""
+    hint = "; put the filter in the input, next to the question" if "filter" in kwargs else ""
     names = ", ".join(kwargs)
-    return OptionError(f"unknown arguments: {names}; a chain takes its options when it is made{hint}", kwargs)
+    return OptionError(f"unknown arguments: {names}; set the options of a chain at construction{hint}", kwargs)
 
 
 async def _once(given: Inputs) -> AsyncIterator[Inputs]:
@@ -674,38 +680,43 @@ _SIGNATURE = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for nam
 
 
 def _with_signature(work: Any) -> Any:
-    """The work for LangChain's `_call_with_config` and its kind, with its signature stated.
+    """Set the signature of a function for `_call_with_config` and similar methods of LangChain.
 
-    They look it up at every call, to see whether the work takes a config. Deriving it takes as long as putting sixteen
-    chunks in order.
+    They inspect it at every call, to check for a `config` parameter. Without `__signature__`, this takes as long as
+    ordering sixteen chunks.
     """
     work.__signature__ = _SIGNATURE
     return work
 
 
-def _check_inputs(inputs: Mapping[Any, Any], understood: Collection[str | None]) -> None:
-    """Refuse an input that would be ignored and looks like one of ours; any other one is passed on to the output."""
+def _check_inputs(inputs: Mapping[Any, Any], used: Collection[str | None]) -> None:
+    """Reject an unused input that looks like an option or an input of the chain; all others are copied to the output.
+
+    Args:
+        inputs: The inputs.
+        used: The names that prompts use, and the keys of the input and the output.
+    """
     given = {name for name, value in inputs.items() if value is not None}
     for name in inputs:
-        if not isinstance(name, str) or name not in given or name in _INPUTS or name in understood:
+        if not isinstance(name, str) or name not in given or name in _INPUTS or name in used:
             continue
-        # Names of one word, such as "order", are those of anybody's own inputs too.
+        # Single words, such as "order", may be the user's own inputs.
         if name in _OPTIONS and (name == "k" or "_" in name):
             raise OptionError(
-                f"the input has {name!r}, which would be ignored: it is an option; set it when the chain or its "
-                "retriever is made (for a single question there is 'filter')",
+                f"the input contains {name!r}, an option, which would be ignored; set it when constructing the chain "
+                "or its retriever (only 'filter' can be set for a single question)",
                 name,
             )
         import difflib
 
         close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
-        # A longer name, such as "chat_history_id", is another input, and so is "choice" beside the choices.
+        # A longer name, such as "chat_history_id", is not a typo; nor is "choice" if "choices" is also given.
         if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
-            raise OptionError(f"the input has {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
+            raise OptionError(f"the input contains {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
 
 
 def _merged(pieces: Iterable[Any]) -> Any:
-    """An input that came in pieces, as an earlier step of a chain streams them."""
+    """Merge the pieces of an input that an earlier step of a chain streamed."""
     whole: Any = None
     for piece in pieces:
         if whole is None:
@@ -713,12 +724,12 @@ def _merged(pieces: Iterable[Any]) -> Any:
         elif isinstance(whole, Mapping) and isinstance(piece, Mapping):
             whole = AddableDict(whole) + AddableDict(piece)
         else:
-            whole = whole + piece  # in place, a list of the caller's would grow
+            whole = whole + piece  # not in place, which would modify the caller's list
     return whole
 
 
 def _emitting(piece: Callable[[Shown], Any], steps: Steps[Answer]) -> Steps[Answer]:
-    """The same steps, which emit pieces of the output; those that add nothing are left out."""
+    """Convert the values that the steps emit to pieces of the output; drop empty pieces."""
     try:
         step = next(steps)
         while True:
@@ -728,7 +739,7 @@ def _emitting(piece: Callable[[Shown], Any], steps: Steps[Answer]) -> Steps[Answ
                     result = yield step
                 elif (made := piece(step.value)) is not None:
                     yield Emit(made)
-            except BaseException as error:  # noqa: BLE001 - the steps clean up, and say what failed
+            except BaseException as error:  # noqa: BLE001 - passed to the steps, which clean up and raise
                 step = steps.throw(error)
             else:
                 step = steps.send(result)
@@ -739,7 +750,7 @@ def _emitting(piece: Callable[[Shown], Any], steps: Steps[Answer]) -> Steps[Answ
 
 @dataclass
 class _Output:
-    """The output of a chain, whole or in pieces, made of what a driver emits."""
+    """Builds the output of a chain, whole or in pieces, from the values that the driver emits."""
 
     given: Mapping[str, Any]
     retriever: OrderPreservingRetriever
@@ -751,12 +762,12 @@ class _Output:
     streamed: bool = False
 
     def inputs(self) -> AddableDict:
-        """The first piece: the input, without what is going to be replaced."""
+        """The first piece: the input, without keys that later pieces replace."""
         replaced = (self.output_key, self.documents_key, self.citations_key)
         return AddableDict({key: value for key, value in self.given.items() if key not in replaced})
 
     def piece(self, shown: Shown) -> AddableDict | None:
-        """The addition to the output, if there is any."""
+        """The next piece of the output; None if it is empty."""
         if isinstance(shown, str):
             if not shown:
                 return None
@@ -773,7 +784,7 @@ class _Output:
         return AddableDict({self.documents_key: new})
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        """All of it."""
+        """The whole output."""
         output = dict(self.given)
         if self.documents_key is not None:
             output[self.documents_key] = self.documents
@@ -785,7 +796,7 @@ class _Output:
         return {self.citations_key: [citation.to_dict() for citation in answer.citations]}
 
     def _new(self, documents: list[Document]) -> list[Document]:
-        """The documents that no earlier context had: other questions find the same ones again."""
+        """The documents that are not in earlier contexts; variants of a question retrieve many documents again."""
         if not self.documents:
             return documents
         known = set(map(_identity, self.documents))
@@ -801,9 +812,9 @@ def _identity(document: Document) -> tuple[Any, ...]:
 
 
 @contextmanager
-def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, otherwise: int) -> Iterator[None]:
-    """One limit for the calls of all questions that are begun here."""
-    token = _batch_limit.set(Limit(_size(config) or otherwise))
+def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, default: int) -> Iterator[None]:
+    """Share one limit among the calls of all questions that are started in this block."""
+    token = _batch_limit.set(Limit(_size(config) or default))
     try:
         yield
     finally:
@@ -811,23 +822,23 @@ def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, otherwi
 
 
 def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:
-    """The number that the caller gives; as in LangChain, that of the first question holds for all."""
+    """`max_concurrency` of the config; as in LangChain, the config of the first question applies to all."""
     first = config[0] if isinstance(config, Sequence) and config else config
     return first.get("max_concurrency") if isinstance(first, dict) else None
 
 
 def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
-    """The retriever for one question of a chain, whose wrapped chain gets the inputs beside each question."""
-    assert retriever.retriever is not None  # noqa: S101 - asked before
+    """The retriever for one input: the chain that it wraps receives the other inputs along with each question."""
+    assert retriever.retriever is not None  # noqa: S101 - checked by the caller
 
     given = dict(inputs)
     if history := history_of(given.pop("chat_history", None)):
         given["chat_history"] = messages_of(history)
-    alone = {name: value for name, value in given.items() if name != "chat_history"}
+    without_history = {name: value for name, value in given.items() if name != "chat_history"}
 
     def all_inputs(question: str) -> dict[str, Any]:
-        # The conversation belongs to the user's question, and not to others that a method asks.
-        return {**(given if question == inputs[key] else alone), key: question}
+        # The conversation belongs to the user's question, not to the variants that a method generates.
+        return {**(given if question == inputs[key] else without_history), key: question}
 
     changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
     if requires(retriever.read_neighbors, "filter"):
@@ -836,21 +847,22 @@ def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any],
 
 
 def _without_retrievers(runnable: Any) -> bool:
-    """Whether no step of a runnable is a retriever: to that one LangChain hands on a question, and no filter."""
+    """Whether no step of a runnable is a retriever, to which LangChain passes the question without a filter."""
     from langchain_core.runnables import RunnableBranch, RunnableSequence
 
-    for one in unwrapped(runnable):
+    for inner in unwrapped(runnable):
         steps: list[Any] = []
-        if isinstance(one, RunnableSequence):
-            steps = one.steps
-        elif isinstance(one, RunnableBranch):
-            steps = [one.default, *(step for _, step in one.branches)]
-        if isinstance(one, BaseRetriever) or not all(map(_without_retrievers, steps)):
+        if isinstance(inner, RunnableSequence):
+            steps = inner.steps
+        elif isinstance(inner, RunnableBranch):
+            steps = [inner.default, *(step for _, step in inner.branches)]
+        if isinstance(inner, BaseRetriever) or not all(map(_without_retrievers, steps)):
             return False
     return True
 
 
-# What each prompt is called here, and its variables: two prompts of one chain may call different things by one name.
+# Per chain type: LangChain's name of each prompt, and oprag's names of the prompt and its variables. Variables are
+# listed per prompt, because two prompts of one chain may use the same variable name for different values.
 _CONTEXT = {"document_variable_name": "context"}
 _ANSWERS = {"combine_document_variable_name": "answers"}
 _STUFF = {"prompt": ("answer", _CONTEXT)}
@@ -868,14 +880,14 @@ _PROMPTS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
 }
 _VARIABLES = (*_CONTEXT, *_ANSWERS, "map_reduce_document_variable_name", "initial_response_name")
 _RUN_CONFIG = ("callbacks", "tags", "metadata")
-# What these chains print or return besides is in the traces and answers of ours.
+# Extra output of LangChain's chains; here, traces and answers contain it.
 _WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
 
 
 def _classic_options(
     chain_type: str, chain_type_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of `RetrievalQA.from_chain_type` as fields of the chain and a config."""
+    """Convert the arguments of `RetrievalQA.from_chain_type` to fields of the chain and a config."""
     prompts: dict[str, Any] = {}
     fields: dict[str, Any] = {"method": chain_type}
     names = _PROMPTS.get(chain_type, _STUFF)
@@ -891,8 +903,8 @@ def _classic_options(
             fields["collapse_tokens"] = value
         elif name not in _WITHOUT_EFFECT:
             known = ", ".join((*names, "token_max"))
-            hint = "; use header= for what stands above each passage" if name == "document_prompt" else ""
-            raise OptionError(f"chain_type_kwargs: {name} has no counterpart here, there are {known}{hint}", name)
+            hint = "; use header= for a line above each passage" if name == "document_prompt" else ""
+            raise OptionError(f"chain_type_kwargs: {name} is not supported, expected one of {known}{hint}", name)
     config = {name: options[name] for name in _RUN_CONFIG if options.get(name)}
     fields |= {name: value for name, value in options.items() if name not in (*_RUN_CONFIG, "verbose")}
     others = as_prompts(options.get("prompts"), as_template)

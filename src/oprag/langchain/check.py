@@ -1,4 +1,4 @@
-"""Checking what LangChain's stores, retrievers and documents tell about the order of their sources."""
+"""Check whether the order of sources is known in LangChain's stores, retrievers and documents."""
 
 from __future__ import annotations
 
@@ -38,26 +38,27 @@ def check_positions(
     position_key: PositionKey | None = None,
     max_chunks: int = 20_000,
 ) -> PositionCheck:
-    """Check what the order of each source rests on, before a question is asked.
+    """Check how the order of each source is determined, before the first question.
 
-    A source has a problem where an `OrderPreservingRetriever` could not be certain of its order. Nothing is embedded or
-    changed.
+    A source has a problem if an `OrderPreservingRetriever` cannot determine its order for certain. Nothing is embedded
+    or changed.
 
     Args:
-        searched: A vector store, a retriever or an `OrderPreservingChain`, with the filter and the options that it has;
-            or the documents. Of several stores, a source is taken from the first that has it.
-        read_source: Where the chunks of sources with a problem are looked for: a folder, a mapping of source names to
-            texts, or a function of the name; by default that of the retriever.
+        searched: A vector store, a retriever or an `OrderPreservingChain`, checked with its own filter and options; or
+            the documents. If several stores contain a source, it is checked in the first of them.
+        read_source: Where to read the full text of sources with a problem, to search for their chunks: a folder, a
+            mapping of source names to texts, or a function that takes the name; by default that of the retriever.
         source_key: See `oprag.ContextOptions.source_key`.
         position_key: See `oprag.ContextOptions.position_key`.
-        max_chunks: Maximum number of chunks to read; of larger stores the first ones.
+        max_chunks: Maximum number of chunks to read; of a larger store, the first ones are checked.
 
     Returns:
-        What was found. Printed, it is a table, worst sources first, with a line of code against each problem.
+        The result for each source. It prints as a table, worst sources first, with a line of code that fixes each
+        problem.
 
     Raises:
         OptionError: The chunks of the store cannot be listed, or an option is invalid.
-        ChunkError: Something in a list is not a `Document`.
+        ChunkError: An item of the list is not a `Document`.
 
     Example:
         >>> from langchain_core.documents import Document
@@ -102,7 +103,7 @@ def check_positions(
 
 
 def _adapters(searched: Any) -> Iterator[StoreAdapter]:
-    """The stores that are searched."""
+    """The adapters of the searched stores."""
     found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
     if isinstance(searched, OrderPreservingRetriever):
         if searched.vectorstore is None:
@@ -118,13 +119,13 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
 
 
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
-    """The chunks of a store."""
+    """Convert the rows of a store to chunks."""
     for rank, row in enumerate(rows):
         yield row.as_chunk(rank)
 
 
 def _why(searched: Any) -> str:
-    """Why it is not certain what a wrapper of a retriever searches."""
+    """The reason why it is unknown which store a wrapped retriever searches, as the end of a sentence."""
     if not isinstance(searched, Runnable) or isinstance(searched, BaseRetriever):
         return ""
     from langchain_core.runnables import RunnableWithFallbacks
@@ -132,26 +133,26 @@ def _why(searched: Any) -> str:
     from langchain_core.runnables.configurable import DynamicRunnable
 
     if isinstance(searched, RunnableWithFallbacks):
-        return ", since its fallbacks do not search the same stores with the same filters"
+        return ", because its fallbacks do not search the same stores with the same filters"
     if isinstance(searched, DynamicRunnable):
-        return ", since it is configured when it runs"
+        return ", because it is configured at run time"
     if isinstance(searched, RunnableBindingBase):
-        return _why(searched.bound) or f", since a {type(searched.bound).__name__} may use what is bound in any way"
+        return _why(searched.bound) or f", because a {type(searched.bound).__name__} may use bound arguments in any way"
     return ""
 
 
-def _documents(documents: Any, most: int) -> Listing:
+def _documents(documents: Any, maximum: int) -> Listing:
     if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
         while isinstance(documents, OrderPreservingRetriever):
             documents = documents.vectorstore or documents.retriever
         raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed{_why(documents)}; give the documents that were "
+            f"the chunks of {type(documents).__name__} cannot be listed{_why(documents)}; pass the documents that were "
             "added: check_positions(documents)",
             documents,
         )
     total = len(documents) if isinstance(documents, Sized) else None
-    # One more tells whether these are all.
-    return Listing("documents", chunks_of(islice(documents, most + 1)), total=total)
+    # One more than the maximum shows whether documents remain.
+    return Listing("documents", chunks_of(islice(documents, maximum + 1)), total=total)
 
 
 _DOCUMENTS = Remedies(
@@ -162,7 +163,7 @@ _DOCUMENTS = Remedies(
     retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
     delete="documents = check_positions(documents{options}).distinct(documents)",
 )
-_AGAIN = "  # and fill the store anew"
+_AGAIN = "  # and fill the store again"
 _STORE = replace(
     _DOCUMENTS,
     stamp=_DOCUMENTS.stamp + _AGAIN,
@@ -173,10 +174,10 @@ _STORE = replace(
 
 
 def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
-    """The lines of code for these chunks, in a store or in a list."""
+    """The lines of code that fix problems with these chunks, in a store or in a list."""
     remedies = _STORE if in_store else _DOCUMENTS
     if writable:
         remedies = replace(remedies, write="write_positions(store{options})")
-    # MarkdownHeaderTextSplitter and its like cannot write offsets.
+    # MarkdownHeaderTextSplitter and similar splitters cannot write offsets.
     headers = any(str(key).startswith("Header ") for chunk in chunks for key in chunk.metadata)
     return replace(remedies, offsets="") if headers else remedies

@@ -1,4 +1,4 @@
-"""The order as a step of a LangChain compression pipeline."""
+"""The source order as a step of a LangChain compression pipeline."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ __all__ = ["OrderPreservingCompressor"]
 
 
 class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextFields, BaseDocumentCompressor):
-    """Puts documents into the order of their source; the last step of a compression pipeline.
+    """Puts documents in the order of their source; the last step of a compression pipeline.
 
-    Ranks are the places in the given list, so it belongs after rerankers and filters: a later step that cuts the list
-    would keep the first documents of the source instead of the best.
+    A document's rank is its index in the given list, so put this step after rerankers and filters. A later step that
+    cuts the list would keep the first documents of the source instead of the best.
 
     Args:
         embeddings: For the thresholds: LangChain's `Embeddings` or an `oprag.Embedder`.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
-            a `DocumentIndex`. They are used whatever the filter of the search, which a compressor does not see.
-        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
-            for in the text of their source, which is read once.
+        read_neighbors: For `neighbors`: a function that takes a document and a number and returns the documents around
+            it, or a `DocumentIndex`. The filter of the search is not applied to neighbors, because a compressor does
+            not receive it.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function that takes the name. Chunks without a position in their metadata are
+            searched in the text of their source, which is read once.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
         **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
@@ -66,12 +67,12 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
         query: str,
         callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
-        """The documents, given best first, in the order of their source.
+        """Put documents, given best first, in the order of their source.
 
         Raises:
-            ChunkError: Something is not a `Document`.
-            BudgetError: Documents were given, and not one fits `token_budget`.
-            EmbeddingError: A threshold is set, and a vector is missing or cannot be used.
+            ChunkError: An item is not a `Document`.
+            BudgetError: None of the given documents fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         return run_sync(self._compressed(documents, query))
 
@@ -81,7 +82,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
         query: str,
         callbacks: Callbacks | None = None,  # noqa: ARG002
     ) -> list[Document]:
-        """As `compress_documents`, async."""
+        """Async version of `compress_documents`."""
         return await run_async(self._compressed(documents, query))
 
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:

@@ -1,4 +1,4 @@
-"""Documents as chunks, and chunks and passages as documents."""
+"""Convert documents to chunks, and chunks and passages to documents."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ __all__ = ["chunks_of", "documents_of", "stamp_positions"]
 
 
 def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> list[Chunk]:
-    """Documents, best first, as chunks; their ranks are their places in the list.
+    """Convert documents, best first, to chunks; the rank of each is its index.
 
     Args:
-        documents: An iterable of `Document`, as a retriever returned it.
-        scores: The score of each document, if the search returned any; by default the `relevance_score` that
-            LangChain's rerankers leave in the metadata.
+        documents: An iterable of `Document`, as returned by a retriever.
+        scores: The score of each document, if the search returned scores; by default the `relevance_score` that
+            LangChain's rerankers add to the metadata.
 
     Raises:
-        ChunkError: Something is not a `Document`, or its text is not a string.
+        ChunkError: An item is not a `Document`, or its text is not a string.
     """
     if isinstance(documents, str) or not isinstance(documents, Iterable):
         raise ChunkError(f"expected a list of LangChain documents, got {type(documents).__name__}", documents)
     chunks: list[Chunk] = []
     for rank, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise ChunkError(f"expected LangChain documents, got {type(document).__name__} at place {rank}", document)
+            raise ChunkError(f"expected LangChain documents, got {type(document).__name__} at index {rank}", document)
         metadata: Any = document.metadata
         score = None
         if scores is not None:
@@ -49,10 +49,7 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
 
 
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:
-    """The documents of a context, in order.
-
-    Without stitching and annotation these are the documents that were given, the same objects.
-    """
+    """The documents of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
         return [
             Document(
@@ -76,25 +73,25 @@ def stamp_positions(
     *,
     source_key: SourceKey | None = None,
 ) -> list[Document]:
-    """Number the chunks of each source, so that their order is known whatever store they go through.
+    """Number the chunks of each source, so that their order is known in every store.
 
-    Call it once with all chunks of a source in their sequence, after the splitter. It works over pages: the numbers of
-    a PDF that was loaded page by page run through. Each call starts at 0, so chunks of one source that were stamped in
-    several calls cannot be ordered by their numbers: a loop over `lazy_load()` must collect the pages of a file first.
-    Where the page numbers of a source go back, a warning says so, and the chunks are numbered in the given sequence.
+    Call it after the splitter, once, with all chunks of a source in source order. Numbers continue across the pages of
+    a PDF that was loaded page by page. Each call starts at 0, so chunks of one source that were stamped in several
+    calls cannot be ordered by their numbers: a loop over `lazy_load()` must first collect all pages of a file. If the
+    page numbers of a source decrease, a warning is issued, and the chunks are numbered in the given order.
 
     Args:
-        documents: The chunks of one or many sources, each source in sequence.
-        source: The name of the source, for documents that do not say; it is stamped as `source`.
+        documents: The chunks of one or more sources, those of each source in order.
+        source: Name of the source, for documents whose metadata contains none; it is stamped as `source`.
         source_key: See `oprag.ContextOptions.source_key`.
 
     Returns:
-        Copies with two more metadata keys: `chunk_index`, a whole number from 0 in each source, and `chunk_numbering`,
-        a short hash of the texts that were numbered together.
+        Copies with two additional metadata keys: `chunk_index`, an integer that starts at 0 in each source, and
+        `chunk_numbering`, a short hash of the texts that were numbered together.
 
     Raises:
-        ChunkError: Something is not a `Document`.
-        MissingSourceError: A document does not say its source, and `source` is not given.
+        ChunkError: An item is not a `Document`.
+        MissingSourceError: The source of a document is unknown, and `source` is not given.
 
     Example:
         >>> pages = [Document("one", metadata={"page": 0}), Document("two", metadata={"page": 1})]

@@ -1,4 +1,4 @@
-"""LangChain's embeddings as an `oprag.Embedder`."""
+"""Wrap LangChain embeddings as an `oprag.Embedder`."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ __all__ = ["LangChainEmbedder", "as_embedder"]
 
 
 class LangChainEmbedder(NamedEmbedder):
-    """An `Embedder` around LangChain's `Embeddings`, or anything with its two methods."""
+    """An `Embedder` that wraps LangChain's `Embeddings`, or any object with its two methods."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
+        """Return vectors of shape (number of texts, dimension)."""
         return [self.embeddings.embed_query(text) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
+        """Return vectors of shape (number of texts, dimension)."""
         return self.embeddings.embed_documents(list(texts))
 
 
 class _AsyncLangChainEmbedder(LangChainEmbedder):
-    """One around embeddings that are async as well."""
+    """An `Embedder` for embeddings that have async methods."""
 
     async def aembed_questions(self, texts: Sequence[str]) -> Any:
-        """As `embed_questions`, async."""
+        """Async version of `embed_questions`."""
         return await asyncio.gather(*map(self.embeddings.aembed_query, texts))
 
     async def aembed_documents(self, texts: Sequence[str]) -> Any:
-        """As `embed_documents`, async."""
+        """Async version of `embed_documents`."""
         return await self.embeddings.aembed_documents(list(texts))
 
 
 def as_embedder(embeddings: Any, name: str | None = None) -> Any:
-    """LangChain's embeddings as an `oprag.Embedder`; one of those as it is.
+    """Wrap LangChain embeddings as an `oprag.Embedder`; return an `Embedder` unchanged.
 
     Args:
         embeddings: LangChain's `Embeddings`, or an `oprag.Embedder`.
-        name: What the model and its settings are called; vectors that are kept under one name must come from one model.
-            By default its class, its model name, and a hash of its settings without secrets.
+        name: Identity of the model and its settings, under which vectors are stored; two models must not share a name.
+            By default the class, the model name, and a hash of the settings without secrets.
 
     Raises:
-        OptionError: It cannot embed.
+        OptionError: The object cannot embed texts.
     """
     # Its vectors are arrays before they become the lists that LangChain expects.
     if name is None and type(embeddings) is LocalEmbeddings:

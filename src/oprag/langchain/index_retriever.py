@@ -1,4 +1,4 @@
-"""Our own index as a LangChain retriever."""
+"""A LangChain retriever for `oprag.DocumentIndex`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ __all__ = ["DocumentIndexRetriever"]
 
 
 class DocumentIndexRetriever(OptionFields, BaseRetriever):
-    """Searches a `DocumentIndex`, best first; to be wrapped in an `OrderPreservingRetriever` or given to a chain.
+    """Searches a `DocumentIndex` and returns documents best first.
+
+    Wrap it in an `OrderPreservingRetriever`, or pass it to an `OrderPreservingChain`.
 
     Args:
         index: The index.
-        k: How many documents to bring; 128 by default, as over a vector store.
-        search: How the index is searched: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`; by default
-            "dense", or "bm25" for an index without an embedder.
+        k: Number of documents to return; 128 by default, the same as for a vector store.
+        search: Type of search: "dense", "bm25" or "hybrid", as in `DocumentIndex.search`; by default "dense", or "bm25"
+            for an index without an embedder.
 
     Raises:
         ValidationError: `index` is not a `DocumentIndex`, or `k` or `search` is invalid (pydantic's error).
@@ -43,7 +45,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
     k: SkipValidation[int] = Field(default=128, description="Number of documents to return.")
     search: SkipValidation[SearchKind | None] = Field(
         default=None,
-        description="How the index is searched: dense, bm25 or hybrid; by default dense, or bm25 without an embedder.",
+        description="Type of search: dense, bm25 or hybrid; by default dense, or bm25 without an embedder.",
     )
 
     @model_validator(mode="after")
@@ -70,5 +72,5 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        # LangChain's own way to a thread drops `k`.
+        # The base class would run the sync method in a thread without `k`.
         return await run_in_executor(None, self._get_relevant_documents, query, run_manager=run_manager.get_sync(), k=k)

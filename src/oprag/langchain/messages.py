@@ -1,4 +1,4 @@
-"""LangChain's messages, prompt templates and models, in the words of the methods and back."""
+"""Convert LangChain's messages, prompt templates and replies to those of the methods, and back."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
 }
 
-_OURS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
+_FIELDS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
-# Names in `usage_metadata`, and in what older integrations leave in `response_metadata`.
+# Names in `usage_metadata`, and in `response_metadata` of older integrations.
 _INPUT = ("input_tokens", "prompt_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens")
-# Each provider's name for why a reply ended.
+# Names of the finish reason, by provider.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 class _PromptValue(ChatPromptValue):
-    """A prompt for any LangChain model: messages, and for models that complete texts our own text of them."""
+    """A prompt for any LangChain model: messages for chat models, and a text for completion models."""
 
     text: str
 
@@ -60,12 +60,12 @@ class _PromptValue(ChatPromptValue):
 
 
 def prompt_value(prompt: Prompt) -> ChatPromptValue:
-    """A prompt as input of a LangChain model."""
+    """Convert a prompt to the input of a LangChain model."""
     return _PromptValue(messages=messages_of(prompt.messages), text=prompt.text)
 
 
 def messages_of(messages: Iterable[Message]) -> list[BaseMessage]:
-    """Our messages as LangChain's."""
+    """Convert messages to LangChain's."""
     return [_CLASSES[message.role](content=message.content) for message in messages]
 
 
@@ -73,41 +73,42 @@ class LangChainTemplate:
     """A LangChain prompt template as a `Template`.
 
     Args:
-        template: Any prompt template; a `MessagesPlaceholder("chat_history")` gets messages, a plain field gets text.
-        names: Our names for variables that have others in the template.
+        template: Any prompt template; `MessagesPlaceholder("chat_history")` receives messages, and a plain field
+            receives text.
+        names: The method's names of variables that have other names in the template.
     """
 
     def __init__(self, template: BasePromptTemplate[Any], names: Mapping[str, str] | None = None) -> None:
         self.template = template
         self._names = names or {}
         optional = getattr(template, "optional_variables", [])
-        # What was set before wins over our own values, and not over what the caller of the chain gives.
-        set_before = [name for name in template.partial_variables if name not in _OURS and name not in optional]
-        self._variables = [*template.input_variables, *optional, *set_before]
+        # Partial variables override the values of the methods, but not the inputs of the chain.
+        partial = [name for name in template.partial_variables if name not in _FIELDS and name not in optional]
+        self._variables = [*template.input_variables, *optional, *partial]
         self.fields = frozenset(self._names.get(name, name) for name in [*self._variables, *template.partial_variables])
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
-        """The messages, with these values in the fields."""
+        """Format the template with these values."""
         placeholders = self.template.input_types
         given = {
-            name: _field(values[ours], as_messages=name in placeholders)
+            name: _field(values[key], as_messages=name in placeholders)
             for name in self._variables
-            if (ours := self._names.get(name, name)) in values
-            # Where there is no conversation, one that was set before stands.
-            and not (ours == _HISTORY and not values[ours] and name in self.template.partial_variables)
+            if (key := self._names.get(name, name)) in values
+            # An empty conversation does not override one that is set as a partial variable.
+            and not (key == _HISTORY and not values[key] and name in self.template.partial_variables)
         }
         missing = [name for name in self.template.input_variables if name not in given]
         if missing:
             raise PromptError(
-                f"the prompt wants {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; there are "
-                f"{', '.join(sorted(values))}",
+                f"the prompt needs {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; available "
+                f"values: {', '.join(sorted(values))}",
                 self.template,
             )
         return tuple(message_of(message) for message in self.template.format_prompt(**given).to_messages())
 
 
 def as_template(template: Any) -> LangChainTemplate:
-    """A LangChain prompt template as a `Template`."""
+    """Wrap a LangChain prompt template as a `Template`."""
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
     return LangChainTemplate(template)
@@ -120,20 +121,20 @@ def _field(value: Any, *, as_messages: bool) -> Any:
 
 
 def message_of(message: BaseMessage) -> Message:
-    """A LangChain message as ours."""
+    """Convert a LangChain message."""
     role = role_of(message)
     if role is None:
-        raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.type}", message)
+        raise PromptError(f"a prompt may only contain system, user and assistant messages, got {message.type}", message)
     content = message.content
     if not isinstance(content, str) and any(
         not isinstance(block, str) and block.get("type") != "text" for block in content
     ):
-        raise PromptError("a prompt can hold text only", message)
+        raise PromptError("a prompt may only contain text; remove images and other content blocks", message)
     return Message(role, str(message.text))
 
 
 def role_of(message: BaseMessage) -> Role | None:
-    """Who speaks in a message, or a chunk of one; None for tools and the like."""
+    """The role of a message or message chunk; None for tool messages and similar types."""
     for role, kind in _CLASSES.items():
         if isinstance(message, kind):
             return role
@@ -141,7 +142,7 @@ def role_of(message: BaseMessage) -> Role | None:
 
 
 def history_of(history: Any) -> tuple[Message, ...]:
-    """A conversation, in any of the forms that LangChain's chains take: messages, pairs of texts, roles and texts."""
+    """Convert a conversation in any form that LangChain's chains accept: messages, pairs of texts, or role and text."""
     if history is None or history == "":
         return ()
     if isinstance(history, str) or not isinstance(history, Iterable):
@@ -155,7 +156,7 @@ def _turn(turn: Any) -> tuple[Message, ...]:
     if isinstance(turn, Message):
         return (turn,)
     if isinstance(turn, BaseMessage):
-        # Calls of tools and their results were never said.
+        # Tool calls and their results are not part of the conversation.
         role = role_of(turn)
         return (Message(role, str(turn.text)),) if role is not None and turn.text else ()
     if isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str):
@@ -168,11 +169,13 @@ def _turn(turn: Any) -> tuple[Message, ...]:
         if role := _ROLES.get(first):
             return (Message(role, second),)
         return Message("user", first), Message("assistant", second)
-    raise QueryError(f"chat_history must be a list of messages or of pairs of texts, got {describe(turn)} in it", turn)
+    raise QueryError(
+        f"chat_history must be a list of messages or of pairs of texts, got an item {describe(turn)}", turn
+    )
 
 
 def completion_of(reply: Any, seconds: float) -> Completion:
-    """A model's reply: a message, a text, or the object of a model with structured output."""
+    """Convert a model's reply: a message, a string, or an object for structured output."""
     if isinstance(reply, str):
         return Completion(str(reply), seconds=seconds)
     if isinstance(reply, BaseMessage):
@@ -182,7 +185,7 @@ def completion_of(reply: Any, seconds: float) -> Completion:
     raw = reply.get("raw") if isinstance(reply, dict) else None
     if not isinstance(raw, BaseMessage):
         return Completion(_as_json(reply), reply, seconds=seconds)
-    # What `include_raw=True` of a model with structured output gives; where it could not be parsed, its own words.
+    # Structured output with `include_raw=True`; if parsing failed, the text is the raw reply.
     text = _as_json(reply.get("parsed")) or str(raw.text)
     return Completion(text, reply, usage=usage_of(raw), seconds=seconds, finish_reason=finish_reason_of(raw))
 
@@ -196,61 +199,61 @@ def _as_json(value: Any) -> str:
 
 
 def usage_of(message: BaseMessage) -> Usage | None:
-    """The model's own count of tokens, where it gave one."""
+    """The token usage that the model reported, if any."""
     usage = getattr(message, "usage_metadata", None) or {}
     if usage.get("total_cost") == 0:
-        # How LangChain marks a reply from its cache. The token counts beside it, if any, are those of the first call.
+        # LangChain marks cached replies this way. Their token counts, if any, are those of the original call.
         return Usage()
-    about = message.response_metadata
-    place: Any
-    for place in (usage, about.get("token_usage"), about.get("usage")):
-        if not isinstance(place, Mapping):
+    metadata = message.response_metadata
+    counts: Any
+    for counts in (usage, metadata.get("token_usage"), metadata.get("usage")):
+        if not isinstance(counts, Mapping):
             continue
-        read = next((place[name] for name in _INPUT if isinstance(place.get(name), int)), None)
-        written = next((place[name] for name in _OUTPUT if isinstance(place.get(name), int)), None)
-        if read is not None and written is not None:
-            details = place.get("input_token_details") or {}
-            return Usage(read, written, details.get("cache_read") or 0)
+        input_tokens = next((counts[name] for name in _INPUT if isinstance(counts.get(name), int)), None)
+        output_tokens = next((counts[name] for name in _OUTPUT if isinstance(counts.get(name), int)), None)
+        if input_tokens is not None and output_tokens is not None:
+            details = counts.get("input_token_details") or {}
+            return Usage(input_tokens, output_tokens, details.get("cache_read") or 0)
     return None
 
 
 def finish_reason_of(message: BaseMessage) -> str | None:
-    """Why the model stopped, in its own word."""
-    about = message.response_metadata
-    # OpenAI's Responses API has a reason for replies that are not complete alone.
-    incomplete = about.get("incomplete_details") or {}
-    reasons = (*(about.get(name) for name in _REASONS), incomplete.get("reason"))
+    """The finish reason, as reported by the provider."""
+    metadata = message.response_metadata
+    # OpenAI's Responses API reports a reason only for incomplete replies.
+    incomplete = metadata.get("incomplete_details") or {}
+    reasons = (*(metadata.get(name) for name in _REASONS), incomplete.get("reason"))
     return next((reason for reason in reasons if isinstance(reason, str) and reason), None)
 
 
 def window_of(llm: Any, config: RunnableConfig) -> Window | None:
-    """The smallest context window that the profiles of the models say; None if none says it.
+    """The smallest context window in the profiles of the models; None if no profile contains one.
 
-    A profile has the tokens that a model can read, so none of them is kept for the reply.
+    `max_input_tokens` does not include the reply, so no tokens are reserved for it.
     """
-    known: list[int] = []
+    windows: list[int] = []
     for model in _models(llm, config):
         profile = getattr(model, "profile", None)
         tokens = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
         if type(tokens) is int and tokens > 0:
-            known.append(tokens)
-    return Window(min(known)) if known else None
+            windows.append(tokens)
+    return Window(min(windows)) if windows else None
 
 
 def _models(runnable: Any, config: RunnableConfig) -> Iterator[Any]:
-    """The models in retries, fallbacks, configurations, and the steps that make an object of a reply."""
-    # Wrappers pass on the attributes of what they wrap, so the class is asked.
+    """The models inside retries, fallbacks, configurable runnables and chains for structured output."""
+    # Look at the class, because wrappers forward attribute access to the wrapped object.
     if "profile" in getattr(type(runnable), "model_fields", ()):
         yield runnable
         return
-    # Imported here, since LangChain loads them only for those who use them.
+    # Imported here, since LangChain imports them lazily.
     from langchain_core.runnables import RunnableParallel, RunnableSequence, RunnableWithFallbacks
     from langchain_core.runnables.base import RunnableBindingBase
     from langchain_core.runnables.configurable import DynamicRunnable
 
     parts: list[Any] = []
     if isinstance(runnable, DynamicRunnable):
-        with suppress(Exception):  # an unknown choice is an error of the call
+        with suppress(Exception):  # the call itself reports an unknown choice
             chosen, config = runnable.prepare(config)
             parts = [chosen]
     elif isinstance(runnable, RunnableBindingBase):

@@ -1,4 +1,4 @@
-"""Middleware for agents: what they find in several searches becomes one context, in the order of the sources."""
+"""Agent middleware that merges the results of several searches into one context, in the order of the sources."""
 
 from __future__ import annotations
 
@@ -29,40 +29,41 @@ class WorkingContextState(AgentState[Any]):
     """The state of an agent with a working context.
 
     Attributes:
-        working_context: What was gathered, as plain values; `working_context_of` reads it.
+        working_context: The gathered chunks and searches, as plain values; `working_context_of` reads it.
     """
 
     working_context: NotRequired[dict[str, Any]]
 
 
 class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
-    """Gathers what the search tools of an agent find: once, numbered, in the order of the sources.
+    """Gathers the results of an agent's search tools: deduplicated, numbered, in the order of the sources.
 
     It works with every tool that returns a list of documents as its artifact
-    (`response_format="content_and_artifact"`), such as that of `create_search_tool`. The text of such a result is
-    replaced by the texts of its documents, with their sources and pages; what else the tool wrote is dropped. All other
-    messages are left alone. What was gathered is kept in the agent's state, so that checkpoints, threads, interrupts
-    and time travel work, and agents share nothing.
+    (`response_format="content_and_artifact"`), such as the tool from `create_search_tool`. The text of each result is
+    replaced with the texts of its documents, with their sources and pages; any other text of the tool is dropped. Other
+    messages are not changed. The working context is stored in the agent's state, so checkpoints, threads, interrupts
+    and time travel work, and agents do not share it.
 
-    Results are gathered before the model is called. Results of tools with `return_direct` stay unchanged until the next
-    call of the model, because the user reads them.
+    Results are gathered before each call of the model. Results of tools with `return_direct` stay unchanged until the
+    next call of the model, because the user reads them.
 
     Put it last in the list of middleware: the others then decide which messages the model sees before pointers are
-    written, and a result that they redacted stays redacted.
+    written, and results that they redacted stay redacted.
 
     Args:
-        options: The options of the working context, such as `token_budget`, for everything that the agent gathers.
+        options: The options of the working context, such as `token_budget`, which apply to all gathered results.
         layout: "delta": each search shows only what is new; earlier messages stay as they are, so the provider's
             prompt cache keeps working. "compact": before each call of the model, the last search result becomes the
             whole context, in source order, and earlier results become pointers.
-        compact_above: With "compact": the number of tokens of all results up to which they are left as "delta".
-        search_tools: The names of the tools whose results are gathered, whatever their text is, redacted or not; by
-            default all tools.
+        compact_above: With "compact": results stay as in "delta" until they have more than this number of tokens in
+            total.
+        search_tools: Names of the tools whose results are gathered, even if their text was changed, such as redacted;
+            by default all tools whose text contains their documents.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
         MissingExtraError: The package `langchain` is not installed; raised when this class is imported.
-        OptionError: An option is unknown, invalid, without effect, or one of a search, such as `k`.
+        OptionError: An option is unknown, invalid, without effect, or belongs to the search, such as `k`.
 
     Example:
         >>> from langchain.agents import create_agent
@@ -85,30 +86,30 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
     ) -> None:
         super().__init__()
         check_layout(layout, compact_above)
-        # Checked as the working context will.
+        # Validates the options as the working context will.
         self._options = WorkingContext(options, **changes).options
         self._layout = layout
         self._compact_above = compact_above
         self._search_tools = as_tool_names(search_tools)
 
     def before_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002
-        """Gather the results of the searches that the model asked for, in the sequence of its calls."""
+        """Gather the new search results, in the order of the tool calls."""
         return gather_search_results(state, self._options, search_tools=self._search_tools) or None
 
     async def abefore_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
-        """As `before_model`."""
+        """Async version of `before_model`."""
         return self.before_model(state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Call the model with the search results as the layout has them."""
+        """Call the model with the search results arranged by the layout."""
         return handler(self._laid_out(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """As `wrap_model_call`."""
+        """Async version of `wrap_model_call`."""
         return await handler(self._laid_out(request))
 
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -121,22 +122,22 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         return request.override(messages=messages)
 
     def _warn_about_tools(self, tools: Sequence[Any]) -> None:
-        """Warn about a search tool that is missing, or returns text without documents."""
+        """Warn about search tools that are missing, or return text without documents."""
         names = {str(getattr(tool, "name", "")) for tool in tools}
         for name in (self._search_tools or frozenset()) - names:
             warn(
-                f"search_tools names {name!r}, and the agent has no such tool; it has {', '.join(sorted(names))}",
+                f"search_tools contains {name!r}, but the agent's tools are {', '.join(sorted(names)) or 'none'}",
                 RetrievalWarning,
                 cause=f"the search tool {name!r} is missing",
             )
         for tool in tools:
-            # Tools of the provider are dictionaries.
+            # Built-in tools of a provider are dictionaries.
             if getattr(tool, "response_format", None) != "content":
                 continue
             made_by = getattr(getattr(tool, "func", None), "__qualname__", "")
             if made_by.startswith("create_retriever_tool.") or tool.name in (self._search_tools or ()):
                 warn(
-                    f"the results of the tool {tool.name!r} are not gathered, since it returns text alone; make it "
+                    f"the results of the tool {tool.name!r} are not gathered, because it returns only text; create it "
                     'with response_format="content_and_artifact", or with oprag.langchain.create_search_tool',
                     RetrievalWarning,
                     cause="a retriever tool without documents",

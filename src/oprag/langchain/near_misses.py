@@ -1,4 +1,4 @@
-"""What users of LangChain's classes write that is not an option here, and what to write instead."""
+"""Hints for option names that users of LangChain may try, and for objects passed as positional arguments."""
 
 from oprag.options import NEAR_MISSES
 
@@ -28,7 +28,7 @@ COMPRESSOR = {
     **_ANSWERING,
     **dict.fromkeys(
         ("retriever", "base_retriever", "vectorstore", "search_type", "search_kwargs"),
-        "a compressor is given its documents; use OrderPreservingRetriever(retriever=...) or (vectorstore=...)",
+        "a compressor receives its documents; use OrderPreservingRetriever(retriever=...) or (vectorstore=...)",
     ),
     "base_compressor": "put it before this one: DocumentCompressorPipeline(transformers=[base_compressor, ...])",
 }
@@ -52,7 +52,7 @@ CHAIN = {
     **_SHARED,
     **dict.fromkeys(("model", "chat_model", "language_model"), "use llm="),
     **dict.fromkeys(
-        ("vectorstore", "vector_store", "base_retriever"), "use retriever=, which takes a vector store too"
+        ("vectorstore", "vector_store", "base_retriever"), "use retriever=, which also accepts a vector store"
     ),
     **dict.fromkeys(
         ("search_type", "search_kwargs"),
@@ -61,12 +61,12 @@ CHAIN = {
     "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
     **dict.fromkeys(
         ("combine_docs_chain", "combine_documents_chain", "llm_chain"),
-        'use llm= for its model, prompts={"answer": ...} for its prompt, and method= for how it combines documents',
+        'use llm= for its model, prompts={"answer": ...} for its prompt, and method= for combining documents',
     ),
-    "document_variable_name": "leave it out: prompts name the documents {context}",
+    "document_variable_name": "leave it out: in prompts, the documents are {context}",
     "return_source_documents": (
         "the documents are always returned, under documents_key= "
-        '("context" by default; documents_key="source_documents" names them as RetrievalQA does, None leaves them out)'
+        '("context" by default; "source_documents" is the key of RetrievalQA; None leaves them out)'
     ),
     "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
     "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",

@@ -1,6 +1,6 @@
-"""Tools with which an agent reads around what a search found, in order."""
+"""Tools with which an agent reads more of a source, in order."""
 
-# Without `from __future__ import annotations`: LangChain finds the parameter of the agent's state by its class.
+# Without `from __future__ import annotations`, because LangChain finds the `ToolRuntime` parameter by its class.
 
 from collections.abc import Callable
 from functools import partial
@@ -49,29 +49,29 @@ def create_reading_tools(
     prefix: str = "",
     **options: Any,
 ) -> list[BaseTool]:
-    """Tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
+    """Create tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
 
-    `read_around(number, before, after)` reads around a passage by its number in the working context, so the agent needs
-    `OrderPreservingMiddleware` (or a graph with `gather_search_results`); `read_range(source, start, end)` and
-    `outline(source)` do not. What is read joins the working context: what the agent has seen already is not repeated.
+    `read_around(number, before, after)` reads the chunks around a passage, given its number in the working context, so
+    the agent needs `OrderPreservingMiddleware` (or a graph with `gather_search_results`). `read_range(source, start,
+    end)` and `outline(source)` do not need it. Chunks that the tools read are added to the working context, and text
+    that the agent has already seen is not repeated.
 
-    The chunks come from the store that is searched, with the filter of its search: a search with these options could
-    find each of them. Where the store cannot list its chunks, or their order is not known, the tools say so to the
-    model; where the order is not certain, the result says it. Give the tools the retriever that `create_search_tool`
-    has.
+    The tools read only chunks of the searched store that pass the filter of the search. If the store cannot list its
+    chunks, or their order is unknown, the tools return an error to the model; if the order is uncertain, the result
+    says so. Pass the same retriever as to `create_search_tool`.
 
     Args:
         retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
-        token_budget: Maximum number of tokens of one result, by `count_tokens`.
-        prefix: Prefix of the names of the tools, for an agent with several stores, such as "manual_".
+        token_budget: Maximum number of tokens in one result, counted with `count_tokens`.
+        prefix: Prefix of the tool names, for an agent with several stores, such as "manual_".
         **options: Options of `OrderPreservingRetriever`, such as `read_source`, `search_kwargs` or `count_tokens`.
 
     Returns:
         The tools `read_around`, `read_range` and `outline`. The artifact of the first two is the list of documents.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor a vector store, `token_budget` or `prefix` is invalid, or
-            `retriever` is an `OrderPreservingRetriever` and options are given.
+        OptionError: `retriever` is neither a retriever nor a vector store; it is an `OrderPreservingRetriever` and
+            options are given; or `token_budget` or `prefix` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -134,8 +134,8 @@ def create_reading_tools(
 
 
 def _store_of(searched: OrderPreservingRetriever) -> StoreAdapter | None:
-    """What is searched, where reading can be held to its filter."""
-    # Any other class, a subclass too, may search in its own way.
+    """The adapter of the searched store if the filter can be applied to reading, else None."""
+    # Not `isinstance`: a subclass may search differently.
     if type(searched.retriever) is DocumentIndexRetriever:
         return adapter_of(searched.retriever.index)
     return searched._store_of_neighbors(None)  # noqa: SLF001
@@ -154,7 +154,7 @@ def _chunk_in(runtime: Any, number: int) -> Chunk:
 
 
 def _answered(ask: Callable[[], T]) -> T:
-    """The result, or a refusal that the model reads."""
+    """Return the result, or raise the error as one that the model reads."""
     try:
         return ask()
     except OpragError as error:

@@ -1,4 +1,4 @@
-"""A retriever around any retriever or vector store that returns its documents in the order of their source."""
+"""A retriever that wraps any retriever or vector store and returns documents in the order of their source."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ if TYPE_CHECKING:
 
 __all__ = ["OrderPreservingRetriever", "bare", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
 
-# Where LangChain's retrievers have the one that they wrap.
+# Attributes in which LangChain's retrievers store the retriever that they wrap.
 _INNER = ("base_retriever", "retriever")
-# By name, since it may not be installed.
+# By name, since `langchain_classic` may not be installed.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 _MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
 
 
 def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
-    """Options with the limits of a search in a vector store, unless a subclass has limits of its own."""
+    """Add the default limits for a vector store to the options, unless a subclass has its own limits."""
     limits = {name: limit for name, limit in OP_RAG_16K.items() if kind.model_fields[name].default is None}
     return limits | given
 
 
 @dataclass
 class _Request:
-    """What LangChain does not hand on to `_get_relevant_documents`, and the context, which it does not hand back."""
+    """Values that LangChain does not pass to `_get_relevant_documents`, and the context, which it does not return."""
 
-    # A wrapped retriever may be configured for each user; without that it would search the documents of others.
+    # A wrapped retriever may be configured per user; without the config it could search the documents of others.
     config: RunnableConfig | None
     context_options: ContextOptions | None = None
     context: Context | None = None
@@ -77,30 +77,29 @@ class _Request:
 class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFields, ContextFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
-    Use it wherever a LangChain retriever is expected. Rerankers and ensembles belong inside: once documents are in
-    order, their places no longer say how good they are.
+    Use it wherever a LangChain retriever is expected. Put rerankers and ensembles inside: once documents are in source
+    order, their index in the list is no longer their rank.
 
     Args:
-        retriever: Any retriever; its documents are ranked by their place in the list.
-        vectorstore: Any vector store, instead of `retriever`; `k` is then 128 and `token_budget` 16,384 by default,
-            whichever binds first (the OP-RAG-16K of the paper).
+        retriever: Any retriever; the rank of a document is its index in the list.
+        vectorstore: Any vector store, instead of `retriever`; by default, `k` is then 128 and `token_budget` 16,384,
+            whichever limit is reached first (OP-RAG-16K of the paper).
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
-        embeddings: For the thresholds, where vectors have to be made: LangChain's `Embeddings` or an `oprag.Embedder`;
-            those of the store by default.
+        embeddings: For thresholds, if vectors must be computed: LangChain's `Embeddings` or an `oprag.Embedder`; by
+            default those of the store.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: a function of a document and a number that returns the documents around it, or
-            a `DocumentIndex`. By default they are read from what is searched, with the filter of the search, where its
-            chunks can be listed; those of a function are used whatever the filter, and a function with a required
-            parameter `filter` is given it.
-        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
-            for in the text of their source, which is read once. Only sources that were retrieved are read.
-        store_order: Whether the sequence in which the store received the chunks of a source is used where nothing else
-            tells their order.
+        read_neighbors: For `neighbors`: a function that takes a document and a number and returns the documents around
+            it, or a `DocumentIndex`. By default, neighbors are read from the searched store or index, with the filter
+            of the search, if its chunks can be listed. The filter is not applied to the results of a function; a
+            function with a required parameter `filter` receives it.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function that takes the name. Chunks without a position in their metadata are
+            searched in the text of their source, which is read once. Only retrieved sources are read.
+        store_order: Whether the insertion order of the store is used for sources whose order is unknown otherwise.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
-        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the retriever's own documents
-            come back, the same objects. With `stitch=True` there is one document a passage.
+        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the original objects of the
+            wrapped retriever are returned. With `stitch=True`, one document per passage is returned.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -122,7 +121,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     _near_misses: ClassVar = RETRIEVER
 
     retriever: RetrieverLike | None = Field(
-        default=None, description="Any retriever; its documents are ranked by their place in the list."
+        default=None, description="Any retriever; the rank of a document is its index in the list."
     )
     vectorstore: VectorStore | None = Field(
         default=None,
@@ -130,12 +129,12 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     )
     search_type: SearchType = Field(
         default="similarity",
-        description="How vectorstore is searched: similarity, similarity_score_threshold or mmr.",
+        description="Type of search in vectorstore: similarity, similarity_score_threshold or mmr.",
     )
     search_kwargs: dict[str, Any] = Field(
         default_factory=dict,
         description="Arguments for the search of vectorstore, such as filter or score_threshold.",
-        repr=False,  # may hold keys
+        repr=False,  # may contain API keys
     )
 
     @model_validator(mode="before")
@@ -155,27 +154,27 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return with_store_defaults(cls, values)
 
     @model_validator(mode="after")
-    def _check_what_is_wrapped(self) -> Self:
+    def _check_wrapped(self) -> Self:
         if (self.retriever is None) == (self.vectorstore is None):
-            raise OptionError("give either retriever= or vectorstore=", None)
+            raise OptionError("pass either retriever= or vectorstore=", None)
         if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
             raise OptionError(
-                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
-                "document no longer says how good it is; set its own options instead",
+                "the wrapped retriever is already an OrderPreservingRetriever: in source order, the index of a "
+                "document is no longer its rank; set the options of that retriever instead",
                 self.retriever,
             )
         if self.vectorstore is None:
             if self.search_kwargs or self.search_type != "similarity":
                 raise OptionError(
-                    "search_type and search_kwargs go with vectorstore=, not with retriever=", self.search_kwargs
+                    "search_type and search_kwargs require vectorstore=, not retriever=", self.search_kwargs
                 )
         elif self.k is None and self.max_candidates is None:
             raise OptionError(
-                "k=None with vectorstore= needs max_candidates, the number of documents to search for", None
+                "k=None with vectorstore= requires max_candidates, the number of documents to retrieve", None
             )
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
-                'search_type="similarity_score_threshold" needs search_kwargs={"score_threshold": ...}',
+                'search_type="similarity_score_threshold" requires search_kwargs={"score_threshold": ...}',
                 self.search_kwargs,
             )
         self._check_sources()
@@ -187,26 +186,26 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
     @property
     def context_options(self) -> ContextOptions:
-        """The options as `ContextOptions`, for the context: its text is stitched, whatever `stitch` says."""
+        """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
         return self._context_options(stitch=True)
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """The documents for a question, in the order of their source.
+        """Retrieve the documents for a question, in the order of their source.
 
         Args:
             input: The question.
-            config: Handed on to the wrapped retriever, its configurable fields included.
+            config: Passed to the wrapped retriever, including its configurable fields.
             **kwargs: `k` and `filter`, as in `get_context`.
 
         Raises:
             QueryError: The question is empty or not a string.
-            BudgetError: Documents were found, and none fits `token_budget`.
-            OptionError: The wrapped retriever takes no filter, or `k` is invalid.
+            BudgetError: None of the retrieved documents fits `token_budget`.
+            OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
         return super().invoke(input, config, request=_Request(config), **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """As `invoke`, async."""
+        """Async version of `invoke`."""
         return await super().ainvoke(input, config, request=_Request(config), **kwargs)
 
     def get_context(
@@ -218,21 +217,21 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         config: RunnableConfig | None = None,
         context_options: ContextOptions | None = None,
     ) -> Context:
-        """The context for a question: passages, what was dropped and why, tokens and text.
+        """Retrieve the context for a question: passages, dropped chunks with reasons, token count and text.
 
-        The text is stitched, whatever `stitch` says about the documents. In traces it is a run of this retriever.
+        The text is always stitched, regardless of `stitch`. Traces show a run of this retriever.
 
         Args:
             query: The question.
-            k: Instead of the retriever's own.
-            filter: Handed to the vector store, or to the wrapped retriever if that takes one.
-            config: Handed to the wrapped retriever.
-            context_options: Instead of all options of the retriever.
+            k: Overrides `k` of the retriever.
+            filter: Passed to the vector store, or to the wrapped retriever, which must accept a filter.
+            config: Passed to the wrapped retriever.
+            context_options: Overrides all options of the retriever.
 
         Raises:
             QueryError: The question is empty or not a string.
-            BudgetError: Documents were found, and none fits `token_budget`.
-            OptionError: The wrapped retriever takes no filter, or `k` is invalid.
+            BudgetError: None of the retrieved documents fits `token_budget`.
+            OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
         request = _Request(config, context_options or self.context_options)
         super().invoke(query, config, request=request, k=k, filter=filter)
@@ -247,7 +246,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         config: RunnableConfig | None = None,
         context_options: ContextOptions | None = None,
     ) -> Context:
-        """As `get_context`, async."""
+        """Async version of `get_context`."""
         request = _Request(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
@@ -255,36 +254,36 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     def threshold_report(
         self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
     ) -> ThresholdReport:
-        """The cosine similarities of the chunks that are found for these questions, and the thresholds that follow.
+        """Measure the cosine similarities of the chunks retrieved for these questions, to choose thresholds.
 
         Args:
-            questions: Questions as users ask them; a few tens are enough.
-            k: Instead of the retriever's own.
-            config: Handed to the wrapped retriever.
+            questions: Typical questions of users; a few dozen are enough.
+            k: Overrides `k` of the retriever.
+            config: Passed to the wrapped retriever.
 
         Returns:
-            The report; printed, it is a table.
+            The report, which prints as a table.
 
         Raises:
-            QueryError: A question is empty or not a string, or none finds anything.
-            EmbeddingError: There is no embedding model.
+            QueryError: A question is empty or not a string, or nothing was retrieved for any of them.
+            EmbeddingError: No embedding model is available.
         """
         return run_sync(self._thresholds(questions, k, config))
 
     async def athreshold_report(
         self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
     ) -> ThresholdReport:
-        """As `threshold_report`, async."""
+        """Async version of `threshold_report`."""
         return await run_async(self._thresholds(questions, k, config))
 
     def _thresholds(self, questions: Sequence[str], k: int | None, config: Any) -> Steps[ThresholdReport]:
         from oprag.assembly.threshold_report import report_thresholds
 
         contexts: list[Context] = []
-        wanted = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
+        keywords = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
         for question in check_questions(questions):
-            get = partial(self.get_context, question, **wanted)
-            context = yield Step(get, partial(self.aget_context, question, **wanted))
+            get = partial(self.get_context, question, **keywords)
+            context = yield Step(get, partial(self.aget_context, question, **keywords))
             contexts.append(context)
         return report_thresholds(contexts, self._vector_sources().name)
 
@@ -311,7 +310,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return await run_async(self._documents(query, k, filter, request or _Request(None), run_manager))
 
     def _documents(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[list[Document]]:
-        """All that is done for a question; the context is left in the request."""
+        """Retrieve the documents for a question, and store the context in the request."""
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
         sources = self._vector_sources(filter) if options.needs_vectors else None
@@ -323,12 +322,14 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         else:
             (found, scores), vector = yield from self._store_search(query, filter, options, sources)
         if not isinstance(found, list | tuple):
-            raise ChunkError(f"the wrapped retriever must give a list of documents, got {type(found).__name__}", found)
+            raise ChunkError(
+                f"the wrapped retriever must return a list of documents, got {type(found).__name__}", found
+            )
         if _merges(self.retriever):
-            found = _each_once(found)
+            found = _deduplicated(found)
         inputs = ContextInputs(chunks_of(found, scores), vector, neighbors, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
-            # A wrapped retriever has a limit of its own.
+            # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
         if sources is not None:
             from oprag.embedding.vectors import given_with_vectors
@@ -342,7 +343,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             inputs = yield from self._order_cache.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
-            # The caller takes the context, and nobody traces the documents.
+            # The caller uses only the context, and no tracer needs the documents.
             return []
         return documents_of(request.context, annotate=self.annotate)
 
@@ -350,9 +351,10 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         assert self.retriever is not None  # noqa: S101 - checked at construction
         keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
         if keywords and not _takes_filter(bare(self.retriever)):
-            # It would be dropped, and documents returned that it should keep apart.
+            # The filter would be ignored, and documents returned that it should exclude.
             raise OptionError(
-                f"the wrapped {type(self.retriever).__name__} takes no filter; give it to its own search", filter
+                f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
+                filter,
             )
         return Step(
             partial(self.retriever.invoke, query, config, **keywords),
@@ -362,14 +364,20 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     def _store_search(
         self, query: str, filter: Any, options: ContextOptions, sources: VectorSources | None
     ) -> Steps[tuple[Found, Any]]:
-        """The documents of the store and their scores, and the vector of the question if it was made for that."""
-        assert self.vectorstore is not None  # noqa: S101 - asked before
+        """The documents from the store with their scores, and the vector of the question if it was needed."""
+        assert self.vectorstore is not None  # noqa: S101 - checked by the caller
         if "k" in self.search_kwargs:
-            raise OptionError("k is given twice, as k and inside search_kwargs", self.search_kwargs)
+            raise OptionError(
+                "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", self.search_kwargs
+            )
         kwargs = {**self._store_keywords(filter), "k": options.max_candidates or options.k}
-        # Vectors of another embedder than the store's own would find nothing in it.
-        own = sources is not None and sources.store is not None and sources.embedder is not None
-        if sources is None or not own or not takes_a_vector(self.vectorstore, self.search_type, self.search_kwargs):
+        # The vector of another embedder would not match the vectors in the store.
+        same_embedder = sources is not None and sources.store is not None and sources.embedder is not None
+        if (
+            sources is None
+            or not same_embedder
+            or not takes_a_vector(self.vectorstore, self.search_type, self.search_kwargs)
+        ):
             return (yield from search(self.vectorstore, query, self.search_type, kwargs)), None
         from oprag.embedding.vectors import question_vector
 
@@ -380,22 +388,22 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
 
     def _vector_sources(self, filter: Any = None) -> VectorSources:
-        """Where vectors come from, for a search with this filter."""
+        """The sources of vectors for a search with this filter."""
         if self.vectorstore is not None:
             return vector_sources(self, self.vectorstore, self._store_keywords(filter))
         return vector_sources(self, *_searched_by(self.retriever))
 
     def _searched(self, filter: Any) -> list[StoreAdapter]:
-        """What is searched with this filter, and remembers what it was given."""
+        """The adapters of all searched stores, for this filter."""
         if self.vectorstore is not None:
-            found = [adapter_of(self.vectorstore, self._store_keywords(filter))]
+            adapters = [adapter_of(self.vectorstore, self._store_keywords(filter))]
         else:
             given = {} if filter is None else {"filter": filter}
-            found = [adapter_of(one, {**search, **given}) for one, search in searched_in(self.retriever)]
-        return [adapter for adapter in found if adapter is not None]
+            adapters = [adapter_of(store, {**search, **given}) for store, search in searched_in(self.retriever)]
+        return [adapter for adapter in adapters if adapter is not None]
 
     def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
-        """What reads the chunks around one, for a search with this filter."""
+        """The reader of neighbors for a search with this filter; None if not available."""
         source = _index_of(self.retriever) if self.read_neighbors is None else self.read_neighbors
         if source is not None:
             return neighbor_reader(source, lambda: filter_of(self, filter))
@@ -403,17 +411,17 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return None if store is None else store_reader(store, options, store_order=self.store_order)
 
     def _store_of_neighbors(self, filter: Any) -> StoreAdapter | None:
-        """What is searched, where neighbors can be held to its filter."""
+        """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         if self.vectorstore is not None:
             return adapter_of(self.vectorstore, self._store_keywords(filter))
         inner, given = _uncompressed(self.retriever), {} if filter is None else {"filter": filter}
-        # A subclass may search in its own way.
+        # Not `isinstance`: a subclass may search differently.
         if type(inner) is VectorStoreRetriever:
             return adapter_of(inner.vectorstore, {**inner.search_kwargs, **given})
         return adapter_of(inner, given) if has_own_adapter(inner) else None
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """What tracing shows: the store and the embedding model that are wrapped."""
+        """Tracing metadata, with the store and the embedding model of the wrapped retriever."""
         kwargs.pop("request", None)
         params = super()._get_ls_params(**kwargs)
         if self.vectorstore is not None:
@@ -426,8 +434,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
 
 def unwrapped(runnable: Any) -> Iterator[Any]:
-    """The runnables under configurations, retries and fallbacks."""
-    # Imported here, since LangChain loads them only for those who use them.
+    """The runnables inside bindings, retries, fallbacks and configurable runnables."""
+    # Imported here, since LangChain imports them lazily.
     from langchain_core.runnables import RunnableWithFallbacks
     from langchain_core.runnables.base import RunnableBindingBase
     from langchain_core.runnables.configurable import DynamicRunnable
@@ -444,21 +452,20 @@ def unwrapped(runnable: Any) -> Iterator[Any]:
 
 
 def bare(retriever: Any) -> Any:
-    """The retriever under bindings, retries and fallbacks, with their keywords, where it is certain what is searched.
+    """Unwrap bindings, retries and fallbacks if it is certain which retriever runs, and keep their keywords.
 
-    A retriever that is configured when it runs is not looked into, although it answers for its default: the store may
-    then be that of another user.
+    A retriever that is configured at run time is returned unchanged: its default may search the store of another user.
     """
     if retriever is None or isinstance(retriever, BaseRetriever):
         return retriever
-    # Imported here, since LangChain loads them only for those who use them.
+    # Imported here, since LangChain imports them lazily.
     from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
     from langchain_core.runnables.retry import RunnableRetry
 
     if type(retriever) is RunnableWithFallbacks:
         first, *others = map(bare, retriever.runnables)
         return first if all(_searches_the_same(first, other) for other in others) else retriever
-    # Others of their kind add to the input.
+    # Other bindings may change the input.
     if type(retriever) not in (RunnableBinding, RunnableRetry):
         return retriever
     inner, keywords = bare(retriever.bound), retriever.kwargs
@@ -484,13 +491,13 @@ def _filters(search: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merges(retriever: Any) -> bool:
-    """Whether documents come from a `MergerRetriever`, which leaves those in that several retrievers find."""
+    """Whether this is a `MergerRetriever`, which does not remove duplicates."""
     retriever = _uncompressed(retriever)
     return f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _MERGER
 
 
-def _each_once(documents: Sequence[Any]) -> list[Any]:
-    """Documents, of which those that several retrievers found are there once; only some retrievers give ids."""
+def _deduplicated(documents: Sequence[Any]) -> list[Any]:
+    """Remove documents that several retrievers returned, of which only some return ids."""
     kept: list[Any] = []
     by_text: dict[str, list[int]] = {}
     for document in documents:
@@ -508,7 +515,7 @@ def _each_once(documents: Sequence[Any]) -> list[Any]:
 
 
 def _is_same(first: Document, other: Document) -> bool:
-    """Whether two documents with one text are the same chunk; some stores add to the metadata."""
+    """Whether two documents with the same text are the same chunk; some stores add metadata."""
     if first.id is not None and other.id is not None:
         return bool(first.id == other.id)
     both = first.metadata.keys() & other.metadata.keys()
@@ -518,7 +525,11 @@ def _is_same(first: Document, other: Document) -> bool:
 
 
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
-    """The filter of a search: that of the question, else that of the store's search."""
+    """The filter of a search: the one for this question, else the one of the wrapped store or retriever.
+
+    Raises:
+        OptionError: The filter of the wrapped retriever cannot be determined.
+    """
     if filter is not None:
         return filter
     if retriever.vectorstore is not None:
@@ -530,15 +541,15 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
     if takes_one or _index_of(inner) is not None:
         return None
     raise OptionError(
-        "read_neighbors and read_source cannot be given the filter of the search, which is not known for the "
-        f"wrapped {type(inner).__name__}; wrap the vector store or its as_retriever(), or give a function without "
+        "read_neighbors or read_source requires the filter of the search, which cannot be determined for the "
+        f"wrapped {type(inner).__name__}; wrap the vector store or its as_retriever(), or pass a function without "
         "a required parameter filter",
         inner,
     )
 
 
 def _takes_filter(retriever: Any) -> bool:
-    """Whether a filter is sure to arrive. `**kwargs` does not promise it: LangChain drops keywords further down."""
+    """Whether a retriever uses a filter. `**kwargs` does not count, since LangChain may drop keywords further down."""
     if not isinstance(retriever, BaseRetriever):
         return False
     parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
@@ -546,14 +557,14 @@ def _takes_filter(retriever: Any) -> bool:
 
 
 def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
-    """The one store or index that a retriever searches, and the keywords of its search; None where that is not certain.
+    """The store or index that a retriever searches, with the search keywords; None if it is unknown or not unique.
 
-    Rerankers and compressors (`base_retriever`) are looked through, and what `bare` looks through.
+    Unwraps rerankers and compressors (`base_retriever`), and the same objects as `bare`.
     """
     while isinstance(retriever := bare(retriever), BaseRetriever):
         if isinstance(retriever, VectorStoreRetriever):
             return retriever.vectorstore, retriever.search_kwargs
-        # By name, since the class loads NumPy.
+        # By name, since importing the class imports NumPy.
         if any(kind.__name__ == "DocumentIndexRetriever" for kind in type(retriever).__mro__):
             return retriever.index, {}  # type: ignore[attr-defined]
         retriever = vars(retriever).get("base_retriever")
@@ -561,9 +572,9 @@ def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
 
 
 def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """The stores and the listed documents that a retriever searches, with the keywords of their search.
+    """The stores and retrievers that a retriever searches, with their search keywords.
 
-    Rerankers, ensembles and other retrievers around retrievers are looked through, and what `bare` looks through.
+    Unwraps rerankers, ensembles and other wrapping retrievers, and the same objects as `bare`.
     """
     retriever = bare(retriever)
     if isinstance(retriever, VectorStoreRetriever):
@@ -582,14 +593,14 @@ def _uncompressed(retriever: Any) -> Any:
 
 
 def _index_of(retriever: Any) -> Any:
-    """The index of a wrapped retriever that has no filter.
+    """The index of a wrapped `DocumentIndexRetriever`, which has no filter; None for other retrievers.
 
-    Any other class, a subclass too, may leave out on purpose what would come back as a neighbour.
+    Others, including subclasses, may exclude chunks on purpose, which must not be returned as neighbors.
     """
     retriever = _uncompressed(retriever)
     if retriever is None:
         return None
-    # Loads NumPy.
+    # Imports NumPy.
     from oprag.langchain.index_retriever import DocumentIndexRetriever
 
     return retriever.index if type(retriever) is DocumentIndexRetriever else None

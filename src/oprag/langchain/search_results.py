@@ -1,4 +1,4 @@
-"""The search results among the messages of an agent: gathering them, and what the model reads of them."""
+"""Gather search results from the messages of an agent, and lay them out for the model."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ __all__ = [
 ]
 
 STATE_KEY = "working_context"
-"""The key of an agent's state that has the working context, as plain values."""
+"""The key of the agent's state under which the working context is stored, as plain values."""
 _NOTE = "note"
 _SHORTEST_PART = 12  # characters
 
 
 def working_context_of(state: Any, options: ContextOptions | None = None, **changes: Any) -> WorkingContext:
-    """The working context of an agent, such as for the citations in its answer.
+    """Read the working context of an agent, for example to resolve the citations in its answer.
 
     Args:
-        state: The state of the agent, as a mapping or an object: what `invoke` returned, or
+        state: The state of the agent, as a mapping or an object: the result of `invoke`, or
             `agent.get_state(config).values`.
-        options: The options, as the middleware has them.
+        options: The same options as those of the middleware.
         **changes: Options of `ContextOptions` to change.
 
     Returns:
-        The working context; an empty one where nothing was searched for.
+        The working context; empty if nothing was searched.
 
     Raises:
-        DataError: The state has something else under "working_context".
+        DataError: The value under "working_context" is not a working context.
         OptionError: An option is unknown or invalid, or `state` has no messages.
     """
     data = _value_in(state, STATE_KEY)
@@ -61,30 +61,31 @@ def gather_search_results(
     search_tools: Iterable[str] | None = None,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Add the new search results among the messages to the working context of the state.
+    """Add new search results in the messages to the working context of the state.
 
-    For a LangGraph graph of your own: a node between `ToolNode` and the model. Its state needs the keys `messages`
-    (with the reducer `add_messages`, as `MessagesState` has it) and `working_context`. In an agent of `create_agent`,
-    `OrderPreservingMiddleware` calls it. With options: `functools.partial(gather_search_results, token_budget=16_000)`.
+    Use it in a custom LangGraph graph, as a node between `ToolNode` and the model. The state needs the keys `messages`
+    (with the reducer `add_messages`, as in `MessagesState`) and `working_context`. In an agent from `create_agent`,
+    `OrderPreservingMiddleware` calls it. To set options, use
+    `functools.partial(gather_search_results, token_budget=16_000)`.
 
-    Search results are tool messages whose artifact is a list of documents, and whose text has the texts of these. Their
-    text is replaced: the new one has the texts of the documents with their sources and pages, and nothing else that the
-    tool wrote. Other messages are left alone, such as one that a middleware redacted.
+    A search result is a tool message whose artifact is a list of documents and whose text contains the texts of these
+    documents. Its text is replaced with the texts of the documents, with their sources and pages; any other text of the
+    tool is dropped. Other messages are not changed, such as results that a middleware redacted.
 
     Args:
         state: The state of the graph, with its messages.
         options: The options of the working context.
-        search_tools: The names of the tools whose results are gathered, whatever their text is, redacted or not; by
-            default all tools.
+        search_tools: Names of the tools whose results are gathered, even if their text was changed, such as redacted;
+            by default all tools whose text contains their documents.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Returns:
-        An update of the state: the messages of new search results with their new text, whose documents have their
-        numbers under the metadata key "oprag", and the working context. Empty if nothing is new.
+        An update of the state: the messages of new search results with their new text, whose documents contain their
+        numbers under the metadata key "oprag", and the working context. Empty if there are no new results.
 
     Raises:
         ChunkError: The text of a document is not a string.
-        DataError: The state has something else under "working_context".
+        DataError: The value under "working_context" is not a working context.
         MissingPositionError: A document has no position, and `on_missing_position="error"`.
         OptionError: An option is unknown or invalid.
         TokenizerError: `count_tokens` returned no usable count.
@@ -94,13 +95,13 @@ def gather_search_results(
     known = set(working.searches)
     results = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]
     found: dict[str, tuple[ToolMessage, list[Document]]] = {}
-    for place, message in enumerate(results):
+    for index, message in enumerate(results):
         name = _name(message)
-        if name not in known and name not in found and (documents := _found_by(message, results[:place], tools)):
+        if name not in known and name not in found and (documents := _found_by(message, results[:index], tools)):
             found[name] = message, documents
-    seen = working.tokens
+    tokens = working.tokens
     working.forget(known.difference(map(_name, results)))
-    if not found and working.tokens == seen:
+    if not found and working.tokens == tokens:
         return {}
     updated = [_gathered(message, documents, working) for message, documents in found.values()]
     return {"messages": updated, STATE_KEY: working.to_dict()}
@@ -113,21 +114,22 @@ def lay_out_messages(
     layout: Layout = "delta",
     compact_above: int = 0,
 ) -> list[AnyMessage]:
-    """The messages of a prompt with the search results as the model should read them.
+    """Lay out the search results in the messages of a prompt.
 
-    Call it last, after messages were trimmed, cleared or redacted. A pointer to text of a message that was removed, or
-    cleared by `ContextEditingMiddleware`, becomes the text again. A message with any other change is left alone, and
-    what it found is not shown again.
+    Call it last, after messages were trimmed, cleared or redacted. A pointer to the text of a message that was removed,
+    or cleared by `ContextEditingMiddleware`, is replaced with the text. A message that was changed in any other way
+    stays as it is, and its chunks are not shown again.
 
     Args:
         messages: The messages of the prompt.
-        working: The working context of the agent, as `working_context_of` returns it.
-        layout: "delta": each result shows what was new in it. "compact": the last one is the whole context, in the
-            order of the sources, and the others are pointers.
-        compact_above: With "compact": the number of tokens of all results up to which they are left as "delta".
+        working: The working context of the agent, as returned by `working_context_of`.
+        layout: "delta": each result shows only what was new in it. "compact": the last result contains the whole
+            context, in source order, and the others are pointers.
+        compact_above: With "compact": results stay as in "delta" until they have more than this number of tokens in
+            total.
 
     Returns:
-        The messages. Those that are not search results of `working`, or that were changed since, are the same objects.
+        The messages; those that are not search results of `working`, or that were changed, are the same objects.
 
     Raises:
         OptionError: `layout` or `compact_above` is invalid.
@@ -135,7 +137,7 @@ def lay_out_messages(
     """
     check_layout(layout, compact_above)
     known = set(working.searches)
-    # A name occurs once: a message that was copied is one that was changed.
+    # Of messages with the same name (copies), only the last one is laid out.
     places = {
         _name(message): place
         for place, message in enumerate(messages)
@@ -153,7 +155,7 @@ def lay_out_messages(
 
 
 def _value_in(state: Any, key: str) -> Any:
-    """A value of a state: a mapping, or an object such as a Pydantic model."""
+    """A value of a state, which is a mapping, or an object such as a Pydantic model."""
     if isinstance(state, Mapping):
         return state.get(key)
     if not hasattr(state, "messages"):
@@ -168,18 +170,18 @@ def as_tool_names(search_tools: Iterable[str] | None) -> frozenset[str] | None:
     names = () if isinstance(search_tools, str) or not isinstance(search_tools, Iterable) else tuple(search_tools)
     if not names or not all(isinstance(name, str) for name in names):
         raise OptionError(
-            f'search_tools must be the names of tools, such as ["search"], got {describe(search_tools)}', search_tools
+            f'search_tools must be a list of tool names, such as ["search"], got {describe(search_tools)}', search_tools
         )
     return frozenset(names)
 
 
 def _name(message: BaseMessage) -> str:
-    """What names a search; some models number their tool calls anew in every turn."""
+    """The name of a search; the tool call id is only a fallback, since some models restart their ids in every turn."""
     return message.id or str(getattr(message, "tool_call_id", ""))
 
 
 def _documents(message: ToolMessage) -> list[Document]:
-    """The documents that a tool returned; none for what is not a search result."""
+    """The documents that a tool returned; empty if the message is not a search result."""
     artifact = message.artifact
     if message.status == "error" or not isinstance(artifact, list | tuple):
         return []
@@ -188,20 +190,21 @@ def _documents(message: ToolMessage) -> list[Document]:
 
 
 def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozenset[str] | None) -> list[Document]:
-    """The documents of a search result; none, with a warning where a user would not expect that, for other messages."""
+    """The documents of a search result; empty for other messages, with a warning where that may be unexpected."""
     documents = _documents(message)
     expected = documents if tools is None else message.name in tools
     if message.status == "error" or not expected:
         return []
     if not documents:
-        problem = "they are not a list of documents, as the artifact of the tool"
+        problem = "the artifact of the tool is not a list of documents"
     elif not isinstance(message.content, str) and any(_is_not_text(block) for block in message.content):
-        problem = "its result has something else than text, such as an image"
+        problem = "the result contains something other than text, such as an image"
     elif tools is not None or _shows(message, before, documents):
         return documents
     else:
         problem = (
-            "the text of its result is another one; to show the documents in its place, name the tool in search_tools"
+            "the text of the result does not contain the documents; to show the documents instead of the text, add the "
+            "tool to search_tools"
         )
     warn(
         f"the results of the tool {message.name!r} are not gathered: {problem}",
@@ -212,33 +215,33 @@ def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozen
 
 
 def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Sequence[Document]) -> bool:
-    """Whether all text of the documents is in the message, or in the messages that it points to."""
-    text = str(message.text)
-    texts = [one.page_content.strip() for one in documents]
-    if all(one in text for one in texts):
+    """Whether the message, together with the messages that it points to, contains the texts of the documents."""
+    content = str(message.text)
+    texts = [document.page_content.strip() for document in documents]
+    if all(text in content for text in texts):
         return True
-    if not all("number" in _told(one) for one in documents):
+    if not all("number" in _annotation(document) for document in documents):
         return False
-    # It was gathered before, and is in a history without its state: pointers and parts take the place of some text.
-    shown = "\n".join([text, *(str(one.text) for one in before)])
-    return all(_has_parts(shown, without_markers(one)) for one in texts)
+    # The message was gathered before, but the state is missing: it contains pointers, and parts of some texts.
+    shown = "\n".join([content, *(str(earlier.text) for earlier in before)])
+    return all(_has_parts(shown, without_markers(text)) for text in texts)
 
 
 def _has_parts(shown: str, text: str) -> bool:
-    """Whether a text is in another one, cut into parts that are not too short to tell anything."""
+    """Whether `shown` contains the whole text, possibly in several parts, none of which is too short to be evidence."""
     start = 0
     while start < len(text):
         if text[start].isspace():
             start += 1
             continue
-        # The longest part; each beginning of a part is in the text as well.
-        least, most = 0, len(text) - start
-        while least < most:
-            length = (least + most + 1) // 2
-            least, most = (length, most) if text[start : start + length] in shown else (least, length - 1)
-        if least < min(_SHORTEST_PART, len(text)):
+        # Binary search for the longest part; every prefix of a part that is shown is also shown.
+        low, high = 0, len(text) - start
+        while low < high:
+            length = (low + high + 1) // 2
+            low, high = (length, high) if text[start : start + length] in shown else (low, length - 1)
+        if low < min(_SHORTEST_PART, len(text)):
             return False
-        start += least
+        start += low
     return True
 
 
@@ -251,13 +254,13 @@ def _is_unchanged(message: ToolMessage, working: WorkingContext) -> bool:
 
 
 def _is_cleared(message: ToolMessage) -> bool:
-    """Whether `ContextEditingMiddleware` put a placeholder in place of the text."""
+    """Whether `ContextEditingMiddleware` replaced the text with a placeholder."""
     editing = message.response_metadata.get("context_editing")
     return isinstance(editing, Mapping) and bool(editing.get("cleared"))
 
 
 def _document(value: Any) -> Document | None:
-    """A document, also as the plain values that a server makes of it."""
+    """A document, or one that a server serialized as plain values; None for anything else."""
     if isinstance(value, Document):
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("page_content"), str):
@@ -271,41 +274,41 @@ def _document(value: Any) -> Document | None:
 
 
 def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext) -> ToolMessage:
-    """The message of a new search result with the text of what is new, and with documents that have their numbers."""
+    """The message of a new search result, with the new text and with numbers in its documents."""
     chunks = _chunks(documents)
-    note = _told(documents[0]).get(_NOTE)
+    note = _annotation(documents[0]).get(_NOTE)
     delta = working.add(chunks, search=_name(message), note=note if isinstance(note, str) else "")
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
     return message.model_copy(update={"content": delta.text, "artifact": numbered})
 
 
 def _numbered(document: Document, chunk: Chunk, delta: Delta) -> Document:
-    told = {**_told(document), "rank": chunk.rank, "number": delta.ranks.get(chunk.rank)}
-    return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: told}})
+    annotation = {**_annotation(document), "rank": chunk.rank, "number": delta.ranks.get(chunk.rank)}
+    return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: annotation}})
 
 
 def _chunks(documents: Sequence[Document]) -> list[Chunk]:
-    """Documents as chunks; those of our retriever say their ranks, since they are in the order of their source."""
+    """Convert documents to chunks, with the ranks in their metadata if available, since they are in source order."""
     chunks = chunks_of(documents)
-    told = [_told(document) for document in documents]
-    ranks = [one.get("rank") for one in told]
+    annotations = [_annotation(document) for document in documents]
+    ranks = [annotation.get("rank") for annotation in annotations]
     if all(map(_is_whole, ranks)) and len(set(ranks)) == len(ranks):
-        return [_as_told(chunk, one) for chunk, one in zip(chunks, told, strict=True)]
+        return [_annotated(chunk, annotation) for chunk, annotation in zip(chunks, annotations, strict=True)]
     return chunks
 
 
-def _told(document: Document) -> dict[str, Any]:
-    """What a document says under our metadata key; anybody can have written it."""
-    told = document.metadata.get(METADATA_KEY)
-    return told if isinstance(told, dict) else {}
+def _annotation(document: Document) -> dict[str, Any]:
+    """The metadata under "oprag"; not trusted, since any code can have written it."""
+    annotation = document.metadata.get(METADATA_KEY)
+    return annotation if isinstance(annotation, dict) else {}
 
 
-def _as_told(chunk: Chunk, told: Mapping[str, Any]) -> Chunk:
-    """A chunk with the rank, source and place that `search_documents` wrote."""
-    source, located, place = told.get("source"), told.get("located"), told.get("store_place")
+def _annotated(chunk: Chunk, annotation: Mapping[str, Any]) -> Chunk:
+    """Add the rank, source and place that `search_documents` wrote to a chunk."""
+    source, located, place = annotation.get("source"), annotation.get("located"), annotation.get("store_place")
     return changed(
         chunk,
-        rank=told["rank"],
+        rank=annotation["rank"],
         source=source if isinstance(source, str) else None,
         located=Span(*located) if _fits(located, _SPAN) and located[0] <= located[1] else None,
         store_place=StorePlace(*place) if _fits(place, _STORE_PLACE) else None,
@@ -314,12 +317,12 @@ def _as_told(chunk: Chunk, told: Mapping[str, Any]) -> Chunk:
 
 _SPAN = ((int,), (int,), (int, str, type(None)))
 _STORE_PLACE = ((int,), (int,), (str,), (int,))
-# Larger numbers are not the same in every JSON reader.
+# Some JSON readers round larger numbers.
 _LARGEST = 2**53
 
 
 def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[Any]]:
-    """Whether it is a list of values of these types."""
+    """Whether this is a list of values of these types."""
     return (
         isinstance(value, list | tuple)
         and len(value) == len(kinds)
@@ -335,18 +338,18 @@ def _is_whole(value: Any) -> bool:
 
 
 def search_documents(chunks: Sequence[Chunk], note: str = "") -> list[Document]:
-    """The documents of chunks in order, with their ranks and places under the metadata key "oprag".
+    """The documents of chunks, in order, with their ranks and places under the metadata key "oprag".
 
-    A note for the model is there beside the first one.
+    The metadata of the first document also contains the note for the model.
     """
     documents: list[Document] = []
     for chunk in chunks:
-        told: dict[str, Any] = {"rank": chunk.rank, "source": chunk.source}
+        annotation: dict[str, Any] = {"rank": chunk.rank, "source": chunk.source}
         if chunk.located is not None:
-            told["located"] = list(chunk.located)
+            annotation["located"] = list(chunk.located)
         if chunk.store_place is not None:
-            told["store_place"] = list(chunk.store_place)
+            annotation["store_place"] = list(chunk.store_place)
         if note and not documents:
-            told[_NOTE] = note
-        documents.append(chunk.origin.model_copy(update={"metadata": {**chunk.metadata, METADATA_KEY: told}}))
+            annotation[_NOTE] = note
+        documents.append(chunk.origin.model_copy(update={"metadata": {**chunk.metadata, METADATA_KEY: annotation}}))
     return documents

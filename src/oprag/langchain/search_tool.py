@@ -1,4 +1,4 @@
-"""A search tool for agents, whose results are in the order of their source."""
+"""A search tool for agents that returns results in the order of their source."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DESCRIPTION = (
 )
 _K = 16
 _NOTHING = "Nothing was found."
-# An agent goes on after these; what the developer or the store does wrong is raised.
-_TOLD_TO_THE_MODEL = (BudgetError, QueryError)
+# The agent can continue after these errors, so the model reads them; errors of the developer or the store are raised.
+_SHOWN_TO_MODEL = (BudgetError, QueryError)
 
 
 class _SearchInput(BaseModel):
@@ -42,22 +42,21 @@ def create_search_tool(
     description: str = _DESCRIPTION,
     **options: Any,
 ) -> StructuredTool:
-    """A tool that searches for an agent; its documents are in the order of their source.
+    """Create a search tool for an agent that returns documents in the order of their source.
 
-    With `OrderPreservingMiddleware`, each result of the agent's searches shows only what is new. Without it, each is
-    whole.
+    With `OrderPreservingMiddleware`, each result shows only what is new; without it, each result is complete.
 
     Args:
         retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
         name: The name of the tool.
-        description: What the model reads about the tool.
+        description: The description of the tool for the model.
         **options: Options of `OrderPreservingRetriever`. For a vector store, `k` is 16 by default.
 
     Returns:
         The tool. Its artifact is the list of documents, with their ranks under the metadata key "oprag".
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor a vector store, or is an `OrderPreservingRetriever` and
+        OptionError: `retriever` is neither a retriever nor a vector store; it is an `OrderPreservingRetriever` and
             options are given; or `name` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
@@ -77,13 +76,13 @@ def create_search_tool(
     check_tool_name("name", name)
     searched = searched_with(retriever, options)._for_many_searches()  # noqa: SLF001
 
-    # The config is that of the run, for retrievers that are configured by it; the callbacks are those of the tool.
+    # Retrievers may be configured by the config of the run; the callbacks make them child runs of the tool.
     def search(
         query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
     ) -> tuple[str, list[Document]]:
         try:
             return _result(searched.get_context(query, config=patch_config(config, callbacks=callbacks)))
-        except _TOLD_TO_THE_MODEL as error:
+        except _SHOWN_TO_MODEL as error:
             raise ToolException(str(error)) from error
 
     async def asearch(
@@ -91,7 +90,7 @@ def create_search_tool(
     ) -> tuple[str, list[Document]]:
         try:
             return _result(await searched.aget_context(query, config=patch_config(config, callbacks=callbacks)))
-        except _TOLD_TO_THE_MODEL as error:
+        except _SHOWN_TO_MODEL as error:
             raise ToolException(str(error)) from error
 
     return StructuredTool.from_function(
@@ -106,11 +105,13 @@ def create_search_tool(
 
 
 def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
-    """The retriever that a tool of an agent searches with."""
+    """The retriever of an agent's tool."""
     if isinstance(retriever, OrderPreservingRetriever):
         if options:
             raise OptionError(
-                f"{', '.join(options)}: set the options of an OrderPreservingRetriever on itself", retriever
+                f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} "
+                "there",
+                retriever,
             )
         return retriever
     if isinstance(retriever, VectorStore):

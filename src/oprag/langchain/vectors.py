@@ -1,4 +1,4 @@
-"""Where the vectors and the neighbors of documents come from: what was given, or the store that was searched."""
+"""The sources of vectors and neighbors: those given as options, or the searched store."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ __all__ = ["EmbeddingsFields", "check_sources", "chunk_of_stored", "neighbor_rea
 
 
 class EmbeddingsFields(VectorFields):
-    """The embeddings, the cache of vectors and `read_neighbors`, as pydantic fields."""
+    """The options for embeddings, the vector cache and neighbors, as pydantic fields."""
 
     _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embeddings"
-    _neighbor_sources: ClassVar = "a function of a document and a number (not an async one), or an oprag.DocumentIndex"
+    _neighbor_sources: ClassVar = (
+        "a function that takes a document and a number (not an async function), or an oprag.DocumentIndex"
+    )
 
     embeddings: SkipValidation[Any] = Field(
         default=None,
-        description="LangChain embeddings, or an oprag.Embedder. Thresholds use those of the searched store or index "
-        'by default; reciprocal and rank_by="cosine" need them.',
+        description="LangChain embeddings, or an oprag.Embedder. By default, thresholds use those of the searched "
+        'store or index; reciprocal and rank_by="cosine" require this option.',
         exclude=True,
         repr=False,
     )
 
     @classmethod
     def _as_embedder(cls, value: Any) -> Any:
-        # Loaded only if embeddings are given.
+        # Imported only if embeddings are given.
         from oprag.langchain.embedder import as_embedder
 
         return as_embedder(value)
@@ -55,7 +57,7 @@ class EmbeddingsFields(VectorFields):
 def check_sources(
     options: ContextOptions, sources: Callable[[], VectorSources], neighbors: Callable[[], NeighborReader | None]
 ) -> None:
-    """Refuse thresholds and neighbors that nothing can be read for, before the first question."""
+    """Reject thresholds without a source of vectors, and `neighbors` without a reader, before the first question."""
     if options.needs_vectors:
         sources().check(options)
     if options.neighbors and neighbors() is None:
@@ -70,15 +72,15 @@ def check_sources(
 def vector_sources(
     fields: EmbeddingsFields, store: Any = None, search: Mapping[str, Any] | None = None
 ) -> VectorSources:
-    """Where the vectors of documents come from."""
-    # Loads NumPy.
+    """The sources of vectors for documents."""
+    # Imports NumPy.
     from oprag.embedding.vectors import VectorSources
     from oprag.langchain.embedder import as_embedder
 
     given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
     used = own if given is None else given
     embedder = None if used is None else as_embedder(used)
-    # The same embeddings may have been given another name.
+    # The same embeddings may have another name.
     same = given is None or (
         own is not None
         and (own in (given, getattr(given, "embeddings", None)) or as_embedder(given).name == as_embedder(own).name)
@@ -88,7 +90,7 @@ def vector_sources(
 
 
 def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | None:
-    """A function that reads the chunks around one; None without a source."""
+    """A function that reads the neighbors of a chunk; None without a source."""
     if source is None:
         return None
     if _is_index(source):
@@ -97,23 +99,23 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
             for near in source.neighbors(chunk, number)
         ]
 
-    wants_filter = requires(source, "filter")
+    needs_filter = requires(source, "filter")
 
     def read(chunk: Chunk, number: int) -> list[Chunk]:
-        documents = source(chunk.origin, number, **({"filter": filter()} if wants_filter else {}))
+        documents = source(chunk.origin, number, **({"filter": filter()} if needs_filter else {}))
         return chunks_of(list_of_neighbors(documents, "documents", chunk))
 
     return read
 
 
 def store_reader(store: StoreAdapter, options: ContextOptions, *, store_order: bool) -> NeighborReader | None:
-    """A function that reads the chunks around one from the store that was searched; None where it cannot list them."""
+    """A function that reads the neighbors of a chunk from the searched store; None if it cannot list its chunks."""
     return stored_neighbors(store, options, chunk_of_stored, store_order=store_order)
 
 
 def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:
-    """A chunk as a store lists it, with a document like that of a search."""
-    # Where texts are the keys, documents need not have ids.
+    """Convert a stored chunk, with a document as a search would return it."""
+    # In stores whose keys are the texts, documents need not have ids.
     key = stored.id or (None if stored.key == stored.text else stored.key)
     document = Document(stored.text, id=key, metadata=dict(stored.metadata))
     return Chunk(stored.text, rank, metadata=document.metadata, id=key, origin=document)

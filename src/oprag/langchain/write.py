@@ -1,4 +1,4 @@
-"""Writing positions into LangChain's stores."""
+"""Write positions into LangChain's stores."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ def write_positions(
     source_key: SourceKey | None = None,
     dry_run: bool = False,
 ) -> WrittenPositions:
-    """Write positions into the metadata of a store whose chunks have none, without embedding anything.
+    """Write missing positions into the metadata of the chunks of a store, without embedding anything.
 
-    The order of a source is that of its text, if `read_source` has it, else the sequence in which the store received
-    its chunks, where overlapping texts confirm it. Chunks get `chunk_index` and `chunk_numbering`, as from
-    `stamp_positions`, and those that were found in a text without pages also `start_index` and `end_index`. Sources
-    whose metadata tell their order already are left alone, unless it was written from the sequence of the store and
-    `read_source` has their text. Vectors, texts and all other metadata stay as they are. PostgreSQL and LanceDB write
-    all or nothing; after an interruption in another store, the next call writes the rest.
+    The order of a source is taken from its full text if `read_source` contains it, else from the insertion order of the
+    store if overlapping texts confirm it. Chunks receive `chunk_index` and `chunk_numbering`, the same keys as from
+    `stamp_positions`; those located in a text without pages also receive `start_index` and `end_index`. Sources whose
+    order is already known from metadata are skipped, unless it was written from the insertion order of the store and
+    `read_source` contains their text. Vectors, texts and all other metadata are not changed. In PostgreSQL and LanceDB,
+    writing is atomic; if it is interrupted in another store, the next call writes the rest.
 
     Args:
-        store: A vector store, or a retriever with a list of documents. Save one that is in memory, such as `FAISS`,
+        store: A vector store, or a retriever with a list of documents. Save a store in memory, such as `FAISS`,
             afterwards.
-        read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
-            texts, or a function of the name. Where a text lacks some chunks, positions are written for the others.
-        trust_store_order: Whether the sequence of the store is written where overlapping texts do not confirm all of
-            it. It is wrong where a part of a source was added later, as by an update, and nothing warns afterwards.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function that takes the name. If a text does not contain some chunks, positions
+            are written for the others.
+        trust_store_order: Whether to write the insertion order of the store even if overlapping texts do not confirm
+            all of it. That order is wrong if part of a source was added later, for example by an update, and no warning
+            is issued afterwards.
         source_key: See `oprag.ContextOptions.source_key`.
-        dry_run: Whether to find the positions and write nothing.
+        dry_run: Determine the positions without writing them.
 
     Returns:
-        What was written for each source, and why not all of it. Printed, it is a table.
+        The number of positions written for each source, with the reason if some are missing. It prints as a table.
 
     Raises:
         OptionError: The store cannot list its chunks or change their metadata, or an option is invalid.

@@ -25,11 +25,11 @@ class LlamaIndexEmbedder(NamedEmbedder):
         return self.embeddings.get_text_embedding_batch(list(texts))
 
     async def aembed_questions(self, texts: Sequence[str]) -> Any:
-        """As `embed_questions`, async."""
+        """Async version of `embed_questions`."""
         return await asyncio.gather(*map(self.embeddings.aget_query_embedding, texts))
 
     async def aembed_documents(self, texts: Sequence[str]) -> Any:
-        """As `embed_documents`, async."""
+        """Async version of `embed_documents`."""
         return await self.embeddings.aget_text_embedding_batch(list(texts))
 
 

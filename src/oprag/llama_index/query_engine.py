@@ -219,7 +219,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @dispatcher.span
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """As `retrieve`, async."""
+        """Async version of `retrieve`."""
         return await run_async(self._retrieved(query_bundle))
 
     @dispatcher.span
@@ -246,7 +246,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """As `synthesize`, async."""
+        """Async version of `synthesize`."""
         return await run_async(self._responded(query_bundle, nodes, additional_source_nodes or ()))
 
     def _get_prompts(self) -> PromptDictType:
@@ -279,7 +279,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @dispatcher.span
     async def aanswer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
-        """As `answer`, async."""
+        """Async version of `answer`."""
         steps = self._driven(*self._begun(question, self._options, choices, chat_history))
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
@@ -323,7 +323,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
     ) -> Comparison:
-        """As `compare`, async."""
+        """Async version of `compare`."""
         steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
@@ -487,7 +487,7 @@ def _streamed(
 async def _astreamed(
     shown: AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
 ) -> AsyncStreamingResponse:
-    """As `_streamed`, async."""
+    """Async version of `_streamed`."""
     contexts: list[Context] = []
     async for first in shown:
         if not isinstance(first, Context):

@@ -114,7 +114,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return run_sync(self._found(query, self.context_options))
 
     async def aget_context(self, query: str | QueryBundle) -> Context:
-        """As `get_context`, async."""
+        """Async version of `get_context`."""
         return await run_async(self._found(query, self.context_options))
 
     def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
@@ -133,7 +133,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return run_sync(self._thresholds(questions))
 
     async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
-        """As `threshold_report`, async."""
+        """Async version of `threshold_report`."""
         return await run_async(self._thresholds(questions))
 
     def _thresholds(self, questions: Sequence[str]) -> Steps[ThresholdReport]:

@@ -42,19 +42,19 @@ async def test_a_question_that_cannot_be_searched_for_is_refused(store, question
 )
 async def test_a_wrapped_runnable_that_gives_no_list(given: Any):
     retriever = OrderPreservingRetriever(retriever=giving(given))
-    with pytest.raises(ChunkError, match="must give a list of documents"):
+    with pytest.raises(ChunkError, match="must return a list of documents"):
         retriever.invoke(QUESTION)
-    with pytest.raises(ChunkError, match="must give a list of documents"):
+    with pytest.raises(ChunkError, match="must return a list of documents"):
         await retriever.ainvoke(QUESTION)
 
 
 @pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, ("text", 0.5), (Document("x"), 0.5)])
 async def test_a_wrapped_runnable_that_gives_something_else_than_documents(wrong: Any):
     retriever = OrderPreservingRetriever(retriever=giving([Document("x"), wrong]))
-    with pytest.raises(ChunkError, match="at place 1") as caught:
+    with pytest.raises(ChunkError, match="at index 1") as caught:
         retriever.invoke(QUESTION)
     assert caught.value.value is wrong
-    with pytest.raises(ChunkError, match="at place 1"):
+    with pytest.raises(ChunkError, match="at index 1"):
         await retriever.ainvoke(QUESTION)
 
 

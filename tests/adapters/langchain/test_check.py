@@ -230,7 +230,7 @@ def test_other_things_in_a_list_are_refused(given):
     ],
 )
 def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
-    with pytest.raises(OptionError, match=r"cannot be listed; give the documents .*check_positions\(documents\)"):
+    with pytest.raises(OptionError, match=r"cannot be listed; pass the documents .*check_positions\(documents\)"):
         check_positions(given)
 
 

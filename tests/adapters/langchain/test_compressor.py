@@ -113,9 +113,9 @@ async def test_a_budget_for_which_everything_is_too_long():
 
 @pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, (Document("x"), 0.5)])
 async def test_something_else_than_documents_is_refused(wrong: Any):
-    with pytest.raises(ChunkError, match="at place 1"):
+    with pytest.raises(ChunkError, match="at index 1"):
         OrderPreservingCompressor().compress_documents([Document("x"), wrong], QUESTION)
-    with pytest.raises(ChunkError, match="at place 1"):
+    with pytest.raises(ChunkError, match="at index 1"):
         await OrderPreservingCompressor().acompress_documents([Document("x"), wrong], QUESTION)
 
 

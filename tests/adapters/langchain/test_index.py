@@ -258,7 +258,7 @@ def test_a_wrapper_that_wants_more_than_it_brings_says_so(index):
 
 
 def test_a_filter_is_refused_and_not_dropped(retriever):
-    with pytest.raises(OptionError, match="takes no filter"):
+    with pytest.raises(OptionError, match="does not accept a filter"):
         OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, filter={"source": "first.txt"})
 
 

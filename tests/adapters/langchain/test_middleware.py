@@ -247,7 +247,7 @@ def test_text_that_a_tool_does_not_show_is_left_out():
         return "One part, about the start [1].", found(query)
 
     model = ScriptedModel(turns=[["7"], ["7"], "The end."])
-    with pytest.warns(RetrievalWarning, match="'search' are not gathered.*name the tool in search_tools") as caught:
+    with pytest.warns(RetrievalWarning, match="'search' are not gathered.*add the tool to search_tools") as caught:
         result = agent_of(model, [search]).invoke(asked())
     assert len(caught) == 1
     assert results_in(model.requests[-1]) == ["One part, about the start [1]."] * 2
@@ -660,7 +660,7 @@ def test_a_search_tool_that_the_agent_does_not_have_is_reported():
     middleware = [OrderPreservingMiddleware(search_tools=["serach"])]
     agent = agent_of(ScriptedModel(turns=[["7"], "The end."]), middleware=middleware)
     with pytest.warns(
-        RetrievalWarning, match="search_tools names 'serach', and the agent has no such tool; it has search"
+        RetrievalWarning, match="search_tools contains 'serach', but the agent's tools are search"
     ):
         agent.invoke(asked())
 

@@ -36,10 +36,10 @@ def test_a_limit_that_there_is_not_stays_away_from_a_store_too(chain):
 
 def test_a_store_needs_to_know_how_many_to_search_for(store):
     profile = Profile(context={"k": None, "token_budget": 20})
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates") as caught:
+    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates") as caught:
         OrderPreservingRetriever.from_profile(profile, vectorstore=store)
     assert caught.value.__notes__ == ["the profile sets k=None, token_budget=20"]
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
+    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates"):
         OrderPreservingChain.from_profile(profile, llm=Model(), retriever=store)
     assert OrderPreservingRetriever.from_profile(profile, vectorstore=store, max_candidates=12).invoke(QUESTION)
 
@@ -59,12 +59,12 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_
     ):
         OrderPreservingChain.from_profile(path, llm=model, retriever=other)
     # An option that is given to the chain is refused as ever.
-    with pytest.raises(ValidationError, match="options of its own; set k there"):
+    with pytest.raises(ValidationError, match="has its own options; set k there"):
         OrderPreservingChain.from_profile(path, llm=model, retriever=same, k=4)
 
 
 def test_what_the_constructors_need_is_asked_for_as_ever():
-    with pytest.raises(ValidationError, match="give either retriever= or vectorstore="):
+    with pytest.raises(ValidationError, match="pass either retriever= or vectorstore="):
         OrderPreservingRetriever.from_profile(Profile())
     with pytest.raises(ValidationError, match="thresholds need vectors"):
         OrderPreservingCompressor.from_profile(Profile(context={"similarity_threshold": 0.5}))

@@ -69,7 +69,7 @@ def test_the_defaults_over_a_vector_store_can_be_switched_off():
 
 
 def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
-    with pytest.raises(ValidationError, match="k=None with vectorstore= needs max_candidates"):
+    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates"):
         OrderPreservingRetriever(vectorstore=store, k=None)
 
 
@@ -181,7 +181,7 @@ def test_search_options_go_with_a_vector_store_only(store):
     wrapped = store.as_retriever()
     options: dict[str, Any]
     for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
-        with pytest.raises(ValidationError, match="go with vectorstore="):
+        with pytest.raises(ValidationError, match="require vectorstore="):
             OrderPreservingRetriever(retriever=wrapped, **options)
 
 
@@ -201,7 +201,7 @@ def own(store: InMemoryVectorStore) -> OrderPreservingRetriever:
     ids=["itself", "with_config", "bind", "with_retry", "with_fallbacks"],
 )
 def test_our_own_retriever_is_not_wrapped_again(store, wrap: Any):
-    with pytest.raises(ValidationError, match="already is an OrderPreservingRetriever"):
+    with pytest.raises(ValidationError, match="is already an OrderPreservingRetriever"):
         OrderPreservingRetriever(retriever=wrap(store))
 
 

@@ -307,7 +307,7 @@ def test_a_history_without_its_state_is_gathered_again():
     assert results_in(again["messages"]) == results_in(messages)
     # Not a message that was redacted since.
     hidden = [messages[0].model_copy(update={"content": "[redacted]"}), messages[1]]
-    with pytest.warns(RetrievalWarning, match="are not gathered: the text of its result is another one"):
+    with pytest.warns(RetrievalWarning, match="are not gathered: the text of the result does not contain the documents"):
         again = gather_search_results({"messages": hidden})
     assert "Part 7" not in json.dumps(again, default=str)
 
@@ -317,7 +317,7 @@ def test_a_history_without_its_state_is_gathered_again():
     [
         (
             ToolMessage([{"type": "text", "text": "Part"}, {"type": "image", "url": "x"}], artifact=found("7"), **CALL),
-            "something else than text, such as an image",
+            "something other than text, such as an image",
         ),
         (ToolMessage("Part 7 of voyage.txt.", artifact=[(found("7")[0], 0.5)], **CALL), "not a list of documents"),
         (ToolMessage("Part 7 of voyage.txt.", artifact={"documents": found("7")}, **CALL), "not a list of documents"),

@@ -144,7 +144,7 @@ def test_what_cannot_be_searched_is_rejected(searched: Any):
 
 def test_invalid_options_are_rejected():
     store = store_of(parts())
-    with pytest.raises(OptionError, match="k: set the options of an OrderPreservingRetriever on itself"):
+    with pytest.raises(OptionError, match="has its own options; set k there"):
         create_search_tool(OrderPreservingRetriever(vectorstore=store), k=3)
     wrong: list[Any] = [{"serach_kwargs": {}}, {"k": 0}, {"k": 3, "search_kwargs": {"k": 4}}, {"order": "backwards"}]
     for options in [*wrong, {"search_kwargs": 5}]:

@@ -420,11 +420,11 @@ def test_wrappers_that_may_search_something_else_are_left_alone():
     for wrapped, why in (
         (one.with_fallbacks([other]), fallbacks),
         (one.with_fallbacks([red]).with_config(tags=["a"]), fallbacks),
-        (one.configurable_fields(search_kwargs=ConfigurableField(id="search")), "it is configured when it runs"),
-        (OneSource(docs=[]).bind(user="ada"), "a OneSource may use what is bound in any way"),
+        (one.configurable_fields(search_kwargs=ConfigurableField(id="search")), "it is configured at run time"),
+        (OneSource(docs=[]).bind(user="ada"), "a OneSource may use bound arguments in any way"),
     ):
         for given in (wrapped, OrderPreservingRetriever(retriever=wrapped)):
-            with pytest.raises(OptionError, match=f"^the chunks of Runnable.* cannot be listed, since {why}; give"):
+            with pytest.raises(OptionError, match=f"^the chunks of Runnable.* cannot be listed, because {why}; pass"):
                 check_positions(given)
 
 

@@ -667,7 +667,7 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):
         with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
             make(neighbors=1)
-        with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function of a document"):
+        with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function that takes a document"):
             make(neighbors=1, read_neighbors=3)
 
 
@@ -878,7 +878,7 @@ def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
     def failing(document: Document, number: int) -> list[Document]:
         raise ConnectionError("refused")
 
-    with pytest.raises(ValidationError, match="not an async one"):
+    with pytest.raises(ValidationError, match="not an async function"):
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read)
     with pytest.raises(ConnectionError, match="refused") as caught:
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)

@@ -51,7 +51,7 @@ def _quietly(nodes: list[NodeWithScore], **options: Any) -> list[NodeWithScore]:
 
 @pytest.mark.parametrize("bad", [None, "text", 5, {"text": "x"}, TextNode(text="x"), Document(text="x")])
 def test_what_is_no_scored_node_is_refused(bad: Any):
-    with pytest.raises(ChunkError, match=f"NodeWithScore objects, got {type(bad).__name__} at place 1"):
+    with pytest.raises(ChunkError, match=f"NodeWithScore objects, got {type(bad).__name__} at index 1"):
         OrderPreservingPostprocessor().postprocess_nodes([*numbered([1]), bad])
 
 

@@ -326,7 +326,7 @@ def test_stamping_comes_after_the_parser_that_made_the_nodes(nodes, parser, monk
     register_store(SimpleVectorStore, ReadOnlyAdapter)
     line = f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, StampPositions()])"
     assert only(check_positions(nodes)).remedy == line
-    assert only(check_positions(index_of(nodes))).remedy == f"{line}  # and fill the store anew"
+    assert only(check_positions(index_of(nodes))).remedy == f"{line}  # and fill the store again"
     assert check_positions(StampPositions()(nodes)).ok
 
 

@@ -221,7 +221,7 @@ def test_only_retrievers_are_wrapped(wrapped: Any):
 
 def test_our_own_retriever_is_not_wrapped():
     inner = OrderPreservingRetriever(retriever=ListRetriever([]))
-    with pytest.raises(ValidationError, match="already is an OrderPreservingRetriever"):
+    with pytest.raises(ValidationError, match="is already an OrderPreservingRetriever"):
         OrderPreservingRetriever(retriever=inner)
 
 

@@ -185,7 +185,7 @@ def test_what_is_no_list_is_refused(bad: Any):
 
 
 def test_scored_nodes_are_refused():
-    with pytest.raises(ChunkError, match="NodeWithScore at place 0"):
+    with pytest.raises(ChunkError, match="NodeWithScore at index 0"):
         StampPositions()(ranked(_nodes("a")))  # type: ignore[arg-type]
 
 

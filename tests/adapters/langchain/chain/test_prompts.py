@@ -170,7 +170,7 @@ def test_pictures_in_a_prompt_are_refused_not_dropped():
         [("human", [{"type": "text", "text": "{context} {input}"}, {"type": "image_url", "image_url": "{picture}"}])]
     )
     chain = OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={"answer": prompt})
-    with pytest.raises(PromptError, match="text only"):
+    with pytest.raises(PromptError, match="only contain text"):
         chain.invoke({"input": QUESTION, "picture": "https://example.org/p.png"})
 
 
