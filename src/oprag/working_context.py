@@ -1,4 +1,4 @@
-"""One ordered context over many searches: what an agent has gathered, once, numbered, in the order of the sources."""
+"""One ordered context for many searches of an agent: deduplicated, numbered, in the order of the sources."""
 
 import itertools
 from bisect import bisect_left
@@ -42,7 +42,7 @@ __all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "chec
 
 Layout = Literal["delta", "compact"]
 
-# What a search decides about its own results; a working context only joins them.
+# Options of a search; a working context only combines the results of searches.
 SEARCH_OPTIONS = (
     "k",
     "max_candidates",
@@ -53,17 +53,18 @@ SEARCH_OPTIONS = (
 )
 _LONGEST_LABEL = 200  # characters
 _LONGEST_VALUE = 500  # characters of a metadata value
-# Where more chunks than this show parts of a new one, they are many splittings of one text: pointers to short parts are
-# longer than these, and comparing it with all of them would take quadratic time.
+# If more chunks than `_FEW` overlap a new one, the same text was split in many ways. Then only the `_MANY` longest
+# overlaps of at least `_SHORT` characters are used: a pointer is longer than a short overlap, and comparing all of them
+# would take quadratic time.
 _FEW, _MANY = 16, 128
 _SHORT = 24  # characters
-_STRIPPED = 4  # white space that a splitter strips between two chunks
-# Up to this many chunks, the text is counted again after each one that is left out; above, several go at once.
+_STRIPPED = 4  # maximum number of whitespace characters that a splitter strips between two chunks
+# Up to this number of chunks, tokens are recounted after each dropped chunk; above, several are dropped at once.
 _ONE_BY_ONE = 256
 _POSITION = "position"
 _START = "start_index"
 _KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), NUMBERING_FIELD})
-# Those that tell two chunks with the same text apart, and those of them that no two chunks share.
+# Fields that distinguish chunks with the same text, and those among them that no two chunks share.
 _PLACE_FIELDS = READ_FIELDS.difference(SOURCE_FIELDS)
 _EXACT_FIELDS = frozenset({*STAMPED_FIELDS, *START_FIELDS, SECONDS_FIELD})
 _NAMES_WITH_PLACES = frozenset({"source", "url"})
@@ -77,16 +78,16 @@ _ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
 
 @dataclass(frozen=True)
 class Delta:
-    """What one search adds to a working context.
+    """The result of adding a search to a working context.
 
     Attributes:
-        text: The text for the model: new chunks with their numbers, pointers in place of the others.
-        numbers: The numbers of all chunks that the search found, in the order of the text.
-        new: The numbers of those that are shown here for the first time.
-        repeated: The numbers of those whose text was shown before, or that have no text but white space.
-        left_out: The numbers of those that do not fit the token budget.
-        ranks: The number of each chunk that was given, by its rank in the search.
-        tokens: Number of tokens of `text`.
+        text: The text for the model: new chunks with their numbers, and pointers instead of the others.
+        numbers: The numbers of all chunks of the search, in the order of the text.
+        new: The numbers of chunks with text shown in this result.
+        repeated: The numbers of chunks whose text was shown before, or is only whitespace.
+        left_out: The numbers of chunks that do not fit the token budget.
+        ranks: The number of each given chunk, by its rank in the search.
+        tokens: Number of tokens in `text`.
     """
 
     text: str
@@ -102,8 +103,8 @@ class Cited(NamedTuple):
     """The citations in an answer.
 
     Attributes:
-        citations: Each number of each marker, with its passage, source and span.
-        unknown: The numbers in markers that no text for the model had.
+        citations: One for each number in each marker, with its passage, source and span.
+        unknown: Numbers in markers that no text for the model contained.
     """
 
     citations: tuple[Citation, ...]
@@ -111,7 +112,7 @@ class Cited(NamedTuple):
 
 
 class _PlaceName(NamedTuple):
-    """What tells a chunk from others: its text and what is known of its place."""
+    """Identity of a chunk without an id: its text, and the metadata about its place."""
 
     source: str | None
     text: str
@@ -123,9 +124,9 @@ class _Shown(NamedTuple):
     """The text of one search result.
 
     Attributes:
-        parts: The parts of the text of each number in it.
-        elsewhere: The numbers that show the text of the others.
-        left_out: The numbers that do not fit.
+        parts: The parts of each number's text that it contains.
+        elsewhere: For each other number, the numbers that show its text.
+        left_out: The numbers that do not fit the token budget.
     """
 
     text: str
@@ -139,20 +140,20 @@ class _Prompt:
     """The text that the model can see.
 
     Attributes:
-        index: The index of the search that is shown next; places that later ones bring are not used.
-        parts: The parts of each number that are shown.
-        visible: The numbers that show the whole text of a number, where that was asked before.
+        index: The index of the next search to show; places that later searches added are not used.
+        parts: The shown parts of each number.
+        visible: Cache, for some numbers, of the numbers that together show their whole text.
     """
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.parts: dict[int, Parts] = {}
         self.visible: dict[int, list[int]] = {}
-        # Parts of sources as (start, end, number), sorted; no two of one frame overlap.
+        # Shown parts of each frame as (start, end, number), sorted and without overlaps.
         self._sources: defaultdict[Any, list[tuple[int, int, int]]] = defaultdict(list)
 
     def show(self, gathered: Gathered, parts: Parts) -> None:
-        """Add parts of a chunk's text."""
+        """Mark parts of a chunk's text as shown."""
         number, where = gathered.number, gathered.place_at(self.index)
         self.parts[number] = [*self.parts[number], *parts] if number in self.parts else parts
         if parts[0][1] - parts[0][0] == len(gathered.chunk.text):
@@ -166,13 +167,13 @@ class _Prompt:
             if here.start == here.stop:
                 shown.insert(here.start, (start, end, number))
                 continue
-            before = [(one[0], start, one[2]) for one in shown[here] if one[0] < start]
-            after = [(end, one[1], one[2]) for one in shown[here] if one[1] > end]
-            # The newest one has what both show: many small parts then become one.
+            before = [(old_start, start, old) for old_start, _, old in shown[here] if old_start < start]
+            after = [(end, old_end, old) for _, old_end, old in shown[here] if old_end > end]
+            # Assign an overlap to the newest number, so that many small parts are replaced with one.
             shown[here] = [*before, (start, end, number), *after]
 
     def near(self, gathered: Gathered, where: Span) -> list[tuple[int, int, int]]:
-        """The parts of the chunk's source that overlap its place."""
+        """The shown parts that overlap the chunk's place in its source."""
         shown = self._sources.get(gathered.frame)
         return [] if not shown else shown[self._within(shown, where.start, where.end)]
 
@@ -185,31 +186,31 @@ class _Prompt:
 
 
 class WorkingContext:
-    """What an agent gathers over many searches: deduplicated, numbered, in the order of the sources.
+    """The chunks that an agent gathers in many searches: deduplicated, numbered, in the order of the sources.
 
-    Add the chunks of one search after another. Each `add` returns the text for the model: what is new, in source order,
-    and pointers such as "[3] (already shown)" for what is not. `context` returns everything that was gathered.
+    Add the chunks of one search after another. Each `add` returns the text for the model: new text in source order, and
+    pointers such as "[3] (already shown)" to text that was shown before. `context` returns all gathered chunks.
 
-    - A chunk is gathered once, however often it is found, and its number never changes.
-    - Its rank is the best that it had in any search; ties go to the lower number.
-    - No text is shown twice and none is lost: of chunks that overlap, the later one is shown without the part that they
-      share. Offsets say what overlaps, and the texts have to confirm it. White space alone is not shown.
+    - A chunk is gathered once, even if several searches find it, and its number never changes.
+    - Its rank is its best rank in any search; ties go to the lower number.
+    - No text is shown twice, and none is lost: if chunks overlap, the later one is shown without the overlap. Overlaps
+      are determined from offsets and confirmed by the texts. Chunks of only whitespace are not shown.
     - A pointer refers only to text that the model can still see. Call `forget` when messages are removed.
-    - `context` equals `build_context` over all gathered chunks.
-    - Every `[1]` in the text is a number of this working context: in the text of documents it is written `[ 1 ]`.
-    - `from_dict(to_dict())` goes on as the original would.
+    - `context` equals `build_context` for all gathered chunks.
+    - Every `[1]` in the text is a number of this working context; in the text of documents, it is changed to `[ 1 ]`.
+    - `from_dict(to_dict())` behaves like the original.
 
-    Use one for each conversation. It is not thread-safe.
+    Use one per conversation. It is not thread-safe.
 
     Args:
-        options: The options of the context. `token_budget` is the maximum number of tokens of all text that is shown;
-            once it is reached, a search result has only pointers and a note, which add a few tokens each. `header` is
-            written where it changes; `separator` and `gap` are those of `context()`. The options of a search (k,
+        options: The options of the context. `token_budget` is the maximum number of tokens of all shown text; once it
+            is reached, a search result contains only pointers and a note, which add a few tokens each. `header` is
+            written when it changes; `separator` and `gap` apply to `context()`. The options of a search (k,
             max_candidates, thresholds, min_chunks, neighbors) belong to the retriever.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
-        OptionError: An option is unknown, invalid, or one of a search.
+        OptionError: An option is unknown, invalid, or belongs to the search.
 
     Example:
         >>> working = WorkingContext()
@@ -249,7 +250,7 @@ class WorkingContext:
                 )
         self._gathered: list[Gathered] = []
         self._searches: dict[str, Search] = {}
-        # Whether two chunks that overlap have the same text there.
+        # Cache: whether two overlapping chunks have the same text in the overlap.
         self._agreeing: dict[tuple[int, int], bool] = {}
 
     @property
@@ -259,7 +260,7 @@ class WorkingContext:
 
     @property
     def searches(self) -> tuple[str, ...]:
-        """The names of the searches, in sequence."""
+        """The names of the searches, in the order in which they were added."""
         return tuple(self._searches)
 
     @property
@@ -275,28 +276,28 @@ class WorkingContext:
         return f"WorkingContext({counted(len(self), 'chunk')} of {searches})"
 
     def add(self, chunks: Iterable[Chunk] | Context, *, search: str | None = None, note: str = "") -> Delta:
-        """Gather the chunks that a search found. If it fails, nothing is gathered.
+        """Gather the chunks that a search found. If an error is raised, nothing is gathered.
 
         Args:
-            chunks: The chunks with the ranks of this search, in any sequence; or the context of a retriever.
-            search: A name of the search, such as the id of the tool message; a number by default.
-            note: A line for the model after the passages, such as how many chunks were not read. It is part of the
-                text in every layout.
+            chunks: The chunks with their ranks in this search, in any order; or the context of a retriever.
+            search: A name for the search, such as the id of the tool message; a number by default.
+            note: A line for the model after the passages, such as the number of unread chunks. It is part of the text
+                in every layout.
 
         Returns:
-            The text for the model, and what is new in it.
+            The text for the model, and the numbers of the chunks.
 
         Raises:
-            ChunkError: Something is not a chunk, or a rank occurs twice.
+            ChunkError: An item is not a chunk, or two chunks have the same rank.
             MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
-            OptionError: `search` is not a string, or was added before; `note` is not a string; or a function among the
-                options returned something unusable.
+            OptionError: `search` is not a string, or was already added; `note` is not a string; or a function in the
+                options returned an unusable value.
             TokenizerError: `count_tokens` returned no usable count.
         """
         check_text("search", search, optional=True)
         check_text("note", note)
         if search in self._searches:
-            raise OptionError(f"the search {describe(search)} was added before", search)
+            raise OptionError(f"the search {describe(search)} was already added; use another name", search)
         options = self._options
         given = sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)
         placed = place(given, options.source_key, options.position_key)
@@ -311,7 +312,7 @@ class WorkingContext:
             best.setdefault(numbers[chunk.rank], chunk)
         ordered = in_order(list(best.values()), options)
         before = len(self)
-        # Numbers rise in the text of a search, so they are given in its order.
+        # Number the new chunks in the order of the text.
         final = {number: number for number in best if number > 0}
         for chunk in ordered:
             if (number := numbers[chunk.rank]) < 0:
@@ -337,9 +338,9 @@ class WorkingContext:
         return _delta(found, shown, numbers)
 
     def forget(self, searches: Iterable[str]) -> None:
-        """Note that the model no longer sees the text of these searches, as after their messages were removed.
+        """Mark the text of these searches as no longer visible to the model, for example after messages were removed.
 
-        What they found stays gathered. Its text is shown again when it is found again, with the same number.
+        Their chunks stay gathered. When they are found again, their text is shown again, with the same numbers.
 
         Args:
             searches: Names of searches; unknown ones are ignored.
@@ -350,14 +351,14 @@ class WorkingContext:
                 self.__dict__.pop("_prompt", None)
 
     def is_text_of(self, search: str, text: str) -> bool:
-        """Whether a text is, unchanged, the one that `add` returned for a search.
+        """Whether this is the unchanged text that `add` returned for a search.
 
         Args:
             search: The name of the search.
             text: The text, such as the content of a tool message.
         """
-        known = self._searches.get(search)
-        return known is not None and known.checksum == _checksum(text)
+        added = self._searches.get(search)
+        return added is not None and added.checksum == _checksum(text)
 
     def layout(
         self,
@@ -370,45 +371,47 @@ class WorkingContext:
         """The texts of search results for the next prompt.
 
         Args:
-            searches: The searches whose results the prompt contains, in sequence; by default all that are not
-                forgotten. Text that only other searches showed is shown again.
-            layout: "delta": each result shows what is new in it, as `add` returned it. "compact": the last result is
-                everything that these searches found, in order, and the others are pointers to it.
-            compact_above: With "compact": the number of tokens of these results up to which they are left as "delta".
-            changed: Those of `searches` whose text the prompt has in another form, such as redacted. Nothing that they
-                found is shown again.
+            searches: The searches whose results the prompt contains, in order; by default all that are not forgotten.
+                Text that only other searches showed is shown again.
+            layout: "delta": each result shows what is new in it, as returned by `add`. "compact": the last result
+                contains all chunks of these searches, in order, and the others are pointers to it.
+            compact_above: With "compact": results stay as in "delta" until they have more than this number of tokens in
+                total.
+            changed: The searches among `searches` whose text in the prompt was changed, such as redacted. Their chunks
+                are not shown again.
 
         Returns:
-            One text for each search; those of `changed` are not meant for the prompt. Under "delta", texts of the first
-            searches do not depend on the later ones.
+            One text for each search; do not use the texts of `changed` in the prompt. With "delta", the text of a
+            search does not depend on later searches.
 
         Raises:
             OptionError: `layout` or `compact_above` is invalid, or a search is unknown.
-            MissingPositionError: "compact", `on_missing_position="error"`, and among all chunks one has no position.
+            MissingPositionError: With "compact" and `on_missing_position="error"`: a chunk has no position once all
+                chunks are combined.
             TokenizerError: `count_tokens` returned no usable count.
         """
         check_layout(layout, compact_above)
-        names = [name for name, one in self._searches.items() if not one.forgotten]
+        names = [name for name, search in self._searches.items() if not search.forgotten]
         names = names if searches is None else list(searches)
         for name in names:
             if name not in self._searches:
-                raise OptionError(f"unknown search {describe(name)}; expected one of those that were added", name)
+                raise OptionError(f"unknown search {describe(name)}; expected the name of an added search", name)
         tokens = sum(self._searches[name].tokens for name in names)
         if layout == "compact" and tokens > compact_above:
             return self._compact(names, frozenset(changed))
         return self._deltas(names)
 
     def context(self, **changes: Any) -> Context:
-        """Everything that was gathered, as one context.
+        """Build one context of all gathered chunks.
 
         Args:
             **changes: Options of `ContextOptions` to change, such as `token_budget=None` or `order="rank"`.
 
         Returns:
-            The context of all gathered chunks, ranked by the best rank that each had in any search.
+            The context of all gathered chunks, ranked by the best rank of each in any search.
 
         Raises:
-            BudgetError: Something was gathered, and not one chunk fits `token_budget`.
+            BudgetError: None of the gathered chunks fits `token_budget`.
             MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
             OptionError: An option is unknown or invalid.
             TokenizerError: `count_tokens` returned no usable count.
@@ -417,13 +420,13 @@ class WorkingContext:
         return context
 
     def cited(self, answer: str) -> Cited:
-        """The passages that the markers of an answer, such as [1], [2, 5] or [3-6], refer to.
+        """Find the passages that the markers in an answer, such as [1], [2, 5] or [3-6], refer to.
 
         Args:
             answer: The text of the answer.
 
         Returns:
-            The citations, and the numbers that no text for the model had.
+            The citations, and the numbers that no text for the model contained.
 
         Raises:
             OptionError: `answer` is not a string.
@@ -442,7 +445,7 @@ class WorkingContext:
         return Cited(tuple(citations), tuple(unknown))
 
     def chunk(self, number: int) -> Chunk:
-        """The gathered chunk with this number: its text, best rank, source and span, ids, and metadata about its place.
+        """The chunk with this number: its text, best rank, source, span and ids, and metadata about its place.
 
         Args:
             number: A number of this working context.
@@ -457,25 +460,25 @@ class WorkingContext:
         return self._gathered[number - 1].chunk
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was gathered, as values that JSON can hold, for a checkpoint.
+        """The gathered chunks and searches as JSON values, for a checkpoint.
 
-        The options and the framework's own objects are not part of it. Of the metadata only those are that positions
-        and sources are read from.
+        Options and the framework's objects are not included. Of the metadata, only fields for sources and positions are
+        included.
         """
         return to_plain(self._gathered, self._searches)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], options: ContextOptions | None = None, **changes: Any) -> Self:
-        """A working context as `to_dict` wrote it.
+        """Create a working context from the result of `to_dict`.
 
         Args:
-            data: What `to_dict` returned, also after it went through JSON.
-            options: The options; they should be those that it had.
+            data: The result of `to_dict`, which may have been serialized as JSON.
+            options: The options; they should be the same as those of the original.
             **changes: Options of `ContextOptions` to change.
 
         Raises:
-            DataError: It is not what `to_dict` returned, or of a newer version.
-            OptionError: An option is unknown, invalid, or one of a search.
+            DataError: `data` is not a result of `to_dict`, or is from a newer version.
+            OptionError: An option is unknown, invalid, or belongs to the search.
         """
         working = cls(options, **changes)
         try:
@@ -484,17 +487,17 @@ class WorkingContext:
                 working._remember(chunk, framework_span, since)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OpragError) as error:
             raise DataError(
-                f"this is not the state of a working context ({masked_error(error)}); give what to_dict() returned",
+                f"not a saved working context ({masked_error(error)}); pass the result of to_dict()",
                 data,
             ) from error
         return working
 
-    # What is gathered.
+    # Gathering chunks.
 
     def _identify(
         self, chunks: Sequence[Chunk], given: Mapping[int, Chunk]
     ) -> tuple[dict[int, int], dict[int, _PlaceName]]:
-        """The number of each chunk by its rank, below 0 for a new one; and by rank what names the place of new ones."""
+        """The number of each chunk by rank (negative for new chunks), and the place names of new chunks by rank."""
         numbers: dict[int, int] = {}
         names: dict[int, _PlaceName] = {}
         used = {number for chunk in chunks if (number := self._ids.get(_id_name(chunk)))}
@@ -508,29 +511,29 @@ class WorkingContext:
                 if exact:
                     number = next(iter(self._places.get(name, ())), 0) or new.get(name, 0)
                 if not number:
-                    # Across searches, equal text without an id is the same chunk; within one search it is not. Found
-                    # alone, a chunk may not have had its place.
-                    alike = (*self._places.get(name, ()), *self._places.get(name._replace(offset=None), ()))
-                    free = (known for known in alike if known not in used)
+                    # Across searches, equal text without an id is the same chunk; within one search it is not. A chunk
+                    # may also have been added earlier without an offset.
+                    equal = (*self._places.get(name, ()), *self._places.get(name._replace(offset=None), ()))
+                    free = (known for known in equal if known not in used)
                     number = next((known for known in free if chunk.id is None or self.chunk(known).id is None), 0)
                 number = number or -1 - len(numbers)
                 if number > 0 and identity is not None:
                     self._add_id(number, chunk.id)
                 elif number < 0:
-                    new |= {one: number for one in (identity, name if exact else None) if one is not None}
+                    new |= {key: number for key in (identity, name if exact else None) if key is not None}
             used.add(number)
             numbers[chunk.rank] = number
         return numbers, names
 
     def _add_id(self, number: int, identity: str | None) -> None:
-        """Store the id of a chunk that had none."""
+        """Store the id of a chunk that was added without one."""
         gathered = self._gathered[number - 1]
         if gathered.chunk.id is None:
             gathered.chunk = changed(gathered.chunk, id=identity)
             self._ids.setdefault(_id_name(gathered.chunk), number)
 
     def _gather(self, chunk: Chunk, given: Chunk, name: _PlaceName) -> int:
-        """The number of a new chunk."""
+        """Add a new chunk, and return its number."""
         kept = changed(
             chunk,
             metadata=_facts(given, self._options),
@@ -548,7 +551,7 @@ class WorkingContext:
         return gathered.number
 
     def _update(self, gathered: Gathered, chunk: Chunk) -> None:
-        """Update rank and place with what another search knows."""
+        """Update the rank and place of a chunk from another search."""
         known = gathered.chunk
         if chunk.rank < known.rank:
             gathered.chunk = known = changed(known, rank=chunk.rank)
@@ -573,7 +576,7 @@ class WorkingContext:
         return gathered
 
     def _place(self, chunk: Chunk) -> Span | None:
-        """Where the text of a chunk is in its source, or in what its store received; None where that is not exact."""
+        """The place of a chunk's text in its source, or in the insertion order of its store; None if not exact."""
         if chunk.source is None or not self._options.stitch:
             return None
         where = chunk.span
@@ -583,7 +586,7 @@ class WorkingContext:
 
     @cached_property
     def _ids(self) -> dict[Any, int]:
-        """The number of each chunk by its id; made when something is searched for."""
+        """The number of each chunk by id; built on first use."""
         ids: dict[Any, int] = {}
         for gathered in self._gathered:
             if gathered.chunk.id is not None:
@@ -592,18 +595,18 @@ class WorkingContext:
 
     @cached_property
     def _places(self) -> defaultdict[_PlaceName, list[int]]:
-        """The numbers of chunks by their text and place; made when a chunk is found whose id is not known."""
+        """The numbers of chunks by text and place; built when a chunk with an unknown id is added."""
         places: defaultdict[_PlaceName, list[int]] = defaultdict(list)
         for gathered in self._gathered:
             name, _ = _place_name(gathered.chunk, gathered.framework_span)
             places[name].append(gathered.number)
         return places
 
-    # What is shown.
+    # Showing text.
 
     @cached_property
     def _prompt(self) -> _Prompt:
-        """What the model can see; made again after something was forgotten."""
+        """The text that the model can see; rebuilt after searches were forgotten."""
         visible = (search.parts for search in self._searches.values() if not search.forgotten)
         return self._prompt_of(len(self._searches), visible)
 
@@ -630,15 +633,15 @@ class WorkingContext:
         return next(name for name in map(str, itertools.count(len(self._searches) + 1)) if name not in self._searches)
 
     def _deltas(self, names: Iterable[str]) -> list[str]:
-        """Each result with what is new in it."""
+        """The results with only their new text."""
         indexes = {name: index for index, name in enumerate(self._searches)}
-        learned = {gathered.since for gathered in self._gathered}
+        place_changes = {gathered.since for gathered in self._gathered}
         results: list[_Shown] = []
         prompt = _Prompt(0)
         tokens = 0
         for name in names:
             search, index = self._searches[name], indexes[name]
-            if learned.isdisjoint(range(prompt.index, index + 1)):
+            if place_changes.isdisjoint(range(prompt.index, index + 1)):
                 prompt.index = index
             else:
                 prompt = self._prompt_of(index, (shown.parts for shown in results))
@@ -649,7 +652,7 @@ class WorkingContext:
         return [shown.text for shown in results]
 
     def _shown(self, numbers: set[int]) -> set[int]:
-        """Those of some numbers that have text in a search result or in the compact layout."""
+        """The numbers among these that have text in a search result or in the compact layout."""
         shown = {number for search in self._searches.values() for number in numbers.intersection(search.parts)}
         if any(1 <= number <= len(self) for number in numbers - shown):
             _, shown_by = self._compact_text(range(1, len(self) + 1), "")
@@ -657,7 +660,7 @@ class WorkingContext:
         return shown
 
     def _compact(self, names: Sequence[str], changed: frozenset[str]) -> list[str]:
-        """Pointers for all results but the last unchanged one, which is everything that the unchanged ones found."""
+        """Pointers for all results except the last unchanged one, which contains all chunks of unchanged results."""
         unchanged = [name for name in names if name not in changed]
         if not unchanged:
             return [""] * len(names)
@@ -681,7 +684,7 @@ class WorkingContext:
         return texts
 
     def _compact_text(self, found: Collection[int], note: str) -> tuple[str, dict[int, list[int]]]:
-        """The text of these numbers as one context within the token budget, and the numbers that show each of them."""
+        """The text of these numbers as one context within the token budget, and for each the numbers that show it."""
         allowed = budget = self._options.token_budget
         title = _ALL_IN_ORDER if self._options.order == "source" else _ALL
         while True:
@@ -699,7 +702,7 @@ class WorkingContext:
     def _show(
         self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None, note: str
     ) -> _Shown:
-        """The text of a search result for a model that sees a prompt; within `room` tokens, or pointers alone."""
+        """The text of a search result for a model that sees a prompt; at most `room` tokens, or only pointers."""
         counter = self._options.count_tokens
         text, parts, elsewhere = self._render(found, prompt, best_first)
         text = _with_note(text or _NOTHING, note)
@@ -710,33 +713,33 @@ class WorkingContext:
         fresh: list[int] = []
         left = room
         for number in best_first:
-            alone, its, _ = self._render([number], prompt, best_first)
-            if its:
+            text, parts, _ = self._render([number], prompt, best_first)
+            if parts:
                 fresh.append(number)
-                if (charge := count(alone, counter)) <= left:
+                if (charge := count(text, counter)) <= left:
                     left -= charge
                     kept.append(number)
         if len(kept) == len(fresh):
             kept.pop()
         while True:
             left_out = frozenset(fresh).difference(kept)
-            text, parts, elsewhere = self._render([one for one in found if one not in left_out], prompt, best_first)
-            # The note says what was read, which is no longer true.
+            remaining = [number for number in found if number not in left_out]
+            text, parts, elsewhere = self._render(remaining, prompt, best_first)
+            # Omit the note: it describes all chunks, including those that were left out.
             text = _BETWEEN.join(filter(None, [text, f"({_left_out(len(left_out))})"]))
             tokens = count(text, counter)
             if tokens <= room or not kept:
                 return _Shown(text, parts, elsewhere, left_out, tokens)
-            # Long lists with a counter that charges far too little would take quadratic time one by one.
+            # If the counter underestimates single chunks, dropping them one by one would take quadratic time.
             excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
             del kept[-max(1, excess) :]
 
     def _render(
         self, found: Iterable[int], prompt: _Prompt, best_first: Sequence[int] | None = None
     ) -> tuple[str, dict[int, Parts], dict[int, list[int]]]:
-        """The text of these numbers, the parts of each that are in it, and the numbers that show the others.
+        """The text of these numbers, the parts of each that it contains, and the numbers that show the others.
 
-        Without the numbers of a search, best first, it is a whole context, which has no pointers for those without text
-        of their own.
+        Without `best_first`, the text is a whole context, without pointers.
         """
         texts: list[str] = []
         here = _Prompt(prompt.index)
@@ -771,7 +774,7 @@ class WorkingContext:
         return "".join(texts), here.parts, elsewhere
 
     def _covered(self, gathered: Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
-        """The parts of a chunk's text that prompts show, and the number that each is under, sorted."""
+        """The parts of a chunk's text that prompts show, each with the number that shows it, sorted."""
         number, where = gathered.number, gathered.place_at(prompts[0].index)
         covered = [(*part, number) for prompt in prompts for part in prompt.parts.get(number, ())]
         if where is None:
@@ -792,7 +795,7 @@ class WorkingContext:
         return covered
 
     def _agree(self, number: int, other: int) -> bool:
-        """Whether two chunks that overlap in their source have the same text there, for certain."""
+        """Whether two chunks that overlap in their source certainly have the same text in the overlap."""
         pair = (number, other) if number < other else (other, number)
         known = self._agreeing.get(pair)
         if known is None:
@@ -810,24 +813,24 @@ class WorkingContext:
             page = page_of(chunk)
             return _head_of(chunk.source or "", "" if page is None else str(page))
         if best_first is not None:
-            # Rank and place may still change, and what was shown does not.
+            # Rank and place may change later, but shown text must not.
             chunk = changed(chunk, rank=best_first.index(gathered.number))
             if gathered.since > index:
                 chunk = changed(chunk, span=None, located=None)
         return _one_label(header_of(_passage(chunk), header, gathered.number))
 
     def _context_within(self, token_budget: int | None, found: Collection[int]) -> tuple[Context, list[int]]:
-        """As `_context` within a budget; an empty one where not one chunk fits."""
+        """Version of `_context` with a token budget; returns an empty context if no chunk fits."""
         if token_budget is None or token_budget > 0:
             with suppress(BudgetError):
                 return self._context({"token_budget": token_budget}, found)
         return Context((), (), (), self._options), []
 
     def _context(self, changes: dict[str, Any], found: Collection[int] | None = None) -> tuple[Context, list[int]]:
-        """The context of everything or of these numbers, and the number of each kept chunk."""
-        gathered = [one for one in self._gathered if found is None or one.number in found]
-        best_first = sorted(gathered, key=lambda one: (one.chunk.rank, one.number))
-        chunks = [changed(one.chunk, rank=rank, span=one.framework_span) for rank, one in enumerate(best_first)]
+        """The context of these numbers, or of all, and the number of each kept chunk."""
+        gathered = [item for item in self._gathered if found is None or item.number in found]
+        best_first = sorted(gathered, key=lambda item: (item.chunk.rank, item.number))
+        chunks = [changed(item.chunk, rank=rank, span=item.framework_span) for rank, item in enumerate(best_first)]
         position_key = None if self._options.position_key is None else _POSITION
         options = replace(self._options, source_key=None, position_key=position_key)
         context = build_context(chunks, options, **changes)
@@ -844,7 +847,7 @@ def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> D
 
 
 def check_layout(layout: Any, compact_above: Any) -> None:
-    """Reject an unknown layout, and a number of tokens that is invalid or without effect."""
+    """Reject an unknown layout, and an invalid or unused `compact_above`."""
     check_choice("layout", layout, get_args(Layout))
     check_count("compact_above", compact_above, optional=False, least=0)
     if compact_above and layout != "compact":
@@ -852,7 +855,7 @@ def check_layout(layout: Any, compact_above: Any) -> None:
 
 
 def _checksum(text: str) -> int:
-    # JSON readers take whole numbers of up to 53 bits.
+    # At most 53 bits, since JSON readers may round larger integers.
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())
 
 
@@ -862,7 +865,7 @@ def _with_note(text: str, note: str) -> str:
 
 @lru_cache(maxsize=256)
 def _head_of(source: str, page: str) -> str:
-    """What the model reads of a source and a page."""
+    """The source and page as the model reads them."""
     return _one_label(source[:_LONGEST_LABEL] + (f", page {page}" if page else ""))
 
 
@@ -875,7 +878,7 @@ def _passage(chunk: Chunk) -> Passage:
 
 
 def _facts(chunk: Chunk, options: ContextOptions) -> dict[str, Any]:
-    """The metadata that source and position are read from, as plain values."""
+    """The metadata fields for source and position, as plain values."""
     facts = {
         name: plain
         for name, value in chunk.metadata.items()
@@ -896,7 +899,7 @@ def _facts(chunk: Chunk, options: ContextOptions) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the metadata as JSON can hold it; None for one that says nothing."""
+    """Convert a metadata value to a JSON value; None if it is unusable."""
     if type(value) is int:
         return value if -TOO_LARGE < value < TOO_LARGE else None
     if isinstance(value, str):
@@ -908,12 +911,12 @@ def _plain(value: Any) -> Any:
 
 
 def _plain_part(value: Any) -> Any:
-    """A part of a position that the caller named."""
+    """Convert a part of a position from `position_key` to a JSON value."""
     return value.isoformat() if isinstance(value, date) else str(value) if isinstance(value, str) else _plain(value)
 
 
 def _framework_span(chunk: Chunk, given: Chunk) -> Span | None:
-    """The span that the framework of a chunk stated, by which it is placed among all."""
+    """The span from the framework's metadata, which determines the chunk's position in the context."""
     if given.span is None:
         return plain_span(chunk)
     start, end, page = given.span
@@ -930,13 +933,13 @@ def _id_name(chunk: Chunk) -> Any:
 
 
 def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, bool]:
-    """Text and place of a chunk, and whether no other chunk can have both."""
+    """The text and place of a chunk, and whether they identify it uniquely."""
     facts: list[Any] = []
     names: list[Any] = []
     exact = False
     for name, value in chunk.metadata.items():
         if name in _PLACE_FIELDS:
-            # Stores change the type of numbers.
+            # Some stores change the type of numbers.
             number = value if type(value) is int and 0 <= value < TOO_LARGE else ordinal(value)
             if number is not None:
                 exact = exact or name in _EXACT_FIELDS
@@ -944,7 +947,7 @@ def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, 
             elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _LONGEST_VALUE:
                 facts.append((name, value.strip()))
         elif name in _NAMES_WITH_PLACES and (plain := _plain(value)) not in (None, chunk.source):
-            # They can have a page or a time.
+            # A source name or URL may contain a page or a time.
             names.append((name, str(plain)))
     offset = None
     if not exact and (framework_span or chunk.located):
@@ -955,7 +958,7 @@ def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, 
 
 
 def _split(text: str, covered: Sequence[tuple[int, int, int]]) -> tuple[Parts, list[list[int]]]:
-    """The parts of a text that are not covered; and the numbers that cover what is before each, and after the last."""
+    """The parts of a text that are not covered, and the numbers that cover each gap before, between and after them."""
     if not covered:
         return ([(0, len(text))] if text and not text.isspace() else []), [[], []]
     parts: Parts = []
@@ -983,7 +986,7 @@ def _labelled(gathered: Gathered, head: str, parts: Parts, gaps: Sequence[Sequen
     if notes:
         shown = f"{label}{without_markers(head)} {notes}\n{without_markers(first)}"
     else:
-        # At once: a marker can begin in a name and end in a text.
+        # Together, because a marker could start in the name and end in the text.
         shown = label + without_markers(f"{head}\n{first}") if head else f"{label} {without_markers(first)}"
     between = gaps[1:-1]
     return shown + "".join(
@@ -992,9 +995,9 @@ def _labelled(gathered: Gathered, head: str, parts: Parts, gaps: Sequence[Sequen
 
 
 def _connection(number: int, gaps: Sequence[Sequence[int]], before: int) -> str:
-    """Where the text goes on from and to, in words; nothing where it goes on from the passage before it."""
-    start = next((one for one in gaps[0][-1:] if one not in (number, before)), None)
-    end = next((one for one in gaps[-1][:1] if one != number), None)
+    """A note such as "(continues [3])"; empty if the text only continues the previous passage."""
+    start = next((other for other in gaps[0][-1:] if other not in (number, before)), None)
+    end = next((other for other in gaps[-1][:1] if other != number), None)
     if start is not None and end is not None:
         return f"(between [{start}] and [{end}])"
     if start is not None:
@@ -1007,7 +1010,7 @@ def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
 
 
 def _touches(first: Gathered, second: Gathered, index: int) -> bool:
-    """Whether a chunk follows another one, up to the white space that a splitter strips."""
+    """Whether one chunk directly follows another, ignoring whitespace that a splitter strips."""
     a, b = first.place_at(index), second.place_at(index)
     if a is None or b is None or first.frame != second.frame:
         return False

@@ -1,4 +1,4 @@
-"""What a working context stores: its records, and their plain values for checkpoints."""
+"""The records of a working context, and their conversion to plain values for checkpoints."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +19,13 @@ Parts = list[tuple[int, int]]
 _VERSION = 1
 _LONGEST_NOTE = 500  # characters
 _START = "start_index"
-# The attributes of a chunk that few have.
+# Attributes that most chunks do not have.
 _RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
 _FRAMEWORK_SPAN = "framework_span"
 _SINCE = "since"
-# The span of a chunk in a checkpoint: none, or what "start_index" and the text say; else a list.
-_NO_SPAN, _SPAN_AS_STATED = 0, 1
+# Codes for the span of a chunk in a checkpoint: none, or from "start_index" and the length of the text. Other spans are
+# lists.
+_NO_SPAN, _SPAN_FROM_START = 0, 1
 
 
 @dataclass(slots=True)
@@ -32,10 +33,10 @@ class Gathered:
     """A chunk with its best rank, source and span.
 
     Attributes:
-        framework_span: The span in the metadata of the framework, by which it is placed among all.
-        place: Where its text is; None where that is not exact.
-        frame: What the place counts from.
-        since: The index of the search that brought the place. What was shown before does not change.
+        framework_span: The span from the framework's metadata, which determines the position in the context.
+        place: The place of its text; None if not exact.
+        frame: The source and page that the offsets of `place` are relative to.
+        since: The index of the search that added the place; text that was shown before it does not change.
     """
 
     chunk: Chunk
@@ -46,20 +47,20 @@ class Gathered:
     since: int = 0
 
     def place_at(self, index: int) -> Span | None:
-        """The place as it was known when a search was added."""
+        """The place if it was known when the search with this index was added."""
         return self.place if self.since <= index else None
 
 
 @dataclass(slots=True)
 class Search:
-    """The numbers that a search found, and what was shown of them.
+    """The numbers of the chunks that a search found, and the text that was shown.
 
     Attributes:
         found: The numbers in the order of the text.
         best_first: The same numbers, by rank.
-        parts: The parts of the text of each number that were shown.
+        parts: The shown parts of each number's text.
         left_out: The numbers that did not fit the token budget.
-        tokens: Number of tokens of the text, including the note.
+        tokens: Number of tokens in the text, including the note.
         checksum: Checksum of the text, including the note.
         note: The line after the passages.
         forgotten: Whether the model no longer sees the text.
@@ -76,12 +77,12 @@ class Search:
 
 
 def to_plain(gathered: Sequence[Gathered], searches: Mapping[str, Search]) -> dict[str, Any]:
-    """The records as values that JSON can hold; metadata as columns, apart from what all chunks of a source share."""
-    chunks = [one.chunk for one in gathered]
+    """Convert records to JSON values; metadata shared by all chunks of a source is stored once, the rest as columns."""
+    chunks = [item.chunk for item in gathered]
     sources = {source: index for index, source in enumerate(dict.fromkeys(chunk.source for chunk in chunks))}
     of_chunks = [sources[chunk.source] for chunk in chunks]
     common, fields = _factored([chunk.metadata for chunk in chunks], of_chunks)
-    others = {str(one.number): more for one in gathered if (more := _rare(one))}
+    others = {str(item.number): more for item in gathered if (more := _rare(item))}
     return {
         "version": _VERSION,
         "sources": [source and str(source) for source in sources],
@@ -95,22 +96,22 @@ def to_plain(gathered: Sequence[Gathered], searches: Mapping[str, Search]) -> di
         },
         "metadata": fields,
         "others": others,
-        "searches": {name: _plain_search(one, gathered) for name, one in searches.items()},
+        "searches": {name: _plain_search(search, gathered) for name, search in searches.items()},
     }
 
 
 def from_plain(data: Mapping[str, Any]) -> tuple[Iterator[tuple[Chunk, Span | None, int]], dict[str, Search]]:
-    """The chunks with `framework_span` and `since` of their records, read one by one, and the searches.
+    """Read the chunks, lazily and with `framework_span` and `since` of their records, and the searches.
 
     Raises:
-        ValueError, TypeError, KeyError, IndexError, AttributeError, OpragError: The data are damaged.
+        ValueError, TypeError, KeyError, IndexError, AttributeError, OpragError: The data is corrupt.
     """
     version = data["version"]
     if version != _VERSION:
         raise ValueError(f"version {describe(version)}, expected {_VERSION}")
     lengths = [len(text) for text in data["chunks"]["text"]]
     _check(all(type(name) is str for name in data["searches"]))
-    return _read_chunks(data), {name: _read_search(one, lengths) for name, one in data["searches"].items()}
+    return _read_chunks(data), {name: _read_search(search, lengths) for name, search in data["searches"].items()}
 
 
 def _read_chunks(data: Mapping[str, Any]) -> Iterator[tuple[Chunk, Span | None, int]]:
@@ -134,7 +135,7 @@ def _read_chunks(data: Mapping[str, Any]) -> Iterator[tuple[Chunk, Span | None, 
 
 
 def plain_span(chunk: Chunk) -> Span | None:
-    """The span where offsets count from the start of the source: then it says the same as the metadata."""
+    """The span if its offsets are relative to the source, and so equal those in the metadata; else None."""
     span = chunk.span
     return span if span is not None and span.page is None and chunk.located is None else None
 
@@ -142,7 +143,7 @@ def plain_span(chunk: Chunk) -> Span | None:
 def _factored(
     metadata: Sequence[Mapping[str, Any]], sources: Sequence[int]
 ) -> tuple[list[dict[str, Any]], dict[str, list[Any]]]:
-    """What the metadata of each source have in common, and the other fields as columns, None where missing."""
+    """The common metadata of each source, and the other fields as columns, with None for missing values."""
     firsts: dict[int, Mapping[str, Any]] = {}
     varying: dict[str, None] = {}
     for own, source in zip(metadata, sources, strict=True):
@@ -166,19 +167,19 @@ def _plain_span(chunk: Chunk) -> Any:
         return _NO_SPAN
     start = chunk.metadata.get(_START)
     if type(start) is int and span == (start, start + len(chunk.text), None):
-        return _SPAN_AS_STATED
+        return _SPAN_FROM_START
     return list(span)
 
 
 def _rare(gathered: Gathered) -> dict[str, Any]:
-    """The attributes of a chunk that few have."""
+    """The attributes of a chunk that most chunks do not have."""
     chunk = gathered.chunk
     more = {name: value for name in _RARE if (value := getattr(chunk, name))}
     if gathered.framework_span != plain_span(chunk):
         more[_FRAMEWORK_SPAN] = gathered.framework_span
     if gathered.since:
         more[_SINCE] = gathered.since
-    # Checkpoints may keep the types of named tuples.
+    # As lists, since some checkpointers would restore the type of a named tuple.
     return {name: list(value) if isinstance(value, tuple) else value for name, value in more.items()}
 
 
@@ -199,7 +200,7 @@ def _check(valid: Any) -> None:
 
 def _read_span(value: Any, text: str, metadata: Mapping[str, Any]) -> Span | None:
     if type(value) is int:
-        _check(value in (_NO_SPAN, _SPAN_AS_STATED))
+        _check(value in (_NO_SPAN, _SPAN_FROM_START))
         return None if value == _NO_SPAN else _checked_span([metadata[_START], metadata[_START] + len(text), None])
     return _checked_span(value)
 
@@ -212,7 +213,7 @@ def _checked_span(value: Any) -> Span:
 
 
 def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, int]:
-    """The attributes that few chunks have, the framework span, and since when the place is known."""
+    """Read the attributes that most chunks do not have, `framework_span` and `since`."""
     rare: dict[str, Any] = {}
     framework_span, since = None, 0
     for name, value in more.items():
@@ -238,7 +239,7 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
 
 
 def _read_search(value: Any, lengths: Sequence[int]) -> Search:
-    """A search, where each chunk has a text of this length."""
+    """Read a search, given the length of each chunk's text."""
     found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
     numbers = set(found)
     _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
@@ -260,6 +261,6 @@ def _read_search(value: Any, lengths: Sequence[int]) -> Search:
 
 
 def clean_note(note: str) -> str:
-    """A note on one line that cannot continue a marker of the text before it."""
+    """Put a note on one line, in parentheses, without citation markers."""
     note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
     return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)

@@ -423,7 +423,7 @@ def test_a_damaged_checkpoint_is_a_data_error_or_can_be_used():
 def test_a_checkpoint_with_a_missing_part_is_a_data_error(key):
     state = saved_state()
     del state[key]
-    with pytest.raises(DataError, match="this is not the state of a working context"):
+    with pytest.raises(DataError, match="not a saved working context"):
         WorkingContext.from_dict(state)
 
 

@@ -42,7 +42,7 @@ __all__ = [
     "write_positions",
 ]
 
-# Who only retrieves needs none of the methods, and no agents.
+# Imported on first use: plain retrieval needs neither methods nor agents.
 __getattr__ = loader(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""What methods ask for, done with LlamaIndex's models, retrievers and embeddings."""
+"""Backend of the method driver: LlamaIndex's models, retrievers and embeddings."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ from oprag.steps import Step, Steps, run_sync
 
 __all__ = ["LlamaIndexBackend", "complete"]
 
-# Each provider's word for it.
+# Names of the finish reason, by provider.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason")
 
 
 @dataclass
 class LlamaIndexBackend:
-    """What answering one question takes.
+    """The components that answer one question.
 
     Attributes:
         llm: The model.
-        retriever: The retriever, best nodes first.
-        postprocessors: What its nodes go through before they are ordered.
-        context_options: How contexts are made.
-        sources: Where the vectors and the neighbors of nodes come from, where the options need them.
-        cache: Where vectors are kept.
+        retriever: The retriever, which returns the best nodes first.
+        postprocessors: Postprocessors to apply before the nodes are ordered.
+        context_options: The options of contexts.
+        sources: The sources of vectors and neighbors, if the options need them.
+        cache: The vector cache.
         embed_model: Returns the embedding model or the `oprag.Embedder`.
-        reader: Reads whole sources, if they can be read.
-        prompts: What prompts are made with.
-        found: Contexts by their question; what is in it is not searched for again.
-        known: Replies by their prompt; what is in it is not asked for again.
+        reader: Reads the full text of sources, if available.
+        prompts: The prompt templates.
+        find_positions: Adds positions to chunks without one in their metadata, if available.
+        found: Cache of contexts by question.
+        known: Cache of replies by prompt.
     """
 
     llm: LLM
@@ -65,31 +66,32 @@ class LlamaIndexBackend:
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
     def retrieve(self, question: str) -> Steps[Context]:
-        """The context of a question."""
+        """Retrieve the context of a question."""
         if question not in self.found:
             self.found[question] = yield from self.find(QueryBundle(question))
         return self.found[question]
 
     def find(self, query: QueryBundle) -> Steps[Context]:
-        """The context of a query."""
-        asked = query if self.sources is None else (yield from self.sources.with_vector(query))
-        nodes = yield Step(lambda: self.retriever.retrieve(asked), lambda: self.retriever.aretrieve(asked))
+        """Retrieve the context of a query."""
+        bundle = query if self.sources is None else (yield from self.sources.with_vector(query))
+        nodes = yield Step(lambda: self.retriever.retrieve(bundle), lambda: self.retriever.aretrieve(bundle))
         if self.context_options.k is not None:
             warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
-            nodes = yield _processed(postprocessor, nodes, asked)
-        return (yield from context_of(chunks_of(nodes), asked, self.context_options, self.sources, self.find_positions))
+            nodes = yield _processed(postprocessor, nodes, bundle)
+        chunks = chunks_of(nodes)
+        return (yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions))
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
-        """The model's reply, or its error."""
+        """Call the model, and return its reply or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
         return (yield from _completed(self.llm, prompt, self.prompts))
 
     def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        """The model's reply, or its error; emits its pieces, the first of them empty."""
+        """Stream the model's reply, emit its pieces, starting with an empty one, and return the reply or its error."""
         llm = self.llm
-        # Half an object, or half of what is parsed, cannot be shown.
+        # Incomplete structured output cannot be parsed, so it is not streamed.
         if isinstance(llm, StructuredLLM) or llm.output_parser is not None:
             return (yield from self.complete(prompt))
         collected = _Collected()
@@ -108,7 +110,7 @@ class LlamaIndexBackend:
             return collected.completion(error)
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """A vector for each question, and one for each text."""
+        """Return one vector per question, and one per text."""
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embed_model()), self.cache
@@ -116,18 +118,18 @@ class LlamaIndexBackend:
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
     def read(self, source: str) -> Steps[str]:
-        """The whole text of a source."""
+        """Read the full text of a source."""
         text: str = yield Step(lambda: read_with(self.reader, source))
         return text
 
 
 def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
-    """The reply of a model, or its error."""
+    """Call a model, and return its reply or its error."""
     return run_sync(_completed(llm, prompt, prompts))
 
 
 def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
-    """The reply of a model, or its error."""
+    """Call a model, and return its reply or its error."""
     started = time.perf_counter()
     try:
         given = sent(llm, prompt, getattr(prompts, prompt.step, None))
@@ -145,12 +147,12 @@ def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
             seconds=time.perf_counter() - started,
             finish_reason=_finish_reason(reply),
         )
-    except Exception as error:  # noqa: BLE001 - whatever a client raises is recorded
+    except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
         return Completion(error=error, seconds=time.perf_counter() - started)
 
 
 class _Collected:
-    """The chunks of a streamed reply, put together."""
+    """Collects the chunks of a streamed reply."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -159,7 +161,7 @@ class _Collected:
         self._finish_reason: str | None = None
 
     def add(self, response: Any) -> str:
-        """The text of one more chunk."""
+        """Add a chunk, and return its text."""
         self._usage = usage_of(response) or self._usage
         self._finish_reason = _finish_reason(response) or self._finish_reason
         text = response.delta or ""
@@ -167,7 +169,7 @@ class _Collected:
         return text
 
     def completion(self, error: Exception | None = None) -> Completion:
-        """All of it."""
+        """The whole reply, or the error with the usage so far."""
         seconds = time.perf_counter() - self._started
         if error is not None:
             return Completion(error=error, seconds=seconds, usage=self._usage)
@@ -182,9 +184,9 @@ def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore],
 
 
 def _finish_reason(response: Any) -> str | None:
-    """Why the model stopped; integrations hand on what their provider said, each in its own shape."""
+    """The finish reason, as reported by the provider; its location differs between integrations."""
     raw = getattr(response, "raw", None)
     choices = part(raw, "choices") or part(raw, "candidates") or [raw]
-    places = [choices[0], part(raw, "generation_info"), part(raw, "incomplete_details")]
-    reasons = (part(place, name) for place in places for name in (*_REASONS, "reason"))
+    parts = [choices[0], part(raw, "generation_info"), part(raw, "incomplete_details")]
+    reasons = (part(holder, name) for holder in parts for name in (*_REASONS, "reason"))
     return next((reason for reason in reasons if isinstance(reason, str)), None)

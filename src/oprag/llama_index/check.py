@@ -1,4 +1,4 @@
-"""Checking what LlamaIndex's indexes, retrievers, stores and nodes tell about the order of their sources."""
+"""Check whether the order of sources is known in LlamaIndex's indexes, retrievers, stores and nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
-# Where retrievers and engines have the ones that they wrap.
+# Attributes in which retrievers and engines store the objects that they wrap.
 _INNER = ("retriever", "_retriever", "_vector_retriever")
 
 
@@ -48,26 +48,27 @@ def check_positions(
     position_key: PositionKey | None = None,
     max_chunks: int = 20_000,
 ) -> PositionCheck:
-    """Check what the order of each source rests on, before a question is asked.
+    """Check how the order of each source is determined, before the first question.
 
-    A source has a problem where an `OrderPreservingRetriever` could not be certain of its order. Nothing is embedded or
-    changed.
+    A source has a problem if an `OrderPreservingRetriever` cannot determine its order for certain. Nothing is embedded
+    or changed.
 
     Args:
-        searched: An index, a retriever or query engine, with the filters and the options that it has; a vector store
-            that keeps texts, a docstore, or the nodes.
-        read_source: Where the nodes of sources with a problem are looked for: a folder, a mapping of source names to
-            texts, or a function of the name; by default that of the retriever.
+        searched: An index, a retriever or a query engine, checked with its own filters and options; a vector store that
+            stores texts; a docstore; or the nodes.
+        read_source: Where to read the full text of sources with a problem, to search for their nodes: a folder, a
+            mapping of source names to texts, or a function that takes the name; by default that of the retriever.
         source_key: See `oprag.ContextOptions.source_key`.
         position_key: See `oprag.ContextOptions.position_key`.
-        max_chunks: Maximum number of nodes to read; of larger stores the first ones.
+        max_chunks: Maximum number of nodes to read; of a larger store, the first ones are checked.
 
     Returns:
-        What was found. Printed, it is a table, worst sources first, with a line of code against each problem.
+        The result for each source. It prints as a table, worst sources first, with a line of code that fixes each
+        problem.
 
     Raises:
         OptionError: The nodes cannot be listed, or an option is invalid.
-        ChunkError: Something in a list is not a node.
+        ChunkError: An item of the list is not a node.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -86,7 +87,8 @@ def check_positions(
     listings: list[Listing] = []
     writable = False
     merging = isinstance(getattr(searched, "retriever", searched), AutoMergingRetriever)
-    # Its parents are not in the store, and nothing that searches a docstore alone asks for its sequence.
+    # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
+    # insertion order.
     by_store = store_order and not merging and not isinstance(searched, BaseDocumentStore)
     kinds: set[str] = set()
     for adapter, docstore in _stores(searched):
@@ -110,11 +112,11 @@ def check_positions(
 
 
 def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
-    """The stores that are searched, and the docstores of those that do not list their nodes."""
+    """The adapters of the searched stores, with the docstores to read if a store cannot list its nodes."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
     if isinstance(searched, BasePydanticVectorStore):
-        # The others need the nodes of an index.
+        # Stores without texts require the nodes of an index.
         yield (adapter_of(searched) if searched.stores_text else None), None
     elif isinstance(searched, BaseDocumentStore):
         yield adapter_of(searched), searched
@@ -127,7 +129,7 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
 
 
 def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
-    """As `_stores`, for a retriever or an engine."""
+    """Version of `_stores` for retrievers and engines."""
     where, index = searched_by(searched), getattr(searched, "_index", None)
     if where is not None:
         yield store_of(where, searched), where.docstore
@@ -140,7 +142,7 @@ def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseD
 
 
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
-    """The chunks of a store; where it has no nodes as such, they are in the metadata."""
+    """Convert the rows of a store to chunks; some stores contain the node, others its fields in the metadata."""
     for rank, row in enumerate(rows):
         if row.node is not None:
             yield chunk_of(row.node, rank)
@@ -154,16 +156,16 @@ def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
     for rank, given in enumerate(nodes):
         node = given.node if isinstance(given, NodeWithScore) else given
         if not isinstance(node, BaseNode):
-            raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at place {rank}", node)
+            raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at index {rank}", node)
         yield chunk_of(node, rank)
 
 
 def _given(nodes: Any) -> Listing:
-    """The nodes that a caller gave."""
-    # Pydantic's objects list their fields.
+    """The listing of nodes that the caller passed."""
+    # Pydantic models are iterable: they yield their fields.
     if isinstance(nodes, str | Mapping | BaseModel) or not isinstance(nodes, Iterable):
         raise OptionError(
-            f"the nodes of {type(nodes).__name__} cannot be listed; give its index, or the nodes: "
+            f"the nodes of {type(nodes).__name__} cannot be listed; pass its index, or the nodes: "
             "check_positions(nodes)",
             nodes,
         )
@@ -171,17 +173,17 @@ def _given(nodes: Any) -> Listing:
 
 
 _CANNOT_DELETE = "FaissVectorStore"
-# By the metadata key that only this parser writes.
+# Node parsers, by a metadata key that only this parser writes.
 _PARSERS = {"window": "SentenceWindowNodeParser()", "header_path": "MarkdownNodeParser()"}
 
 
 def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
-    """The lines of code for these nodes, in the store of an index or in a list."""
+    """The lines of code that fix problems with these nodes, in the store of an index or in a list."""
     keys = {key for chunk in chunks for key in chunk.metadata}
     parser = next((parser for key, parser in _PARSERS.items() if key in keys), "SentenceSplitter()")
     if any(chunk.parent_id or chunk.child_ids for chunk in chunks):
         parser = "HierarchicalNodeParser.from_defaults()"
-    again = "  # and fill the store anew" if in_store else ""
+    again = "  # and fill the store again" if in_store else ""
 
     def stamp(step: str) -> str:
         return f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, {step}]){again}"
@@ -189,7 +191,7 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
     return Remedies(
         stamp=stamp("StampPositions()"),
         name=stamp('StampPositions(source="...")'),
-        # LlamaIndex writes them by itself.
+        # LlamaIndex always writes offsets.
         offsets="",
         write="write_positions(index{options})" if writable else "",
         retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
@@ -203,12 +205,12 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
 
 
 def _for_given(remedies: Remedies, searched: Any, kinds: Collection[str]) -> Remedies:
-    """The lines by what the user has, which need not be an index.
+    """Adapt the lines of code to the checked object, which may be a store instead of an index.
 
     Args:
         remedies: The lines for an index.
-        searched: What was checked.
-        kinds: The classes of its stores.
+        searched: The checked object.
+        kinds: The class names of its stores.
     """
     if _CANNOT_DELETE in kinds:
         again = f"VectorStoreIndex.from_documents(documents)  # a {_CANNOT_DELETE} cannot delete {{source}}"

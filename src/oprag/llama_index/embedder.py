@@ -1,4 +1,4 @@
-"""LlamaIndex's embedding models as an `oprag.Embedder`."""
+"""Wrap LlamaIndex embedding models as an `oprag.Embedder`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 
 
 class LlamaIndexEmbedder(NamedEmbedder):
-    """An `Embedder` around a LlamaIndex embedding model, sync and async."""
+    """An `Embedder` that wraps a LlamaIndex embedding model, sync and async."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
+        """Return vectors of shape (number of texts, dimension)."""
         return [self.embeddings.get_query_embedding(text) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
-        """Vectors of shape (number of texts, dimension)."""
+        """Return vectors of shape (number of texts, dimension)."""
         return self.embeddings.get_text_embedding_batch(list(texts))
 
     async def aembed_questions(self, texts: Sequence[str]) -> Any:
@@ -34,15 +34,15 @@ class LlamaIndexEmbedder(NamedEmbedder):
 
 
 def as_embedder(embed_model: Any, name: str | None = None) -> Any:
-    """A LlamaIndex embedding model as an `oprag.Embedder`; one of those as it is.
+    """Wrap a LlamaIndex embedding model as an `oprag.Embedder`; return an `Embedder` unchanged.
 
     Args:
         embed_model: A LlamaIndex embedding model, or an `oprag.Embedder`.
-        name: What the model and its settings are called; vectors that are kept under one name must come from one model.
-            By default its class, its model name, and a hash of its settings without secrets.
+        name: Identity of the model and its settings, under which vectors are stored; two models must not share a name.
+            By default the class, the model name, and a hash of the settings without secrets.
 
     Raises:
-        OptionError: It cannot embed.
+        OptionError: The object cannot embed texts.
     """
     wrap = LlamaIndexEmbedder if isinstance(embed_model, BaseEmbedding) else None
     return named(embed_model, name, wrap, "embed_model must be a LlamaIndex embedding model")

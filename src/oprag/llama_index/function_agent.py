@@ -1,4 +1,4 @@
-"""An agent that reads what its searches found as one context, in the order of the sources."""
+"""An agent that reads the results of its searches as one context, in the order of the sources."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ __all__ = ["OrderPreservingFunctionAgent"]
 
 
 class OrderPreservingFunctionAgent(FunctionAgent):
-    """LlamaIndex's `FunctionAgent`, which lays out the results of `create_search_tool` before each call of the model.
+    """A `FunctionAgent` that lays out the results of `create_search_tool` before each call of the model.
 
-    Only what the model reads changes: the agent's memory and events keep each result as the tool returned it. A pointer
-    never refers to a message that is not in the prompt, whatever the memory dropped: its text is shown again.
+    Only the prompt changes: the agent's memory and events contain each result as the tool returned it. A pointer never
+    refers to a message that is not in the prompt: if the memory dropped the message, its text is shown again.
 
     Args:
         layout: "delta": each search shows only what is new; earlier messages stay as they are, so the provider's
             prompt cache keeps working. "compact": before each call of the model, the last search result becomes the
             whole context, in source order, and earlier results become pointers.
-        compact_above: With "compact": the number of tokens of all results up to which they are left as "delta".
+        compact_above: With "compact": results stay as in "delta" until they have more than this number of tokens in
+            total.
         *args: The arguments of `FunctionAgent`.
         **options: The keyword arguments of `FunctionAgent`.
 
@@ -41,14 +42,16 @@ class OrderPreservingFunctionAgent(FunctionAgent):
         ... )  # doctest: +SKIP
     """
 
-    # The input may contain keys of providers.
+    # The input may contain API keys.
     model_config = ConfigDict(hide_input_in_errors=True, extra="forbid")
 
     layout: SkipValidation[Layout] = Field(
-        default="delta", description='How the model reads search results: "delta" or "compact".'
+        default="delta", description='Layout of search results in the prompt: "delta" or "compact".'
     )
     compact_above: SkipValidation[int] = Field(
-        default=0, description='With "compact": number of tokens of all results up to which they are left as "delta".'
+        default=0,
+        description='With "compact": results stay as in "delta" until they have more than this number of tokens in '
+        "total.",
     )
 
     def __init__(self, *args: Any, layout: Layout = "delta", compact_above: int = 0, **options: Any) -> None:
@@ -69,7 +72,7 @@ class OrderPreservingFunctionAgent(FunctionAgent):
     async def take_step(
         self, ctx: Any, llm_input: list[ChatMessage], tools: Sequence[AsyncBaseTool], memory: BaseMemory
     ) -> AgentOutput:
-        """Call the model with the search results as the layout has them."""
+        """Call the model with the search results arranged by the layout."""
         kept: list[ChatMessage] = await ctx.store.get(self.scratchpad_key, default=[])
         given = [*llm_input, *kept]
         options = next((tool.options for tool in tools if isinstance(tool, SearchTool)), None)
@@ -80,7 +83,7 @@ class OrderPreservingFunctionAgent(FunctionAgent):
 
 
 class _ContextView:
-    """A workflow context whose scratchpad is as the model reads it."""
+    """A workflow context whose scratchpad is laid out for the model."""
 
     def __init__(self, ctx: Any, store: _StoreView) -> None:
         self._ctx = ctx
@@ -91,21 +94,21 @@ class _ContextView:
 
 
 class _StoreView:
-    """A store that returns the scratchpad as the model reads it, and keeps it as the tools wrote it."""
+    """A store that returns the scratchpad laid out for the model, and saves it as the tools wrote it."""
 
     def __init__(self, store: Any, key: str, kept: Sequence[ChatMessage], shown: list[ChatMessage]) -> None:
         self._store, self._key, self._kept, self._shown = store, key, kept, shown
-        # The agent adds its messages to the list.
+        # The agent appends its messages to `shown`.
         self._length = len(shown)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def get(self, path: str, default: Any = ...) -> Any:
-        """The scratchpad as it is shown, or what the store has."""
+        """Return the scratchpad laid out for the model, or another value of the store."""
         return self._shown if path == self._key else await self._store.get(path, default=default)
 
     async def set(self, path: str, value: Any) -> None:
-        """Keep what the agent added to the scratchpad, or anything else as it is."""
+        """Save the original scratchpad with the agent's new messages, or another value unchanged."""
         added = [*self._kept, *value[self._length :]] if path == self._key else value
         await self._store.set(path, added)

@@ -1,4 +1,4 @@
-"""LlamaIndex's messages, prompt templates and models' replies, in the words of the methods and back."""
+"""Convert LlamaIndex's messages, prompt templates and replies to those of the methods, and back."""
 
 from __future__ import annotations
 
@@ -40,61 +40,61 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval
 
 
 def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[ChatMessage] | str:
-    """What `llm.predict` would send: messages to a chat model, one text to a model that completes texts."""
+    """The input that `llm.predict` would send: messages to a chat model, one text to a completion model."""
     messages = [ChatMessage(role=message.role, content=message.content) for message in prompt.messages]
     parser = llm.output_parser
     if llm.metadata.is_chat_model:
         return llm._extend_messages(messages if parser is None else parser.format_messages(messages))  # noqa: SLF001
-    theirs = template.template if isinstance(template, LlamaIndexTemplate) else None
+    inner = template.template if isinstance(template, LlamaIndexTemplate) else None
     text = prompt.text
-    chats = isinstance(theirs, ChatPromptTemplate) or getattr(theirs, "is_chat_template", False)
-    if chats and not isinstance(theirs, _ShownTemplate):
-        text = llm.messages_to_prompt(messages)  # type: ignore[misc]  # never None: there is a default
-    elif not isinstance(theirs, RichPromptTemplate):
+    is_chat = isinstance(inner, ChatPromptTemplate) or getattr(inner, "is_chat_template", False)
+    if is_chat and not isinstance(inner, _ShownTemplate):
+        text = llm.messages_to_prompt(messages)  # type: ignore[misc]  # never None, since it has a default
+    elif not isinstance(inner, RichPromptTemplate):
         text = llm.completion_to_prompt(text)  # type: ignore[misc]
     return llm._extend_prompt(text if parser is None else parser.format(text))  # noqa: SLF001
 
 
 def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
-    """The context window of a model; None where it does not say."""
+    """The context window of a model; None if unknown."""
     try:
-        about = llm.metadata
+        metadata = llm.metadata
         added = sent(llm, Prompt((Message("user", ""),), "answer"))
-    except Exception:  # noqa: BLE001 - a model that cannot be asked says so when it is called
+    except Exception:  # noqa: BLE001 - the call itself raises the error
         return None
-    # LlamaIndex's default is what a model has that does not say; its readers then cut what the real one could take.
-    window = about.context_window
+    # LlamaIndex uses its default for models whose window is unknown; it may be much smaller than the real one.
+    window = metadata.context_window
     if type(window) is not int or window < 1 or window == DEFAULT_CONTEXT_WINDOW:
         return None
     texts = [added] if isinstance(added, str) else [message.content or "" for message in added]
     if isinstance(llm, StructuredLLM):
         texts += [llm.llm.system_prompt or "", json.dumps(llm.output_cls.model_json_schema())]
-    replies = about.num_output if about.num_output > 0 else DEFAULT_NUM_OUTPUTS
-    return Window(window, replies, sum(count_tokens(text) for text in texts if text))
+    reply = metadata.num_output if metadata.num_output > 0 else DEFAULT_NUM_OUTPUTS
+    return Window(window, reply, sum(count_tokens(text) for text in texts if text))
 
 
 class LlamaIndexTemplate:
     """A LlamaIndex prompt template as a `Template`.
 
     Args:
-        template: Any prompt template; its variables may be mapped, and some of them may be set.
+        template: Any prompt template, including one with mapped variables or partial values.
     """
 
     def __init__(self, template: BasePromptTemplate) -> None:
         self.template = template
-        # What a user maps to another name is asked for by the name that the user's template has for us.
+        # Map variable names of the user's template back to the names of the methods.
         mapped = {new: old for old, new in (template.template_var_mappings or {}).items()}
         functions = set(template.function_mappings or {})
         self.fields = frozenset(mapped.get(name, name) for name in _variables(template)) | functions
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
-        """The messages, with these values in the fields."""
-        set_before = {*self.template.kwargs, *(self.template.function_mappings or {})}
-        missing = sorted(self.fields - set(values) - set_before)
+        """Format the template with these values."""
+        partial = {*self.template.kwargs, *(self.template.function_mappings or {})}
+        missing = sorted(self.fields - set(values) - partial)
         if missing:
             raise PromptError(
-                f"the prompt wants {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; there are "
-                f"{', '.join(sorted(values))}",
+                f"the prompt needs {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; available "
+                f"values: {', '.join(sorted(values))}",
                 self.template,
             )
         given: dict[str, Any] = {
@@ -111,9 +111,9 @@ def _variables(template: BasePromptTemplate) -> set[str]:
 
 
 class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
-    """A text template as LlamaIndex lists it: its texts as they were written, with `{{` and `}}` for braces.
+    """A text template in `get_prompts`: its original texts, with `{{` and `}}` for braces.
 
-    LlamaIndex has no way to write a brace before a name, so this class fills in the fields itself.
+    LlamaIndex cannot escape a brace before a name, so this class fills in the fields itself.
     """
 
     @classmethod
@@ -126,7 +126,7 @@ class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
 
     @property
     def as_text(self) -> TextTemplate | None:
-        """The text template that this is; None where a user has set a value, mapped a name or added a message."""
+        """The original text template; None if a user has set a value, mapped a name or added a message."""
         if self.kwargs or self.template_var_mappings or self.function_mappings or self.output_parser:
             return None
         texts = [(message.role.value, message.content or "") for message in self.message_templates]
@@ -148,7 +148,7 @@ class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
         completion_to_prompt: Callable[[str], str] | None = None,
         **kwargs: Any,
     ) -> str:
-        """One text, as models read it that complete texts."""
+        """Format the template as one text, for completion models."""
         text = "\n\n".join([message.content or "" for message in self._filled(kwargs)])
         if self.output_parser is not None:
             text = self.output_parser.format(text)
@@ -160,14 +160,14 @@ class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
 
 
 def _filled(message: ChatMessage, values: Mapping[str, Any]) -> ChatMessage:
-    """A message with the fields filled in for which there are values; LlamaIndex leaves the others as they are."""
+    """Fill in the fields of a message that have values, and keep the other fields, as LlamaIndex does."""
     template = TextTemplate(message.content or "")
     (text,) = template.messages({**{name: f"{{{name}}}" for name in template.fields}, **values})
     return ChatMessage(role=message.role, content=text.content)
 
 
 def as_template(template: Any, llm: Any = None) -> Template:
-    """A LlamaIndex prompt template as a `Template`; one that was shown here is what it was before."""
+    """Wrap a LlamaIndex prompt template as a `Template`; one from `shown_template` is converted back."""
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
     if isinstance(template, _ShownTemplate) and (text := template.as_text) is not None:
@@ -176,7 +176,7 @@ def as_template(template: Any, llm: Any = None) -> Template:
 
 
 def shown_template(template: Template) -> BasePromptTemplate:
-    """A template as LlamaIndex lists it."""
+    """Convert a template to a LlamaIndex prompt template, for `get_prompts`."""
     if isinstance(template, LlamaIndexTemplate):
         return template.template
     if isinstance(template, TextTemplate):
@@ -193,25 +193,25 @@ def _text(value: Any) -> str:
 def _message_of(message: ChatMessage) -> Message:
     role = _ROLES.get(message.role)
     if role is None:
-        raise PromptError(f"a prompt can hold messages of system, user and assistant, got {message.role}", message)
+        raise PromptError(f"a prompt may only contain system, user and assistant messages, got {message.role}", message)
     if any(block.block_type != "text" for block in message.blocks):
-        raise PromptError("a prompt can hold text only", message)
+        raise PromptError("a prompt may only contain text; remove images and other content blocks", message)
     return Message(role, message.content or "")
 
 
 def usage_of(response: Any) -> Usage | None:
-    """The model's own count of tokens, where it gave one; integrations leave it in several places."""
+    """The token usage that the model reported, if any; its location differs between integrations."""
     raw = getattr(response, "raw", None)
-    for place in (part(raw, "usage"), part(raw, "usage_metadata"), getattr(response, "additional_kwargs", None), raw):
-        read, written = _first(place, _INPUT), _first(place, _OUTPUT)
-        if read is not None and written is not None:
-            details = part(place, "prompt_tokens_details") or part(place, "input_tokens_details")
-            return Usage(read, written, _first(details, ("cached_tokens",)) or 0)
+    for counts in (part(raw, "usage"), part(raw, "usage_metadata"), getattr(response, "additional_kwargs", None), raw):
+        input_tokens, output_tokens = _first(counts, _INPUT), _first(counts, _OUTPUT)
+        if input_tokens is not None and output_tokens is not None:
+            details = part(counts, "prompt_tokens_details") or part(counts, "input_tokens_details")
+            return Usage(input_tokens, output_tokens, _first(details, ("cached_tokens",)) or 0)
     return None
 
 
 def part(holder: Any, name: str) -> Any:
-    """An item of a mapping or an attribute of an object, None where there is none."""
+    """An item of a mapping or an attribute of an object; None if missing."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 
@@ -220,14 +220,14 @@ def _first(holder: Any, names: tuple[str, ...]) -> int | None:
 
 
 def history_of(history: Any) -> tuple[Message, ...]:
-    """A conversation, in LlamaIndex's chat messages or our own; calls of tools and their results were never said."""
+    """Convert a conversation of LlamaIndex's chat messages; tool calls and their results are not part of it."""
     messages: list[Message] = []
     for message in history:
         if isinstance(message, Message):
             messages.append(message)
             continue
         if not isinstance(message, ChatMessage):
-            raise QueryError(f"chat_history must be chat messages, got {type(message).__name__} in it", message)
+            raise QueryError(f"chat_history must be a list of chat messages, got {type(message).__name__}", message)
         if message.role in _ROLES and message.content:
             messages.append(Message(_ROLES[message.role], message.content))
     return tuple(messages)

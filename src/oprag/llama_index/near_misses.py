@@ -1,4 +1,4 @@
-"""What users of LlamaIndex's classes write that is not an option here, and what to write instead."""
+"""Hints for option names that users of LlamaIndex may try, and for objects passed as positional arguments."""
 
 from oprag.options import NEAR_MISSES
 
@@ -29,7 +29,7 @@ _ANSWERING = dict.fromkeys(
     "pass it to OrderPreservingQueryEngine, which answers queries",
 )
 _RETRIEVING = {
-    "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...); k= limits what is kept of it",
+    "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...); k= limits how many nodes are kept",
     "vector_store": "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()",
     **{
         name: f"use retriever=index.as_retriever({name}=...)"
@@ -41,14 +41,14 @@ POSTPROCESSOR = {
     **_SHARED,
     **_ANSWERING,
     "similarity_top_k": "use k=, or index.as_retriever(similarity_top_k=...) for the retriever before it",
-    "retriever": "a postprocessor is given its nodes; use OrderPreservingRetriever(retriever=...)",
+    "retriever": "a postprocessor receives its nodes; use OrderPreservingRetriever(retriever=...)",
 }
 
 RETRIEVER = {
     **_SHARED,
     **_ANSWERING,
     **_RETRIEVING,
-    "node_postprocessors": "pass them to OrderPreservingQueryEngine, which applies them before the order",
+    "node_postprocessors": "pass them to OrderPreservingQueryEngine, which applies them before ordering the nodes",
 }
 
 ENGINE = {

@@ -1,4 +1,4 @@
-"""Reading the nodes around one: from a docstore or a store, held to the filter of the search, or by a function."""
+"""Read neighbors of a node: from a docstore or a store, with the filter of the search, or with a function."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Passes = Callable[[BaseNode], bool]
 
 
 def refuse_filter(name: str, function: Any) -> None:
-    """Reject a function that requires the filter of the search: in LlamaIndex a query has no filter of its own."""
+    """Reject a function that requires the filter of the search, since LlamaIndex queries do not contain filters."""
     if requires(function, "filter"):
         raise OptionError(
-            f"{name} is a function that requires filter, and LlamaIndex has no filter of a query to give it; bind one "
-            "with functools.partial(function, filter=...)",
+            f"{name} is a function that requires filter, but LlamaIndex queries do not contain a filter; bind one with "
+            "functools.partial(function, filter=...)",
             function,
         )
 
@@ -44,16 +44,16 @@ def neighbor_reader(
     retriever: BaseRetriever | None,
     listed: NeighborReader | None = None,
 ) -> NeighborReader | None:
-    """A function that reads the chunks around one; None where there is nothing to read from.
+    """A function that reads the neighbors of a chunk; None if there is no source to read from.
 
-    Nodes of a docstore pass the filter of the search, as far as that is known. Where it is not, a docstore is read only
-    if it was given for this.
+    The filter of the search is applied to nodes of a docstore if it is known. If not, a docstore is read only if it was
+    passed as `source`.
 
     Args:
-        source: What was given to read from: a docstore or a function.
-        docstore: That of the index, for a source that was not given.
-        retriever: What searched.
-        listed: Reads the chunks around one in the store, for nodes whose links are not in the docstore.
+        source: The value of `read_neighbors`: a docstore or a function.
+        docstore: The docstore of the index, used if `source` is None.
+        retriever: The retriever that searched.
+        listed: Reads neighbors from the store, for nodes whose links are not in the docstore.
     """
     if source is not None and not isinstance(source, BaseDocumentStore):
         return partial(_as_chunks, source)
@@ -68,7 +68,7 @@ def neighbor_reader(
 
 
 class _LinkedOrListed:
-    """Reads the chunks around one by its links in a docstore, or in the store where it has none."""
+    """Reads the neighbors of a chunk by its links in a docstore, or from the store if it has no links."""
 
     def __init__(self, docstore: BaseDocumentStore, by_links: NeighborReader, listed: NeighborReader) -> None:
         self._docstore = docstore
@@ -79,7 +79,7 @@ class _LinkedOrListed:
         return (self._by_links if _has_links(self._docstore, chunk) else self._listed)(chunk, number)
 
     def locating(self, locate: Any, otherwise: NeighborReader) -> NeighborReader:
-        """As `StoredNeighbors.locating`."""
+        """See `StoredNeighbors.locating`."""
         locating = getattr(self._listed, "locating", None)
         listed = otherwise if locating is None else locating(locate, otherwise)
         return _LinkedOrListed(self._docstore, otherwise, listed)
@@ -87,7 +87,7 @@ class _LinkedOrListed:
 
 def _as_chunks(read: Callable[[BaseNode, int], Any], chunk: Chunk, number: int) -> list[Chunk]:
     nodes = list_of_neighbors(read(chunk.origin.node, number), "nodes", chunk)
-    return chunks_of([NodeWithScore(node=one) if isinstance(one, BaseNode) else one for one in nodes])
+    return chunks_of([NodeWithScore(node=node) if isinstance(node, BaseNode) else node for node in nodes])
 
 
 def _has_links(docstore: BaseDocumentStore, chunk: Chunk) -> bool:
@@ -98,41 +98,41 @@ def _has_links(docstore: BaseDocumentStore, chunk: Chunk) -> bool:
 def store_reader(
     store: StoreAdapter, documents: Collection[str] | None, options: ContextOptions, *, store_order: bool
 ) -> NeighborReader | None:
-    """A function that reads the chunks around one from a store; None where the store cannot list what it searches.
+    """A function that reads the neighbors of a chunk from a store; None if the store cannot list its nodes.
 
     Args:
-        store: The store that was searched, with its filter.
+        store: The searched store, with its filter.
         documents: The ids of the documents that the search is restricted to.
-        options: How sources and positions are found.
-        store_order: Whether the sequence in which the store received nodes is used.
+        options: The options for sources and positions.
+        store_order: Whether the insertion order of the store is used.
     """
     passes = partial(in_documents, documents)
     return stored_neighbors(store, options, chunk_of_stored, passes, store_order=store_order)
 
 
 def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:
-    """What a store listed as a chunk."""
+    """Convert a stored node to a chunk."""
     return chunk_of(stored.node, rank, origin=NodeWithScore(node=stored.node))
 
 
 def in_documents(documents: Collection[str] | None, stored: StoredChunk) -> bool:
-    """Whether what a store listed belongs to one of these documents."""
+    """Whether a stored node belongs to one of these documents."""
     return documents is None or stored.node.ref_doc_id in documents
 
 
 def _linked(docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, number: int) -> list[BaseNode]:
-    """The nodes around one, by the PREVIOUS and NEXT links of a docstore."""
+    """The neighbors of a node, by the PREVIOUS and NEXT links of a docstore."""
     before = list(_follow(docstore, passes, node, NodeRelationship.PREVIOUS, number))
-    # As it was indexed: a postprocessor may have put its window in place of a sentence.
-    itself = docstore.get_document(node.node_id, raise_error=False)
+    # Read the node itself, too: a postprocessor may have replaced a sentence with its window.
+    original = docstore.get_document(node.node_id, raise_error=False)
     after = _follow(docstore, passes, node, NodeRelationship.NEXT, number)
-    return [*reversed(before), *([] if itself is None else [itself]), *after]
+    return [*reversed(before), *([] if original is None else [original]), *after]
 
 
 def _follow(
     docstore: BaseDocumentStore, passes: Passes | None, node: BaseNode, relation: NodeRelationship, number: int
 ) -> Iterator[BaseNode]:
-    """The nodes in one direction, up to the first that the search leaves out."""
+    """The nodes in one direction, up to the first one that the search excludes."""
     source, seen = node.ref_doc_id, {node.node_id}
     for _ in range(number):
         related = node.relationships.get(relation)
@@ -140,16 +140,16 @@ def _follow(
             return
         found = docstore.get_document(related.node_id, raise_error=False)
         if found is None and docstore.document_exists(node.node_id):
-            # It was deleted, or filtered before it came into the index.
+            # The linked node was deleted, or removed before indexing.
             return
         if found is None:
             raise OptionError(
-                f"the docstore has no node {related.node_id!r}, which the node {node.node_id!r} names as its "
-                f"{relation.name.lower()} one; an index over a store that keeps texts fills its docstore only with "
-                "store_nodes_override=True: give read_neighbors=index instead",
+                f"the docstore does not contain node {related.node_id!r}, which is linked as the "
+                f"{relation.name.lower()} node of {node.node_id!r}; the docstore of an index over a store with texts "
+                "is empty unless store_nodes_override=True: use read_neighbors=index instead",
                 related.node_id,
             )
-        # Some splitters link the last node of a document with the first of another.
+        # Some splitters link the last node of a document to the first node of the next document.
         if found.ref_doc_id != source or (passes is not None and not passes(found)):
             return
         seen.add(found.node_id)
@@ -158,8 +158,8 @@ def _follow(
 
 
 def _filter_of(retriever: BaseRetriever | None) -> Passes | None:
-    """Whether the search of a retriever would leave a node in; None where that cannot be told from outside."""
-    # A subclass may search in its own way, and keywords for the store may hold a filter in the store's own language.
+    """A function that tells whether a node passes the filters of a retriever; None if they cannot be determined."""
+    # A subclass may search differently, and keywords for the store may contain a filter in the store's own syntax.
     if type(retriever) is not VectorIndexRetriever or retriever._kwargs:  # noqa: SLF001
         return None
     filters, documents, ids = retriever._filters, retriever._doc_ids, retriever._node_ids  # noqa: SLF001
@@ -167,31 +167,31 @@ def _filter_of(retriever: BaseRetriever | None) -> Passes | None:
         return None
 
     def passes(node: BaseNode) -> bool:
-        # As LlamaIndex hands it to a store.
+        # The metadata that LlamaIndex writes to a store.
         stored = {**node.metadata, **dict.fromkeys(("document_id", "doc_id", "ref_doc_id"), node.ref_doc_id)}
         return (
-            # Empty for an index over a store that keeps texts: LlamaIndex then lists no ids.
+            # Empty for an index over a store with texts, since LlamaIndex then does not list ids.
             (not ids or node.node_id in ids)
             and (documents is None or node.ref_doc_id in documents)
-            and (filters is None or _holds(filters, stored) is True)
+            and (filters is None or _matches(filters, stored) is True)
         )
 
     return passes
 
 
-def _holds(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str, Any]) -> bool | None:
-    """Whether a condition holds; None where stores differ: for a value that is missing or of another kind."""
+def _matches(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str, Any]) -> bool | None:
+    """Whether metadata matches a condition; None where stores differ, for missing values and values of other types."""
     if isinstance(condition, MetadataFilters):
         kind = condition.condition or FilterCondition.AND
         if kind not in (FilterCondition.AND, FilterCondition.OR, FilterCondition.NOT):
             raise _unknown(kind)
         if not condition.filters:
             return True
-        results = {_holds(one, metadata) for one in condition.filters}
-        # One that fails decides "and"; one that holds decides "or" and "not", which means that none holds.
+        results = {_matches(inner, metadata) for inner in condition.filters}
+        # One False decides "and"; one True decides "or" and "not", which requires that no condition matches.
         decisive = kind != FilterCondition.AND
-        holds = decisive if decisive in results else None if None in results else not decisive
-        return not holds if kind == FilterCondition.NOT and holds is not None else holds
+        matches = decisive if decisive in results else None if None in results else not decisive
+        return not matches if kind == FilterCondition.NOT and matches is not None else matches
     if metadata.get(condition.key) is None and condition.operator != FilterOperator.IS_EMPTY:
         return None
     try:
@@ -204,7 +204,7 @@ def _holds(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str, A
 
 def _unknown(kind: Any) -> OptionError:
     return OptionError(
-        f"neighbors cannot be tested against the filter of the search, which has an unknown {kind!r}; give "
-        "read_neighbors= a function that returns the nodes around one",
+        f"the filter of the search contains an unknown {kind!r}, so it cannot be applied to neighbors; set "
+        "read_neighbors= to a function that returns the nodes around one",
         kind,
     )

@@ -1,4 +1,4 @@
-"""Nodes as chunks, their context, and its chunks and passages as nodes again."""
+"""Convert nodes to chunks, build their context, and convert chunks and passages to nodes."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ _CHILD = NodeRelationship.CHILD
 
 
 def chunks_of(nodes: Any) -> list[Chunk]:
-    """Nodes, best first, as chunks; their ranks are their places in the list.
+    """Convert nodes, best first, to chunks; the rank of each is its index.
 
     Args:
-        nodes: An iterable of `NodeWithScore`, as a retriever gave it.
+        nodes: An iterable of `NodeWithScore`, as returned by a retriever.
 
     Raises:
-        ChunkError: Something is not a `NodeWithScore`.
+        ChunkError: An item is not a `NodeWithScore`.
     """
     if not isinstance(nodes, Iterable):
         raise ChunkError(f"expected a list of NodeWithScore objects, got {type(nodes).__name__}", nodes)
     chunks: list[Chunk] = []
     for rank, scored in enumerate(nodes):
         if not isinstance(scored, NodeWithScore):
-            raise ChunkError(f"expected NodeWithScore objects, got {type(scored).__name__} at place {rank}", scored)
+            raise ChunkError(f"expected NodeWithScore objects, got {type(scored).__name__} at index {rank}", scored)
         chunks.append(chunk_of(scored.node, rank, score=scored.score, origin=scored))
     return chunks
 
 
 def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
-    """A node as a chunk."""
+    """Convert a node to a chunk."""
     document_id = previous_id = next_id = parent_id = None
     child_ids: tuple[str, ...] = ()
-    # Not looked up: an enum of LlamaIndex hashes in Python.
+    # Iterating is faster than lookups, because hashing LlamaIndex's enum runs Python code.
     for relation, related in node.relationships.items():
         if not isinstance(related, RelatedNodeInfo):
             if relation is _CHILD:
@@ -76,8 +76,7 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         elif relation is _PARENT:
             parent_id = related.node_id
     span = None
-    # The offsets of a hierarchical leaf count from its parent, wherever its document begins. An end that is missing is
-    # that of the text.
+    # Offsets of a node with a parent are relative to the parent. A missing end offset (-1) means the end of the text.
     if parent_id is None:
         start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
         if start is not None:
@@ -107,7 +106,7 @@ def context_of(
     *,
     as_nodes: bool = False,
 ) -> Steps[Context]:
-    """The context of nodes."""
+    """Build the context of nodes."""
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
@@ -117,24 +116,21 @@ def context_of(
 
 
 def _prompted(passage: Passage, *, stitched: bool) -> str:
-    """A passage as LlamaIndex's synthesizers write it."""
+    """Render a passage as LlamaIndex's synthesizers do."""
     return SHOWN_SEPARATOR.join(
         scored.get_content(MetadataMode.LLM) for scored in _nodes_of(passage, stitched=stitched)
     )
 
 
 def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:
-    """The nodes of a context, in order.
-
-    Without stitching and annotation these are the nodes that were given, the same objects.
-    """
+    """The nodes of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
         return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=True)]
     return [_annotated(chunk) if annotate else chunk.origin for chunk in context.kept]
 
 
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
-    """One node for a passage, or its own nodes: a picture or a table cannot be joined with a text."""
+    """One node for a passage, or its original nodes if some are images or tables, which cannot be joined with text."""
     nodes: list[NodeWithScore] = [chunk.origin for chunk in passage.chunks]
     if not stitched or any(type(scored.node) is not TextNode for scored in nodes):
         return nodes
@@ -147,7 +143,7 @@ def _annotated(chunk: Chunk) -> NodeWithScore:
 
 
 def _passage_node(passage: Passage) -> NodeWithScore:
-    """One node for a passage, with what its chunks have in common and the best of their scores."""
+    """Create one node for a passage, with the common metadata of its chunks and their best score."""
     nodes: list[TextNode] = [chunk.origin.node for chunk in passage.chunks]
     first = nodes[0]
     scores = [chunk.score for chunk in passage.chunks if chunk.score is not None]
@@ -165,7 +161,7 @@ def _passage_node(passage: Passage) -> NodeWithScore:
         relationships={} if source is None else {NodeRelationship.SOURCE: source},
         start_char_idx=span and span.start,
         end_char_idx=span and span.end,
-        # Random ids would make equal answers differ.
+        # Not a random id, so that identical queries return identical responses.
         id_="+".join(chunk.id or str(chunk.rank) for chunk in passage.chunks),
     )
     about = with_metadata(node, {METADATA_KEY: passage_to_dict(passage)})

@@ -1,4 +1,4 @@
-"""The order as a node postprocessor."""
+"""The source order as a node postprocessor."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ dispatcher = get_dispatcher(__name__)
 
 
 class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
-    """Puts retrieved nodes into the order of their source.
+    """Puts retrieved nodes in the order of their source.
 
-    Ranks are the places in the given list, so it comes after rerankers and cutoffs, as the last postprocessor. A
-    token budget counts what LlamaIndex's synthesizers show of a node, its metadata included.
+    A node's rank is its index in the given list, so put this after rerankers and cutoffs, as the last postprocessor.
+    The token budget counts the text that LlamaIndex's synthesizers show of each node, including its metadata.
 
     Args:
         annotate: Return copies of the nodes with rank, score, position and span under the metadata key "oprag", which
             is neither embedded nor shown to the model.
-        index: For thresholds: the index that the nodes come from. Its store gives the vectors, and its embedding model
-            makes those that are missing.
+        index: For thresholds: the index of the nodes. Vectors are read from its store, and missing ones are computed
+            with its embedding model.
         embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
             `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number that returns the
-            nodes around it. They are used whatever the filter of the search, which a postprocessor does not see.
-        read_source: Where the texts of whole sources come from: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function of the name. Chunks whose metadata do not tell their order are looked
-            for in the text of their source, which is read once.
-        store_order: With `index`: whether the sequence in which its store received the nodes of a source is used where
-            nothing else tells their order.
-        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the given nodes come back, the
-            same objects. With `stitch=True` there is one node a passage.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function that takes a node and a number and returns
+            the nodes around it. The filter of the search is not applied to neighbors, because a postprocessor does not
+            receive it.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function that takes the name. Chunks without a position in their metadata are
+            searched in the text of their source, which is read once.
+        store_order: With `index`: whether the insertion order of its store is used for sources whose order is unknown
+            otherwise.
+        **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the original nodes are returned.
+            With `stitch=True`, one node per passage is returned.
 
     Raises:
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
@@ -74,22 +75,22 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which it is serialized."""
+        """The class name for serialization."""
         return "OrderPreservingPostprocessor"
 
     def get_context(self, nodes: list[NodeWithScore], query: str | QueryBundle | None = None) -> Context:
-        """The context that these nodes, best first, make: passages, what was dropped and why, tokens and text.
+        """Build the context of these nodes: passages, dropped chunks with reasons, token count and text.
 
-        The text is stitched, whatever `stitch` says about the nodes.
+        The text is always stitched, regardless of `stitch`.
 
         Args:
-            nodes: The nodes.
-            query: What was asked, for `similarity_threshold`.
+            nodes: The nodes, best first.
+            query: The query, for `similarity_threshold`.
 
         Raises:
-            ChunkError: Something is not a `NodeWithScore`.
-            BudgetError: Nodes were given, and none fits `token_budget`.
-            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
+            ChunkError: An item is not a `NodeWithScore`.
+            BudgetError: None of the given nodes fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
         return run_sync(self._context(nodes, bundle, self._stitched_options))
@@ -119,12 +120,12 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return (yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes))
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The options as values that JSON can hold; functions and parts are left out, and named under "left_out"."""
+        """The options as JSON values; functions and objects are omitted, and listed under "left_out"."""
         return without_functions(super().to_dict(**kwargs), self._not_saved())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """A postprocessor from `to_dict`; what was left out there can be given as a keyword.
+        """Create a postprocessor from the result of `to_dict`; pass the omitted options as keywords.
 
         Raises:
             ValidationError: An option is unknown or invalid.
@@ -132,7 +133,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return cls(**loaded(data, kwargs))
 
     def _not_saved(self) -> list[str]:
-        """The functions and parts that were given, which JSON cannot hold."""
+        """The names of set options that JSON cannot represent: functions and objects."""
         parts = [
             name
             for name in ("index", "embed_model", "read_neighbors", "read_source")
@@ -141,7 +142,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return [*callables(self), *parts, *(["vector_cache"] if self.vector_cache.path is not None else [])]
 
     def __getstate__(self) -> dict[str, Any]:
-        # LlamaIndex deletes what cannot be pickled from the object itself, and says nothing when it is loaded.
+        # LlamaIndex would delete attributes that cannot be pickled from the object itself, and not warn on loading.
         state = BaseModel.__getstate__(self)
         options = {name: value for name, value in state["__dict__"].items() if _can_be_pickled(value)}
         lost = [name for name in self._not_saved() if name not in options]
@@ -154,6 +155,6 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 def _can_be_pickled(value: Any) -> bool:
     try:
         pickle.dumps(value)
-    except Exception:  # noqa: BLE001 - objects raise what they like
+    except Exception:  # noqa: BLE001 - objects may raise any error
         return False
     return True

@@ -1,4 +1,4 @@
-"""A query engine that answers with any method, from nodes in the order of their source."""
+"""A query engine that answers with any method from nodes in the order of their source."""
 
 from __future__ import annotations
 
@@ -66,25 +66,26 @@ dispatcher = get_dispatcher(__name__)
 class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     """Answers queries from retrieved nodes in the order of their source, with any of the methods.
 
-    Use it wherever a LlamaIndex query engine is expected: in a tool, a router, a chat engine. Options can be assigned:
-    they are checked then, as at construction.
+    Use it wherever a LlamaIndex query engine is expected: in a tool, a router or a chat engine. Options can be
+    assigned, and are validated as at construction.
 
     Args:
-        llm: The model; that of `Settings` by default.
-        retriever: Any retriever. The options of an `OrderPreservingRetriever` are its own.
+        llm: The model; `Settings.llm` by default.
+        retriever: Any retriever. Set the options of an `OrderPreservingRetriever` on the retriever, not here.
         node_postprocessors: Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs.
         embed_model: An embedding model or an `oprag.Embedder`, for thresholds, `reciprocal` and `rank_by="cosine"`; by
             default that of the retriever or its index, else `Settings.embed_model` if you set it.
-        vector_cache: Cache of computed vectors, those of the retriever too; that of an `OrderPreservingRetriever` by
-            default, else 256 MiB in memory.
+        vector_cache: Cache of computed vectors, shared with the retriever; by default that of an
+            `OrderPreservingRetriever`, else 256 MiB in memory.
         read_source: As in `OrderPreservingPostprocessor`, and for `long_context` and `self_route`.
-        streaming: Whether `query` returns a response that is still being written.
+        streaming: Whether `query` returns a streaming response.
         callback_manager: LlamaIndex's callbacks.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
         annotate: See `OrderPreservingPostprocessor`.
-        index: For thresholds and neighbours: the index that the nodes come from, as in `OrderPreservingRetriever`.
-        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number, as there.
+        index: For thresholds and neighbors: the index of the nodes, as in `OrderPreservingRetriever`.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function that takes a node and a number, as in
+            `OrderPreservingRetriever`.
         store_order: As in `OrderPreservingRetriever`.
         **options: The options of `oprag.methods.MethodOptions` and of `oprag.ContextOptions`.
 
@@ -139,8 +140,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         for postprocessor in self.node_postprocessors:
             if isinstance(postprocessor, OrderPreservingPostprocessor):
                 raise OptionError(
-                    "the engine puts the nodes in order itself; leave OrderPreservingPostprocessor out of "
-                    "node_postprocessors, and give its options to the engine",
+                    "the engine itself puts the nodes in order; remove OrderPreservingPostprocessor from "
+                    "node_postprocessors, and pass its options to the engine",
                     self.node_postprocessors,
                 )
             if not isinstance(postprocessor, BaseNodePostprocessor):
@@ -151,11 +152,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         if self._ours is not None:
             parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
             parts += [] if self.store_order else ["store_order"]
-            if theirs := [*given_options(self), *parts]:
+            if misplaced := [*given_options(self), *parts]:
                 raise OptionError(
-                    "the retriever is an OrderPreservingRetriever with options of its own; set "
-                    f"{', '.join(theirs)} there",
-                    theirs,
+                    "the retriever is an OrderPreservingRetriever, which has its own options; set "
+                    f"{', '.join(misplaced)} there",
+                    misplaced,
                 )
             self._sources(self._ours.context_options)
         super()._check()
@@ -166,7 +167,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             postprocessor.callback_manager = self.callback_manager
 
     def _checked_options(self, **changes: Any) -> MethodOptions:
-        """The options of the method, some of them changed; rejects a method that lacks what it needs."""
+        """The options of the method, with changes; rejects a method whose requirements are missing."""
         options = self._method_options(prompts=as_prompts(self.prompts, partial(as_template, llm=self.llm)), **changes)
         check_needs(
             options,
@@ -178,8 +179,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         options.numbered(self._context_options_now)
         return options
 
-    # An OrderPreservingRetriever has options of its own, which may be assigned later. The engine's own model serves its
-    # methods; one cache serves both.
+    # An OrderPreservingRetriever has its own options, which may be assigned later, so they are read at each question.
+    # The engine's model is for its methods; the cache is shared.
 
     @property
     def _ours(self) -> OrderPreservingRetriever | None:
@@ -214,7 +215,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @dispatcher.span
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """The nodes for a query, in the order of the context."""
+        """Retrieve the nodes for a query, in the order of the context."""
         return run_sync(self._retrieved(query_bundle))
 
     @dispatcher.span
@@ -229,13 +230,13 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Answer from nodes that were retrieved before; none of them is cut.
+        """Answer from nodes that were already retrieved; none of them is dropped.
 
         Args:
             query_bundle: The query.
-            nodes: The nodes, as `retrieve` returned them; `order="source"` puts them in order, any other order leaves
-                them.
-            additional_source_nodes: Further nodes for the response's `source_nodes`.
+            nodes: The nodes, as returned by `retrieve`. With `order="source"`, they are put in source order; with any
+                other order, their order is not changed.
+            additional_source_nodes: Nodes to add to the response's `source_nodes`.
         """
         return run_sync(self._responded(query_bundle, nodes, additional_source_nodes or ()))
 
@@ -258,11 +259,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
 
-    # Answers with everything that is known about them.
+    # Answers with their contexts, model calls and token usage.
 
     @dispatcher.span
     def answer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
-        """Answer a question; the result has everything that is known about the answer.
+        """Answer a question, and return the answer with its contexts, model calls and token usage.
 
         Args:
             question: The question.
@@ -271,7 +272,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
         Raises:
             QueryError: The question is empty or not a string.
-            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+            ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         steps = self._driven(*self._begun(question, self._options, choices, chat_history))
         with self.callback_manager.as_trace("query"):
@@ -293,9 +294,9 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
     ) -> Comparison:
-        """Answer a question with several methods over one retrieval.
+        """Answer a question with several methods and a single retrieval.
 
-        In a conversation the follow-up is rewritten as a standalone question once, for all of them.
+        In a conversation, the follow-up is rewritten as a standalone question once, for all methods.
 
         Args:
             question: The question.
@@ -304,11 +305,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             chat_history: The conversation so far, as LlamaIndex's chat messages.
 
         Returns:
-            The answers; a table when it is printed or shown in a notebook.
+            The answers; displayed as a table when printed or shown in a notebook.
 
         Raises:
-            OptionError: A method is unknown or lacks what it needs; nothing has been spent then.
-            ModelError: A call failed, and `on_error="raise"`, or there is no answer without it.
+            OptionError: A method is unknown, or its requirements are missing; raised before any model call.
+            ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
         with self.callback_manager.as_trace("query"):
@@ -333,7 +334,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     def _begun(
         self, question: str, options: MethodOptions, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> tuple[Task, LlamaIndexBackend]:
-        """A question to answer, and what answers it."""
+        """The task for a question, and the backend that answers it."""
         ours, context_options = self._ours, self._context_options_now
         window = window_of(self.llm, context_options.count_tokens)
         history = history_of(chat_history)
@@ -341,7 +342,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         context_options = task.context_options
         return task, LlamaIndexBackend(
             self.llm,
-            # An OrderPreservingRetriever would hand on its nodes in order, and their ranks would be lost.
+            # An OrderPreservingRetriever would return its nodes in source order, so their ranks would be lost.
             self.retriever if ours is None else ours.retriever,
             self.node_postprocessors,
             context_options,
@@ -362,7 +363,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         nodes: list[NodeWithScore] | None = None,
         more: Sequence[NodeWithScore] = (),
     ) -> Steps[RESPONSE_TYPE]:
-        """The response to a query, from nodes that were retrieved before or those that are found now."""
+        """Answer a query from the given nodes, or else from newly retrieved ones."""
         query = _bundle(query)
         if nodes is not None:
             task, backend = self._begun(query.query_str, self._options)
@@ -382,7 +383,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         context: Context,
         more: Sequence[NodeWithScore],
     ) -> Steps[RESPONSE_TYPE]:
-        """The part of a query after its retrieval, with the events of a response synthesizer."""
+        """Answer a query after retrieval, with the events of a response synthesizer."""
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
@@ -405,13 +406,13 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         query = _bundle(query)
         task, backend = self._begun(query.query_str, self._options)
         context = yield from backend.find(query)
-        # The context as the method will ask for it: no longer than the model's window allows.
+        # Fit the context to the model's window, as the method will.
         with closing(answering(task)) as requests:
             request = next(requests)
         return self._source_nodes(request.fitted([context]) if isinstance(request, Retrieve) else [context])
 
     def _source_nodes(self, contexts: Iterable[Context], more: Sequence[NodeWithScore] = ()) -> list[NodeWithScore]:
-        """The nodes of the contexts in order, each once, and further ones."""
+        """The nodes of the contexts in order, without duplicates, followed by additional ones."""
         ours, nodes = self._ours or self, dict[str, NodeWithScore]()
         for context in contexts:
             for scored in nodes_of(context, annotate=ours.annotate, stitch=ours.stitch):
@@ -423,15 +424,15 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         return [self._checked_options(method=method) for method in methods]
 
     def _compared(
-        self, question: str, tried: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
+        self, question: str, compared: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
     ) -> Steps[Comparison]:
         answers: list[Answer] = []
         found: dict[str, Context] = {}
         known: dict[Prompt, Completion] = {}
-        for options in tried:
+        for options in compared:
             task, backend = self._begun(question, options, choices, chat_history)
             backend.found, backend.known = found, known
-            # One retrieval for all, and before the clock runs.
+            # Retrieve once for all methods, before any of them is timed.
             yield from prepare(task, backend)
             answers.append((yield from self._driven(task, backend)))
         return Comparison(question, tuple(answers))
@@ -442,14 +443,14 @@ def _bundle(query: str | QueryBundle) -> QueryBundle:
 
 
 def _as_given(nodes: list[NodeWithScore], options: ContextOptions) -> Context:
-    """The context of nodes that were chosen and put in order before: nothing is cut, and no order applied twice.
+    """Build the context of nodes that were already selected and ordered, without dropping or reordering them.
 
-    In source order each source keeps its place among the others; nodes in any other order stay as they are.
+    In source order, the order of the sources is kept; with any other order, the given order is kept.
     """
     changes: dict[str, Any] = {**NO_LIMITS, "source_ranking": "best_first"}
     if options.order != "source":
         changes["order"] = "rank"
-    # Without its inputs, nothing is cut later either: a list in order does not say which nodes are best.
+    # Without inputs, the context cannot be cut later: ordered nodes have no ranks, so the best are unknown.
     return replace(build_context(chunks_of(nodes), replace(options, **changes)), inputs=None)
 
 
@@ -466,7 +467,7 @@ def _response(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
 def _streamed(
     shown: Iterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
 ) -> StreamingResponse:
-    """A response that is still being written, or about to be; all retrieval is done by now."""
+    """A streaming response, returned when retrieval is complete and the answer starts."""
     contexts: list[Context] = []
     for first in shown:
         if not isinstance(first, Context):
@@ -508,7 +509,7 @@ async def _astreamed(
 
 
 class _Pieces:
-    """The pieces of an answer; all of it at once where it was not written in pieces."""
+    """The pieces of an answer; a single piece if the answer was not streamed."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:
         self._metadata = metadata
@@ -526,7 +527,7 @@ class _Pieces:
 
 
 def _metadata(nodes: Sequence[NodeWithScore]) -> dict[str, Any]:
-    """As in the responses of LlamaIndex's own synthesizers."""
+    """The metadata of the nodes, in the same format as LlamaIndex's own synthesizers."""
     return {scored.node.node_id: scored.node.metadata for scored in nodes}
 
 

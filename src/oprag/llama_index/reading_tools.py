@@ -1,6 +1,6 @@
-"""Tools with which an agent reads around what a search found, in order."""
+"""Tools with which an agent reads more of a source, in order."""
 
-# Without `from __future__ import annotations`: LlamaIndex finds the parameter of the workflow context by its class.
+# Without `from __future__ import annotations`, because LlamaIndex finds the `Context` parameter by its class.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,33 +41,32 @@ def create_reading_tools(
     prefix: str = "",
     **options: Any,
 ) -> list[FunctionTool]:
-    """Tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
+    """Create tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
 
-    `read_around(number, before, after)` reads around a passage by its number in the working context of
-    `create_search_tool`; `read_range(source, start, end)` and `outline(source)` need no search before them. What is
-    read joins the working context: what the agent has seen already is not repeated. It counts towards the token budget
-    that the last search had for the whole conversation.
+    `read_around(number, before, after)` reads the nodes around a passage, given its number in the working context of
+    `create_search_tool`. `read_range(source, start, end)` and `outline(source)` can be used without a search. Nodes
+    that the tools read are added to the working context, and text that the agent has already seen is not repeated. They
+    count toward the token budget that the last search applied to the whole conversation.
 
-    The chunks come from the store that is searched, with the filter of its search: a search with these options could
-    find each of them. Where the store cannot list its chunks, or their order is not known, the tools say so to the
-    model; where the order is not certain, the result says it. Give the tools the index or retriever, and the options,
-    that `create_search_tool` has.
+    The tools read only nodes of the searched store that pass the filter of the search. If the store cannot list its
+    nodes, or their order is unknown, the tools return an error to the model; if the order is uncertain, the result says
+    so. Pass the same index or retriever, and the same options, as to `create_search_tool`.
 
     Args:
-        retriever: Any retriever or index, or an `OrderPreservingRetriever`. The tools can read what a
-            `VectorIndexRetriever` searches, or an index that is given as `read_neighbors=`.
-        token_budget: Maximum number of tokens of one result, by `count_tokens`.
-        prefix: Prefix of the names of the tools, for an agent with several stores, such as "manual_".
+        retriever: Any retriever or index, or an `OrderPreservingRetriever`. The tools can read the index of a
+            `VectorIndexRetriever`, or an index passed as `read_neighbors=`.
+        token_budget: Maximum number of tokens in one result, counted with `count_tokens`.
+        prefix: Prefix of the tool names, for an agent with several stores, such as "manual_".
         **options: Options of `OrderPreservingRetriever`, such as `read_source`, and of the working context, such as
             `header` or `count_tokens`.
 
     Returns:
         The tools `read_around`, `read_range` and `outline`. The `raw_output` of the first two is the list of nodes, as
-        that of the search tool.
+        for the search tool.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor an index, `token_budget` or `prefix` is invalid, or
-            `retriever` is an `OrderPreservingRetriever` and options of a search are given.
+        OptionError: `retriever` is neither a retriever nor an index; it is an `OrderPreservingRetriever` and search
+            options are given; or `token_budget` or `prefix` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -118,7 +117,7 @@ def _tool(
     ask: Callable[[WorkflowContext, Any], Awaitable[Reading | str]],
     gathering: ContextOptions,
 ) -> FunctionTool:
-    """A tool that checks its arguments, and adds what was read to the working context."""
+    """Create a tool that validates its arguments and adds the chunks that it reads to the working context."""
 
     async def run(ctx: WorkflowContext, **given: Any) -> ToolOutput:
         answer = await ask(ctx, _checked(schema, given))
@@ -133,7 +132,7 @@ def _tool(
 
 
 def _checked(schema: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
-    """The arguments that a model gave, which LlamaIndex does not check."""
+    """Validate the arguments from the model, which LlamaIndex does not validate."""
     try:
         return schema.model_validate(given)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""A retriever around any LlamaIndex retriever that returns its nodes in the order of their source."""
+"""A retriever that wraps any LlamaIndex retriever and returns nodes in the order of their source."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ dispatcher = get_dispatcher(__name__)
 class OrderPreservingRetriever(IndexFields, BaseRetriever):
     """Returns the nodes of another retriever in the order of their source.
 
-    For places that take a retriever and no postprocessors; elsewhere `OrderPreservingPostprocessor` does the same.
-    Fusion and rerankers belong inside.
+    Use it where a retriever is expected and postprocessors cannot be added; otherwise `OrderPreservingPostprocessor`
+    does the same. Put fusion and rerankers inside.
 
     Args:
-        retriever: Any LlamaIndex retriever; its nodes are ranked by their place in the list.
+        retriever: Any LlamaIndex retriever; the rank of a node is its index in the list.
         annotate: See `OrderPreservingPostprocessor`.
-        index: For thresholds and neighbours: the index that the nodes come from, where the wrapped retriever is not one
-            of an index itself; see `OrderPreservingPostprocessor`.
-        embed_model: For the thresholds, where vectors have to be made: an embedding model or an `oprag.Embedder`; by
-            default that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
+        index: For thresholds and neighbors: the index of the nodes, if the wrapped retriever is not a
+            `VectorIndexRetriever`; see `OrderPreservingPostprocessor`.
+        embed_model: For thresholds, if vectors must be computed: an embedding model or an `oprag.Embedder`; by default
+            that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
-        read_neighbors: For `neighbors`: an index, a docstore, or a function of a node and a number that returns the
-            nodes around it; by default the docstore and the store of the index, if `retriever` is a
-            `VectorIndexRetriever`. Nodes of an index or a docstore pass the filters of such a retriever; those of a
-            function are used whatever the filters.
+        read_neighbors: For `neighbors`: an index, a docstore, or a function that takes a node and a number and returns
+            the nodes around it; by default the docstore and the store of the index, if `retriever` is a
+            `VectorIndexRetriever`. The filters of such a retriever are applied to nodes of an index or a docstore, but
+            not to the results of a function.
         read_source: See `OrderPreservingPostprocessor`.
-        store_order: Around a `VectorIndexRetriever`, or with `index`: whether the sequence in which the store received
-            the nodes of a source is used where nothing else tells their order.
+        store_order: With a `VectorIndexRetriever` or `index`: whether the insertion order of the store is used for
+            sources whose order is unknown otherwise.
         callback_manager: LlamaIndex's callbacks.
         **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 
@@ -68,12 +68,12 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     _near_misses: ClassVar = RETRIEVER
 
     retriever: BaseRetriever = Field(
-        description="Any LlamaIndex retriever; its nodes are ranked by their place in the list."
+        description="Any LlamaIndex retriever; the rank of a node is its index in the list."
     )
     callback_manager: CallbackManager = Field(
         default_factory=CallbackManager, description="LlamaIndex's callbacks.", exclude=True
     )
-    # BaseRetriever's own state, which its constructor would set; this class is constructed by pydantic.
+    # State that BaseRetriever's constructor would set; this class is constructed by pydantic instead.
     _object_map: dict[str, Any] = PrivateAttr(default_factory=dict)
     _verbose: bool = PrivateAttr(default=False)
 
@@ -85,8 +85,8 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     def _check(self) -> None:
         if isinstance(self.retriever, OrderPreservingRetriever):
             raise OptionError(
-                "the wrapped retriever already is an OrderPreservingRetriever: in an ordered list the place of a "
-                "node no longer says how good it is; set its own options instead",
+                "the wrapped retriever is already an OrderPreservingRetriever: in source order, the index of a node is "
+                "no longer its rank; set the options of that retriever instead",
                 self.retriever,
             )
         super()._check()
@@ -97,19 +97,19 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
 
     @property
     def context_options(self) -> ContextOptions:
-        """The options as `ContextOptions`, for the context: its text is stitched, whatever `stitch` says."""
+        """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
         return self._stitched_options
 
     def get_context(self, query: str | QueryBundle) -> Context:
-        """The context for a question: passages, what was dropped and why, tokens and text.
+        """Retrieve the context for a question: passages, dropped chunks with reasons, token count and text.
 
         Args:
-            query: The question; one with a vector or a picture needs no words.
+            query: The question; its text may be empty if the `QueryBundle` contains a vector or an image path.
 
         Raises:
             QueryError: The question is empty or not a string.
-            BudgetError: Nodes were found, and none fits `token_budget`.
-            EmbeddingError: A threshold is set, and a vector cannot be had or cannot be used.
+            BudgetError: None of the retrieved nodes fits `token_budget`.
+            EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         return run_sync(self._found(query, self.context_options))
 
@@ -118,17 +118,17 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return await run_async(self._found(query, self.context_options))
 
     def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
-        """The cosine similarities of the nodes that are found for these questions, and the thresholds that follow.
+        """Measure the cosine similarities of the nodes retrieved for these questions, to choose thresholds.
 
         Args:
-            questions: Questions as users ask them; a few tens are enough.
+            questions: Typical questions of users; a few dozen are enough.
 
         Returns:
-            The report; printed, it is a table.
+            The report, which prints as a table.
 
         Raises:
-            QueryError: A question is empty or not a string, or none finds anything.
-            EmbeddingError: There is no embedding model.
+            QueryError: A question is empty or not a string, or nothing was retrieved for any of them.
+            EmbeddingError: No embedding model is available.
         """
         return run_sync(self._thresholds(questions))
 
@@ -165,7 +165,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         *,
         as_nodes: bool = False,
     ) -> Steps[Context]:
-        """The context of what the wrapped retriever finds."""
+        """Retrieve nodes with the wrapped retriever, and build their context."""
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         if bundle.embedding is None and bundle.image_path is None:
             check_question(bundle.query_str)
@@ -185,7 +185,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         query_bundle: QueryBundle,  # noqa: ARG002
         nodes: list[NodeWithScore],
     ) -> list[NodeWithScore]:
-        # The wrapped retriever has resolved its nodes already; doing it again would put the new ones out of order.
+        # The wrapped retriever has already resolved its nodes; resolving them again would break the order.
         return nodes
 
     async def _ahandle_recursive_retrieval(

@@ -1,4 +1,4 @@
-"""Options as values that JSON can hold, without those that are functions, and back."""
+"""Save options as JSON values, without functions and objects, and load them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ LEFT_OUT = "left_out"
 
 
 def without_functions(data: Mapping[str, Any], functions: Iterable[str]) -> dict[str, Any]:
-    """The options but for functions, whose names are kept."""
+    """The options without functions and objects, whose names are listed under "left_out"."""
     names = list(functions)
     kept = {name: value for name, value in data.items() if name not in names}
     return kept | ({LEFT_OUT: names} if names else {})
 
 
 def loaded(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Saved options as keywords for a constructor; warns of functions that were left out and are not given now."""
+    """Keywords for a constructor from saved options; warns about omitted options that are not passed now."""
     options = {**data, **given}
     options.pop("class_name", None)
     missing = [name for name in options.pop(LEFT_OUT, []) if name not in given]
     if missing:
         warnings.warn(
-            "these options were functions or parts and were not saved, so they have their defaults: "
-            f"{', '.join(missing)}; give them to from_dict as keywords",
+            "these options are functions or objects, which are not saved, so their defaults are used: "
+            f"{', '.join(missing)}; pass them to from_dict as keywords",
             SerializationWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""The search results of an agent in its workflow context: gathering them, and what the model reads of them."""
+"""Gather the search results of an agent in its workflow context, and lay them out for the model."""
 
 from __future__ import annotations
 
@@ -21,41 +21,40 @@ from oprag.working_context import Delta, Layout, WorkingContext
 __all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "working_context_of"]
 
 STATE_KEY = "working_context"
-"""The key of a context's store that has the working context, as plain values."""
+"""The key of the context's store under which the working context is stored, as plain values."""
 
-# Where LlamaIndex's agents keep the messages of the run, and those of earlier ones.
+# Keys under which LlamaIndex's agents store the messages of the current run and of earlier runs.
 _MESSAGES = "scratchpad"
 _REASONING = "current_reasoning"
 _MEMORY = "memory"
 _STEP = "num_iterations"
-# Stored next to the values of the working context.
+# Stored in the same dictionary as the working context.
 _BUDGET = "token_budget"
 
 
 async def working_context_of(ctx: Any, options: ContextOptions | None = None, **changes: Any) -> WorkingContext:
-    """The working context of an agent's run, such as for the citations in its answer.
+    """Read the working context of an agent's run, for example to resolve the citations in its answer.
 
     Args:
-        ctx: The `Context` that the agent ran with, or `handler.ctx`.
-        options: The options, as the search tool has them.
+        ctx: The `Context` of the agent's run, or `handler.ctx`.
+        options: The same options as those of the search tool.
         **changes: Options of `ContextOptions` to change.
 
     Returns:
-        The working context; an empty one where nothing was searched for. It is a copy: adding to it changes nothing for
-        the agent.
+        The working context; empty if nothing was searched. It is a copy, so changes to it do not affect the agent.
 
     Raises:
-        DataError: The store of the context has something else under "working_context".
+        DataError: The value under "working_context" in the store of the context is not a working context.
         OptionError: `ctx` is not a context, or an option is unknown or invalid.
     """
     if not hasattr(ctx, "store"):
-        raise OptionError(f"expected the Context that the agent ran with, got {type(ctx).__name__}", ctx)
+        raise OptionError(f"expected the Context of the agent's run, got {type(ctx).__name__}", ctx)
     data = await ctx.store.get(STATE_KEY, default=None)
     return _read(data, options, **changes)
 
 
 def _read(data: Any, options: ContextOptions | None, **changes: Any) -> WorkingContext:
-    """The working context that a store has; an empty one where it has none."""
+    """Read a working context from the data of a store; an empty one if missing."""
     return WorkingContext(options, **changes) if data is None else WorkingContext.from_dict(data, options, **changes)
 
 
@@ -65,13 +64,13 @@ class _Live:
 
     Attributes:
         loop: The event loop of the lock.
-        lock: Held while a search is added, since tools run at the same time.
-        data: The plain values that `working` was written as.
+        lock: Held while a search is added, since tools may run concurrently.
+        data: The plain values of `working` in the store.
         working: The working context.
-        step: The step of the agent in which the searches in `arriving` were made.
-        arriving: Searches whose messages the agent does not have yet, since it gets those of parallel calls together;
-            with what each searched for.
-        forgotten: Searches that were forgotten.
+        step: The step of the agent that made the searches in `arriving`.
+        arriving: Searches whose messages are not in the store yet, because the agent adds the results of parallel calls
+            together; with the query of each.
+        forgotten: Searches whose text the model no longer sees.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -83,24 +82,24 @@ class _Live:
     forgotten: set[str] = field(default_factory=set)
 
 
-# By the store of a run: a second run with the same context has a store of its own.
+# By the store of a run: each run with the same context has its own store.
 _live: WeakKeyDictionary[Any, _Live] = WeakKeyDictionary()
 
 
 async def gather_search_results(
     ctx: Any, found: Context | Sequence[Chunk], options: ContextOptions, query: str, note: str | None = None
 ) -> Delta:
-    """Add what a search found to the working context in a context's store.
+    """Add the chunks that a search found to the working context in a context's store.
 
-    What fails leaves the store as it was.
+    If it fails, the store is not changed.
 
     Args:
         ctx: The context.
-        found: What was found, with its ranks.
+        found: The chunks, with their ranks.
         options: The options of the working context.
-        query: What was searched for. A search that is made again in the same step of the agent shows its text again:
-            LlamaIndex runs a tool again that waits for a person, and the first result then never arrives.
-        note: For what was read instead of searched for: a line that follows its text in every layout. The token budget
+        query: The query. If it is repeated in the same step of the agent, its text is shown again: LlamaIndex reruns a
+            tool that waits for a person, and the first result is then lost.
+        note: For chunks that were read instead of searched: a line after their text in every layout. The token budget
             is then that of the last search.
     """
     store = ctx.store
@@ -122,7 +121,7 @@ async def gather_search_results(
         arriving = live.arriving if step is not None and step == live.step else {}
         known = [name for name in working.searches if name not in live.forgotten and name not in arriving]
         forgotten = await _unseen(store, working, known) if known else set()
-        forgotten |= {name for name, asked in arriving.items() if asked == query}
+        forgotten |= {name for name, earlier in arriving.items() if earlier == query}
         working.forget(forgotten)
         delta = working.add(found, note=note or "")
         # `WorkingContext.from_dict` ignores the budget.
@@ -142,9 +141,9 @@ async def lay_out_messages(
     layout: Layout = "delta",
     compact_above: int = 0,
 ) -> list[ChatMessage]:
-    """The messages of a prompt with the search results as the model should read them; others stay the same objects."""
+    """Lay out the search results in the messages of a prompt; other messages stay the same objects."""
     data = await ctx.store.get(STATE_KEY, default=None)
-    # An agent without a search tool, as after a handoff, has the budget of the last search.
+    # For an agent without a search tool, such as after a handoff, the budget of the last search applies.
     working = _read(data, options or ContextOptions(token_budget=_budget_in(data)))
     places: list[int] = []
     names: list[str] = []
@@ -170,10 +169,10 @@ def _budget_in(data: Any) -> int | None:
 
 
 async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> set[str]:
-    """Those of some searches whose text the model does not see any more.
+    """The searches among `names` whose text the model no longer sees.
 
-    An agent keeps the messages of its run aside, and its memory may have dropped some of earlier runs. Where neither
-    is known, as in a workflow of one's own, everything counts as seen.
+    An agent stores the messages of the current run separately, and its memory may have dropped messages of earlier
+    runs. If neither is in the store, as in a custom workflow, all text counts as seen.
     """
     messages = await store.get(_MESSAGES, default=None)
     reasoning = await store.get(_REASONING, default=None)
@@ -184,33 +183,34 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
     if messages:
         _remove(left, working, (message.content for message in messages))
     else:
-        # After a handoff from a ReAct agent to a FunctionAgent its steps are still there, and nobody reads them.
+        # Only without a scratchpad: after a handoff from a ReActAgent to a FunctionAgent, its steps are still stored,
+        # but no longer in the prompt.
         _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
         kept = await _messages_in(memory)
         _remove(left, working, (message.content for message in kept if message.role == MessageRole.TOOL))
-        # A ReAct agent leaves one text of all its steps.
+        # A ReActAgent saves all its steps as one text.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
         if left and any("Observation: " in text for text in texts):
-            made = dict(zip(names, working.layout(names), strict=True))
+            deltas = dict(zip(names, working.layout(names), strict=True))
             left = [
                 name
                 for name in left
-                if not (working.is_text_of(name, made[name]) and any(made[name] in text for text in texts))
+                if not (working.is_text_of(name, deltas[name]) and any(deltas[name] in text for text in texts))
             ]
     return set(left)
 
 
 async def _messages_in(memory: BaseMemory) -> list[ChatMessage]:
-    """The messages that the next prompt will have of a memory."""
+    """The messages of a memory that the next prompt will contain."""
     if isinstance(memory, Memory):
-        # Its blocks may ask models and stores, and have none of these messages.
+        # Do not read its blocks: they may call models and stores, and do not contain these messages.
         return await memory.aget_all(status=MessageStatus.ACTIVE)
     return await memory.aget()
 
 
 def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> None:
-    """Remove the searches whose texts these are."""
+    """Remove the searches that have one of these texts."""
     for text in texts:
         if not names:
             return
@@ -219,5 +219,5 @@ def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> 
 
 
 def _search_of(text: Any, names: Collection[str], working: WorkingContext) -> str | None:
-    """The search that has this text; messages are in the sequence of their searches, so it is mostly the first."""
+    """The search with this text; usually the first one, since messages are in the order of their searches."""
     return next((name for name in names if working.is_text_of(name, text)), None) if isinstance(text, str) else None

@@ -1,6 +1,6 @@
-"""A search tool for agents that adds what it finds to the working context of their run."""
+"""A search tool for agents that adds its results to the working context of their run."""
 
-# Without `from __future__ import annotations`: LlamaIndex finds the parameter of the workflow context by its class.
+# Without `from __future__ import annotations`, because LlamaIndex finds the `Context` parameter by its class.
 
 import asyncio
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ _DESCRIPTION = (
 )
 _K = 16
 _NOTHING = "Nothing was found."
-# What the retriever and the working context both have to know.
-_OF_BOTH = ("on_missing_position", "source_key", "position_key")
+# Options that both the retriever and the working context need.
+_SHARED = ("on_missing_position", "source_key", "position_key")
 
 
 class _SearchInput(BaseModel):
@@ -62,35 +62,35 @@ def create_search_tool(
     description: str = _DESCRIPTION,
     **options: Any,
 ) -> SearchTool:
-    """A tool that searches for an agent; what it finds in several searches is shown once, numbered, in source order.
+    """Create a search tool for an agent that shows each passage once, numbered, in source order.
 
-    For `FunctionAgent`, `ReActAgent` and `AgentWorkflow`. Each result shows what is new in it, and points to what the
-    model can see already. What was gathered is kept in the store of the workflow's `Context`, as plain values: it
-    belongs to one conversation, goes on in the next run with the same context, also after `Context.from_dict`, and all
-    agents and search tools of the conversation have one numbering.
+    For `FunctionAgent`, `ReActAgent` and `AgentWorkflow`. Each result shows what is new in it, and refers to text that
+    the model already sees with pointers. The working context is stored in the store of the workflow's `Context`, as
+    plain values: it belongs to one conversation, is continued by later runs with the same context (even after
+    `Context.from_dict`), and all agents and search tools of the conversation share its numbers.
 
-    A pointer refers to text that the model sees: what a memory dropped, or another agent's messages that are not in
-    the prompt, is shown again with the same number. To tell, the tool reads "scratchpad", "current_reasoning" and
-    "memory" in the store; with another `scratchpad_key`, text is shown again in each result, and in a workflow that
-    has none of them, everything counts as seen. A tool cannot change messages of earlier runs: where a memory drops a
-    message later on, older pointers to it stay in the memory. `OrderPreservingFunctionAgent` repairs these, and has the
-    layout "compact".
+    A pointer refers only to text that the model sees: text of messages that a memory dropped, or of another agent's
+    messages that are not in the prompt, is shown again with the same number. To determine this, the tool reads
+    "scratchpad", "current_reasoning" and "memory" in the store. With another `scratchpad_key`, text is shown again in
+    each result; in a workflow without any of these keys, all text counts as seen. A tool cannot change messages of
+    earlier runs: if a memory drops a message later, older pointers to it stay in the memory.
+    `OrderPreservingFunctionAgent` repairs these, and also offers the layout "compact".
 
     Args:
         retriever: Any retriever or index, or an `OrderPreservingRetriever`.
         name: The name of the tool.
-        description: What the model reads about the tool.
-        **options: Options of `OrderPreservingRetriever`. For an index, `k` is 16 by default; a retriever has a limit of
-            its own. `token_budget`, `count_tokens`, `header`, `stitch` and options of the order are those of the
-            working context: the budget is the maximum for everything that is shown in a conversation.
+        description: The description of the tool for the model.
+        **options: Options of `OrderPreservingRetriever`. For an index, `k` is 16 by default; a retriever has its own
+            limit. `token_budget`, `count_tokens`, `header`, `stitch` and options for the order are those of the working
+            context: the budget limits all text that is shown in a conversation.
 
     Returns:
         The tool. The `raw_output` of its results is the list of nodes in source order, each with its number, rank and
         position under the metadata key "oprag", which is neither embedded nor shown to the model.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor an index, or is an `OrderPreservingRetriever` and options of
-            a search are given; or `name` is invalid.
+        OptionError: `retriever` is neither a retriever nor an index; it is an `OrderPreservingRetriever` and search
+            options are given; or `name` is invalid.
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
@@ -103,7 +103,7 @@ def create_search_tool(
     check_tool_name("name", name)
     searched, gathering = searched_with(retriever, options)
     searched = searched._for_many_searches()  # noqa: SLF001
-    # Without a method of its own, LlamaIndex's async one would run the sync one on the event loop.
+    # The default `_aretrieve` calls the sync method on the event loop, which would block it.
     blocks = type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
 
     async def search(query: str, ctx: WorkflowContext) -> ToolOutput:
@@ -125,8 +125,8 @@ def create_search_tool(
 
 
 def tool_of(kind: type[T], run: AsyncCallable, name: str, description: str, schema: type[BaseModel]) -> T:
-    """A tool of a function that makes its own output."""
-    # Errors name the tool to the model.
+    """Create a tool from a function that returns a `ToolOutput`."""
+    # Errors that the model reads contain this name.
     run.__name__ = run.__qualname__ = name
     tool = kind.from_defaults(
         async_fn=run,
@@ -136,12 +136,12 @@ def tool_of(kind: type[T], run: AsyncCallable, name: str, description: str, sche
         callback=_itself,
         async_callback=_itself_async,
     )
-    assert isinstance(tool, kind)  # noqa: S101 - from_defaults makes one of its class
+    assert isinstance(tool, kind)  # noqa: S101 - from_defaults returns an instance of its class
     return tool
 
 
 def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPreservingRetriever, ContextOptions]:
-    """The retriever that a tool of an agent searches with, and the options of the working context."""
+    """The retriever of an agent's tool, and the options of the working context."""
     of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
     searched = _retriever(retriever, of_retriever)
     of_search = searched.context_options
@@ -151,15 +151,17 @@ def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPres
 
 
 def _is_of_context(name: str) -> bool:
-    """Whether an option is one of the working context alone."""
-    return name in OPTIONS and name not in SEARCH_OPTIONS and name not in _OF_BOTH
+    """Whether an option belongs only to the working context."""
+    return name in OPTIONS and name not in SEARCH_OPTIONS and name not in _SHARED
 
 
 def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
     if isinstance(retriever, OrderPreservingRetriever):
         if options:
             raise OptionError(
-                f"{', '.join(options)}: set the options of an OrderPreservingRetriever on itself", retriever
+                f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} "
+                "there",
+                retriever,
             )
         return retriever
     if isinstance(retriever, BaseIndex):
@@ -168,7 +170,7 @@ def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetrie
         options = {"k": _K, **options}
         checked = ContextOptions(k=options["k"], max_candidates=options.get("max_candidates"))
         if checked.max_candidates is None:
-            # The search itself has this limit.
+            # `similarity_top_k` already applies this limit.
             options.pop("k")
         candidates = checked.max_candidates or checked.k or _K
         return OrderPreservingRetriever(retriever=retriever.as_retriever(similarity_top_k=candidates), **options)
@@ -180,12 +182,12 @@ def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetrie
 def numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
     """The node of a chunk with its number, rank and position in the metadata."""
     scored: NodeWithScore = chunk.origin
-    told = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
-    return NodeWithScore(node=with_metadata(scored.node, told), score=scored.score)
+    annotation = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
+    return NodeWithScore(node=with_metadata(scored.node, annotation), score=scored.score)
 
 
 def _itself(output: ToolOutput) -> ToolOutput:
-    """The output that the function made, in place of one that LlamaIndex would make of it."""
+    """Return the function's output, so that LlamaIndex does not convert it."""
     return output
 
 

@@ -1,4 +1,4 @@
-"""Positions that are stamped on nodes before they go into an index."""
+"""Number nodes before indexing."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _UNIQUE = "never_cached"
 
 
 class StampPositions(OptionFields, TransformComponent):
-    """Numbers the nodes of each source, so that their order is known whatever store they go through.
+    """Numbers the nodes of each source, so that their order is known in every store.
 
     Put it after the last node parser, in `IngestionPipeline(transformations=[...])` or
-    `VectorStoreIndex.from_documents(..., transformations=[...])`. The numbers run through all pages of a file. A parent
-    of a `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels can be ordered
+    `VectorStoreIndex.from_documents(..., transformations=[...])`. Numbers continue across the pages of a file. A parent
+    from `HierarchicalNodeParser` is numbered before its children, so that nodes of several levels can be ordered
     together.
 
-    Each call starts at 0, so nodes of one source that were stamped in several calls (pages that are inserted one by
-    one, batches, `num_workers`) cannot be ordered by their numbers. `chunk_numbering`, a short hash of the texts that
-    were numbered together, tells them apart. Where the page numbers of a source go back, a warning says so, and the
-    nodes are numbered in the given sequence.
+    Each call starts at 0, so nodes of one source that were stamped in several calls (pages inserted one by one,
+    batches, `num_workers`) cannot be ordered by their numbers. `chunk_numbering`, a short hash of the texts that were
+    numbered together, distinguishes them. If the page numbers of a source decrease, a warning is issued, and the nodes
+    are numbered in the given order.
 
     Args:
-        source: The name of the source, for nodes that do not say; it is stamped as `source`.
-        source_key: See `oprag.ContextOptions.source_key`. With a function, the cache of a pipeline never answers for
-            this step, since the function may have changed; the steps after it are cached as always.
+        source: Name of the source, for nodes whose metadata contains none; it is stamped as `source`.
+        source_key: See `oprag.ContextOptions.source_key`. With a function, the cache of a pipeline is never used for
+            this step, since the function may have changed; the steps after it are cached as usual.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -54,7 +54,7 @@ class StampPositions(OptionFields, TransformComponent):
     )
 
     source: SkipValidation[str | os.PathLike[str] | None] = Field(
-        default=None, description="Name of the source, for nodes that do not say; it is stamped as source."
+        default=None, description="Name of the source, for nodes whose metadata contains none; it is stamped as source."
     )
     source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
 
@@ -70,20 +70,20 @@ class StampPositions(OptionFields, TransformComponent):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which it is serialized."""
+        """The class name for serialization."""
         return "StampPositions"
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The options as values that JSON can hold; a function is left out, and named under "left_out"."""
+        """The options as JSON values; a function is omitted, and listed under "left_out"."""
         data = super().to_dict(**kwargs)
         if callable(self.source_key):
-            # Two steps whose values are equal here are one to the cache of a pipeline.
+            # The cache of a pipeline compares these values, so they must differ for each function.
             return without_functions(data, ["source_key"]) | {_UNIQUE: uuid4().hex}
         return data
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """A step from `to_dict`; what was left out there can be given as a keyword.
+        """Create a step from the result of `to_dict`; pass the omitted options as keywords.
 
         Raises:
             ValidationError: An option is unknown or invalid.
@@ -91,12 +91,12 @@ class StampPositions(OptionFields, TransformComponent):
         return cls(**loaded({name: value for name, value in data.items() if name != _UNIQUE}, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
-        """Copies of the nodes with `chunk_index` and `chunk_numbering` in their metadata, which no model is shown."""
+        """Copy the nodes, with `chunk_index` and `chunk_numbering` in their metadata, which models are not shown."""
         if not isinstance(nodes, Sequence):
             raise ChunkError(f"expected a list of nodes, got {type(nodes).__name__}", nodes)
         for index, node in enumerate(nodes):
             if not isinstance(node, BaseNode):
-                raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at place {index}", node)
+                raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at index {index}", node)
         order = _parents_first(nodes)
         chunks = [chunk_of(nodes[index], rank) for rank, index in enumerate(order)]
         added = dict(zip(order, stamps(chunks, self.source, self.source_key), strict=True))
@@ -104,18 +104,18 @@ class StampPositions(OptionFields, TransformComponent):
 
 
 def _parents_first(nodes: Sequence[BaseNode]) -> list[int]:
-    """The places of the nodes in reading order: each parent before its children, and these before the next parent."""
-    places = {node.node_id: index for index, node in enumerate(nodes)}
+    """The indexes of the nodes in reading order: each parent before its children, and these before the next parent."""
+    indexes = {node.node_id: index for index, node in enumerate(nodes)}
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(nodes):
         parent = node.relationships.get(NodeRelationship.PARENT)
-        above = places.get(parent.node_id) if isinstance(parent, RelatedNodeInfo) else None
-        children.setdefault(above, []).append(index)
+        parent_index = indexes.get(parent.node_id) if isinstance(parent, RelatedNodeInfo) else None
+        children.setdefault(parent_index, []).append(index)
     order: list[int] = []
     waiting = children.get(None, [])[::-1]
     while waiting:
         index = waiting.pop()
         order.append(index)
         waiting += children.get(index, [])[::-1]
-    # Parents in a circle would be lost.
+    # Nodes in a cycle are never reached; then keep the given order.
     return order if len(order) == len(nodes) else list(range(len(nodes)))

@@ -1,4 +1,4 @@
-"""Where the vectors and the neighbors of nodes come from: what was given, or the index that was searched."""
+"""The sources of vectors and neighbors: those given as options, or the searched index."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ __all__ = [
 ]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
-"""Gives chunks whose metadata do not tell their order a place from elsewhere."""
+"""Adds places to chunks without a position in their metadata, from the text of the source or the store."""
 
 
 class Searched(NamedTuple):
-    """Where nodes were found.
+    """The components that were searched.
 
     Attributes:
         vector_store: The vector store.
-        nodes: The ids of nodes by the numbers of their vectors, for stores that number them.
-        docstore: The nodes themselves.
-        embed_model: The model that the nodes were embedded with.
-        keywords: Keywords of the store's own search, among them a tenant or a shard.
+        nodes: The ids of nodes by the numbers of their vectors, for stores that number their vectors.
+        docstore: The docstore, which contains the nodes.
+        embed_model: The embedding model of the index.
+        keywords: Keywords for the store's search, such as a tenant or a shard.
     """
 
     vector_store: Any
@@ -70,12 +70,12 @@ class Searched(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """What may be read beside what was found.
+    """A store that may be read, with the restrictions of the search.
 
     Attributes:
-        searched: Where the nodes are.
-        retriever: The retriever whose filter holds.
-        documents: The ids of the documents that it is restricted to.
+        searched: The components to read from.
+        retriever: The retriever whose filter applies.
+        documents: The ids of the documents that the retriever is restricted to.
     """
 
     searched: Searched
@@ -87,21 +87,23 @@ _RESTRICTIONS = ("filters", "node_ids")
 
 
 class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextFields):
-    """The options of `ContextOptions`, and what thresholds and neighbors are read from.
+    """The options of `ContextOptions`, and the options for vectors, neighbors and positions.
 
-    Options can be assigned: they are checked then, and a value that is rejected does not stay.
+    Options can be assigned: they are validated, and an invalid value is not kept.
     """
 
     model_config = ConfigDict(defer_build=True, validate_assignment=True)
 
     _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embed_model"
-    _neighbor_sources: ClassVar = "a docstore, or a function of a node and a number (not an async one), or an index"
+    _neighbor_sources: ClassVar = (
+        "an index, a docstore, or a function that takes a node and a number (not an async function)"
+    )
 
     index: SkipValidation[Any] = Field(
         default=None,
-        description="Index that the nodes come from, for thresholds and, around its retriever, neighbors: its vectors, "
-        "embedding model and docstore.",
+        description="Index of the nodes: its vectors and embedding model are used for thresholds, its store for the "
+        "insertion order and, with its retriever, its store and docstore for neighbors.",
         exclude=True,
         repr=False,
     )
@@ -112,11 +114,11 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         exclude=True,
         repr=False,
     )
-    # Built at construction and assignment, and not for each question.
+    # Built at construction and assignment instead of for each question.
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
-    # None where there is nowhere to look beside the metadata.
+    # None if there is no source of positions other than the metadata.
     _find_positions: FindPositions | None = PrivateAttr(default=None)
 
     @field_validator("read_source", mode="before")
@@ -147,7 +149,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return self
 
     def _check(self) -> None:
-        """Reject thresholds and neighbors that nothing can be read for; keep the options for the questions."""
+        """Reject thresholds without a source of vectors, and `neighbors` without a reader; then build the options."""
         options = self._context_options()
         sources = self._sources(options)
         if sources is not None:
@@ -155,9 +157,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         if sources is not None and options.neighbors and sources.read_neighbors is None:
             raise OptionError(
                 "neighbors needs read_neighbors=, an index, a docstore or a function that returns the nodes around "
-                "one. The index is read by default only around a VectorIndexRetriever whose filter and "
-                "vector_store_kwargs oprag can apply, since neighbors must pass the filter of the search; where all "
-                "nodes may be shown, give read_neighbors=index",
+                "one. By default, the index is read only with a VectorIndexRetriever whose filter and "
+                "vector_store_kwargs oprag can apply, because neighbors must pass the filter of the search; if all "
+                "nodes may be shown, set read_neighbors=index",
                 options.neighbors,
             )
         self._needs_sources = sources is not None
@@ -169,12 +171,12 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _for_many_searches(self) -> Self:
         copy = super()._for_many_searches()
-        # What finds positions belongs to the original.
+        # Rebuild `_find_positions`, which refers to the original object.
         copy._check()  # noqa: SLF001
         return copy
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # pydantic lets a value stay that a check of the whole object rejects.
+        # Pydantic keeps a value that a model validator rejects.
         before = self.__dict__.get(name)
         try:
             super().__setattr__(name, value)
@@ -185,14 +187,14 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     @property
     def _searched(self) -> BaseRetriever | None:
-        """The retriever of the nodes, where it is known."""
+        """The retriever of the nodes, if known."""
         return None
 
     def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
-        """Where the vectors and the neighbors of nodes come from; None where the options need neither."""
+        """The sources of vectors and neighbors; None if the options need neither."""
         if not (options.needs_vectors or options.neighbors):
             return None
-        # Loads NumPy.
+        # Imports NumPy.
         from oprag.embedding.vectors import VectorSources
 
         searched = self._where()
@@ -201,20 +203,20 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             return NodeSources(VectorSources(), reader)
         used, own = self._model(), None if searched is None else searched.embed_model
         embedder = None if used is None else as_embedder(used)
-        # Without any model the vectors of the store are those that it has.
+        # Without any model, the vectors of the store can be used.
         same = used is own or (own is not None and embedder is not None and as_embedder(own).name == embedder.name)
         store = None
         if searched is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
         cache = self.cache_for(embedder, cache)
         vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
-        knows = searched is not None and embedder is not None and same
-        return NodeSources(vectors, reader, knows, knows and isinstance(self._searched, VectorIndexRetriever))
+        shared = searched is not None and embedder is not None and same
+        return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
     def _found_positions(
         self, inputs: ContextInputs, options: ContextOptions, *, in_store: bool
     ) -> Steps[ContextInputs]:
-        """The inputs with positions from the text of the source and from the store, where metadata do not tell."""
+        """Add positions from the text of the source and from the store to chunks without one in their metadata."""
         if self._place_each:
             inputs = replace(inputs, place_each=True)
         if self.read_source is not None:
@@ -222,7 +224,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
-        """What reads the chunks around one; None where that may be what the search leaves out."""
+        """The reader of neighbors; None if it might read chunks that the search excludes."""
         given = self.read_neighbors
         if given is not None and not isinstance(given, VectorStoreIndex):
             return neighbor_reader(given, None, self._searched)
@@ -234,9 +236,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
 
     def _readable(self) -> Readable | None:
-        """What may be read beside what was found; None where that may be what the search leaves out."""
+        """The store that may be read; None if that might return chunks that the search excludes."""
         given = self.read_neighbors if isinstance(self.read_neighbors, VectorStoreIndex) else None
-        # A subclass may search in its own way.
+        # Not `isinstance`: a subclass may search differently.
         retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
         searched = self._where() if given is None else searched_in(given, retriever)
         if searched is None or (given is None and retriever is None):
@@ -244,17 +246,17 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return Readable(searched, retriever, getattr(retriever, "_doc_ids", None))
 
     def _store_of_neighbors(self) -> StoreAdapter | None:
-        """What is searched, where neighbors can be held to its filter."""
+        """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         readable = self._readable()
         return None if readable is None else store_of(readable.searched, readable.retriever, _RESTRICTIONS)
 
     def _passes(self, stored: StoredChunk) -> bool:
-        """Whether a chunk belongs to the documents that the search is restricted to beside its filter."""
+        """Whether a chunk belongs to the documents that the search is restricted to in addition to its filter."""
         readable = self._readable()
         return readable is not None and in_documents(readable.documents, stored)
 
     def _stores(self) -> list[StoreAdapter]:
-        """What is searched, where that is certain."""
+        """The adapters of the searched stores; empty if they are unknown."""
         searched = self._where()
         adapter = None if searched is None else store_of(searched, self._searched)
         if searched is None:
@@ -268,12 +270,12 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             return self.embed_model
         if searched is not None and searched.embed_model is not None:
             return searched.embed_model
-        # Asked for a model that nobody set, Settings would load that of OpenAI; set to None, it has a mock.
-        set_there = Settings._embed_model  # noqa: SLF001
-        return None if set_there is None or type(set_there) is MockEmbedding else Settings.embed_model
+        # If no model was set, `Settings.embed_model` would load OpenAI's; if it was set to None, it is a mock.
+        configured = Settings._embed_model  # noqa: SLF001
+        return None if configured is None or type(configured) is MockEmbedding else Settings.embed_model
 
     def _where(self) -> Searched | None:
-        """What is searched: the index that was given, else that of the retriever; None where that is not certain."""
+        """The searched components: those of the given index, else of the retriever; None if unknown."""
         if self.index is not None:
             return searched_in(self.index, self._searched)
         return searched_by(self._searched)
@@ -281,23 +283,23 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
 @dataclass(frozen=True)
 class NodeSources:
-    """Where the vectors and the neighbors of nodes come from.
+    """The sources of vectors and neighbors for nodes.
 
     Attributes:
-        vectors: Where vectors come from.
-        read_neighbors: Reads the chunks around one.
-        reads_the_query: Whether the vector of a query that was searched for is one of the same model.
-        gives_the_query: Whether the retriever searches by such a vector.
+        vectors: The sources of vectors.
+        read_neighbors: Reads the neighbors of a chunk.
+        same_model: Whether the vector of a query in the search comes from the same model.
+        search_by_vector: Whether the retriever can search by such a vector.
     """
 
     vectors: VectorSources
     read_neighbors: NeighborReader | None
-    reads_the_query: bool = False
-    gives_the_query: bool = False
+    same_model: bool = False
+    search_by_vector: bool = False
 
     def with_vector(self, query: QueryBundle) -> Steps[QueryBundle]:
-        """The query with its vector, where the retriever will search by it: so it is embedded once."""
-        if not self.gives_the_query or query.embedding is not None:
+        """Add the vector to a query if the retriever searches by it, so that it is embedded only once."""
+        if not self.search_by_vector or query.embedding is not None:
             return query
         vector = yield from self._vector(query)
         return replace(query, embedding=[float(number) for number in vector])
@@ -305,7 +307,7 @@ class NodeSources:
     def complete(
         self, inputs: ContextInputs, query: QueryBundle | None, options: ContextOptions
     ) -> Steps[ContextInputs]:
-        """What a context is made of, with the vectors and the neighbors that these options need."""
+        """Add the vectors and the reader of neighbors that these options need to the inputs of a context."""
         inputs = replace(inputs, read_neighbors=self.read_neighbors)
         if not options.needs_vectors or not inputs.chunks:
             return inputs
@@ -313,20 +315,20 @@ class NodeSources:
 
         if options.similarity_threshold is not None:
             if query is None:
-                raise OptionError("similarity_threshold needs the query; give query_bundle= or query_str=", None)
+                raise OptionError("similarity_threshold needs the query; pass query_bundle= or query_str=", None)
             inputs = replace(inputs, question_vector=(yield from self._vector(query)))
         return (yield from given_with_vectors(inputs, "", options, self.vectors))
 
     def _vector(self, query: QueryBundle) -> Steps[Vector]:
-        """The vector of a query; where it was expanded to several texts, their mean, as the retriever has it."""
+        """The vector of a query; if it was expanded to several texts, their mean, as in the retriever."""
         import numpy as np
 
         from oprag.embedding.vectors import question_vector
 
-        if query.embedding is not None and self.reads_the_query:
+        if query.embedding is not None and self.same_model:
             return np.asarray(query.embedding, dtype=np.float32)
         if not any(text.strip() for text in query.embedding_strs):
-            raise OptionError("similarity_threshold needs a query with words, or with a vector", query)
+            raise OptionError("similarity_threshold needs a query with text or a vector", query)
         vectors = []
         for text in query.embedding_strs:
             vectors.append((yield from question_vector(text, self.vectors)))  # noqa: PERF401 - yields
@@ -334,7 +336,7 @@ class NodeSources:
 
 
 def searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
-    """What an index searches, with the keywords of a retriever of it."""
+    """The components of an index, with the search keywords of its retriever."""
     try:
         return Searched(
             index.vector_store,
@@ -348,10 +350,10 @@ def searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
 
 
 def searched_by(retriever: BaseRetriever | None) -> Searched | None:
-    """What a retriever searches; None where that is not certain."""
+    """The components that a retriever searches; None if unknown."""
     if not isinstance(retriever, VectorIndexRetriever):
         return None
-    index = retriever._index  # noqa: SLF001 - a retriever says nowhere else what it searches
+    index = retriever._index  # noqa: SLF001 - a retriever has no public attribute for it
     return Searched(
         retriever._vector_store,  # noqa: SLF001
         index.index_struct.nodes_dict,
@@ -362,7 +364,7 @@ def searched_by(retriever: BaseRetriever | None) -> Searched | None:
 
 
 def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:
-    """The stores that a retriever, or those that it fuses, searches; none where that is not certain."""
+    """The stores that a retriever, or the retrievers that it fuses, search; empty if unknown."""
     where = searched_by(retriever)
     if where is not None:
         adapter = store_of(where, retriever)
@@ -374,7 +376,7 @@ def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:
 
 
 def docstore_of(index: Any) -> StoreAdapter | None:
-    """The adapter of the docstore of a summary or keyword index, for its nodes alone; None for other indexes."""
+    """The adapter of the docstore of a summary or keyword index, for its nodes only; None for other indexes."""
     struct = index.index_struct if isinstance(index, BaseIndex) else None
     if isinstance(struct, IndexList):
         ids: Collection[str] = struct.nodes
@@ -388,12 +390,12 @@ def docstore_of(index: Any) -> StoreAdapter | None:
 def store_of(
     searched: Searched, retriever: BaseRetriever | None = None, restrictions: Sequence[str] = ("filters",)
 ) -> StoreAdapter | None:
-    """The adapter of what is searched, with these restrictions of the retriever."""
+    """The adapter of the searched store, with these restrictions of the retriever."""
     given = {name: value for name in restrictions if (value := getattr(retriever, f"_{name}", None)) is not None}
     return adapter_of(searched.vector_store, {**searched.keywords, **given}, searched.nodes, searched.docstore)
 
 
 def _embedded_text(chunk: Chunk) -> str:
-    """What LlamaIndex embeds of a node: its text with its metadata."""
+    """The text of a node that LlamaIndex embeds: its text with its metadata."""
     text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
     return text

@@ -1,4 +1,4 @@
-"""Writing positions into LlamaIndex's indexes."""
+"""Write positions into LlamaIndex's indexes."""
 
 from __future__ import annotations
 
@@ -31,28 +31,30 @@ def write_positions(
     source_key: SourceKey | None = None,
     dry_run: bool = False,
 ) -> WrittenPositions:
-    """Write positions into the metadata of the nodes of an index that have none, without embedding anything.
+    """Write missing positions into the metadata of the nodes of an index, without embedding anything.
 
-    The order of a source is that of its text, if `read_source` has it, else that of the links of its nodes, else the
-    sequence in which the store received them, where overlapping texts confirm it. Nodes get `chunk_index` and
-    `chunk_numbering`, as from `StampPositions`, and those that were found in a text without pages also `start_index`
-    and `end_index`, which neither models nor embedders are shown. Sources whose nodes tell their order already are left
-    alone, unless it was written from the sequence of the store and `read_source` has their text. Vectors, texts and all
-    other metadata stay as they are. PostgreSQL writes all or nothing; after an interruption in another store, the next
-    call writes the rest.
+    The order of a source is taken from its full text if `read_source` contains it, else from the links of its nodes,
+    else from the insertion order of the store if overlapping texts confirm it. Nodes receive `chunk_index` and
+    `chunk_numbering`, the same keys as from `StampPositions`; those located in a text without pages also receive
+    `start_index` and `end_index`. These keys are neither embedded nor shown to models. Sources whose order is already
+    known are skipped, unless it was written from the insertion order of the store and `read_source` contains their
+    text. Vectors, texts and all other metadata are not changed. In PostgreSQL, writing is atomic; if it is interrupted
+    in another store, the next call writes the rest.
 
     Args:
-        index: A `VectorStoreIndex`, whose store and docstore are written to, another index, a vector store that keeps
-            texts, or a docstore. Persist one that is in memory afterwards.
-        read_source: The texts of the sources: a folder of text, Markdown and PDF files, a mapping of source names to
-            texts, or a function of the name. Where a text lacks some chunks, positions are written for the others.
-        trust_store_order: Whether the sequence of the store is written where overlapping texts do not confirm all of
-            it. It is wrong where a part of a source was added later, as by an update, and nothing warns afterwards.
+        index: A `VectorStoreIndex`, whose store and docstore are both updated; another index; a vector store that
+            stores texts; or a docstore. Persist a store in memory afterwards.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, or a function that takes the name. If a text does not contain some chunks, positions
+            are written for the others.
+        trust_store_order: Whether to write the insertion order of the store even if overlapping texts do not confirm
+            all of it. That order is wrong if part of a source was added later, for example by an update, and no warning
+            is issued afterwards.
         source_key: See `oprag.ContextOptions.source_key`.
-        dry_run: Whether to find the positions and write nothing.
+        dry_run: Determine the positions without writing them.
 
     Returns:
-        What was written for each source, and why not all of it. Printed, it is a table.
+        The number of positions written for each source, with the reason if some are missing. It prints as a table.
 
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.

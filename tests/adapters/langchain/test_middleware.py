@@ -507,7 +507,7 @@ def test_a_checkpoint_has_plain_values_alone():
 @pytest.mark.parametrize("state", ["text", 5, [], [1], {"version": 9}, {"version": 1}, {"version": 1, "chunks": 3}])
 def test_a_state_that_is_something_else_is_rejected_in_one_sentence(state: Any):
     agent = agent_of(ScriptedModel(turns=SEARCHES))
-    with pytest.raises(DataError, match="not the state of a working context"):
+    with pytest.raises(DataError, match="not a saved working context"):
         agent.invoke({**asked(), "working_context": state})
 
 

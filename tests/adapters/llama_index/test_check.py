@@ -248,7 +248,7 @@ def test_documents_of_a_pipeline_are_left_out_beside_nodes():
     ],
 )
 def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
-    with pytest.raises(OptionError, match=r"cannot be listed; give its index, or the nodes: check_positions\(nodes\)"):
+    with pytest.raises(OptionError, match=r"cannot be listed; pass its index, or the nodes: check_positions\(nodes\)"):
         check_positions(given)
 
 

@@ -65,7 +65,7 @@ def test_it_is_left_out_of_json_and_named():
 
 
 def test_a_function_that_requires_a_filter_is_rejected():
-    with pytest.raises(ValueError, match="no filter of a query"):
+    with pytest.raises(ValueError, match="queries do not contain a filter"):
         OrderPreservingPostprocessor(read_source=lambda name, filter: TEXT)
 
 

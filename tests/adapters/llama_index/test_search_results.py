@@ -100,9 +100,9 @@ async def test_a_state_that_someone_replaced_is_read_again():
 async def test_what_is_no_state_is_refused_and_left_as_it_is():
     ctx = new_context()
     await ctx.store.set("working_context", {"mine": 1})
-    with pytest.raises(DataError, match="not the state of a working context"):
+    with pytest.raises(DataError, match="not a saved working context"):
         await found(ctx, "3")
-    with pytest.raises(DataError, match="not the state of a working context"):
+    with pytest.raises(DataError, match="not a saved working context"):
         await working_context_of(ctx)
     assert await ctx.store.get("working_context") == {"mine": 1}
 

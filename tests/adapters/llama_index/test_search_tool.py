@@ -656,7 +656,7 @@ async def test_a_search_that_is_run_again_in_its_step_shows_its_text():
 
 @pytest.mark.parametrize("wrong", [None, "ctx", FunctionAgent], ids=["none", "string", "agent"])
 async def test_a_working_context_of_something_else_is_rejected(wrong: Any):
-    with pytest.raises(OptionError, match="expected the Context that the agent ran with, got"):
+    with pytest.raises(OptionError, match="expected the Context of the agent's run, got"):
         await working_context_of(wrong)
 
 

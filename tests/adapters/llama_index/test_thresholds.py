@@ -403,7 +403,7 @@ def test_what_is_no_part_is_refused(given, index):
             make(embed_model=given)
         with pytest.raises(ValidationError, match=r"vector_cache must be an oprag\.VectorCache or None"):
             make(vector_cache=given)
-        with pytest.raises(ValidationError, match="read_neighbors must be a docstore, or a function"):
+        with pytest.raises(ValidationError, match="read_neighbors must be an index, a docstore, or a function"):
             make(read_neighbors=given)
     with pytest.raises(ValidationError, match="index must be a VectorStoreIndex"):
         OrderPreservingPostprocessor(index=given)
@@ -474,7 +474,7 @@ def test_links_in_a_circle_come_to_an_end(index):
 
 def test_an_empty_docstore_says_how_to_fill_it():
     postprocessor = OrderPreservingPostprocessor(read_neighbors=SimpleDocumentStore(), neighbors=1)
-    with pytest.raises(OptionError, match=r"the docstore has no node .*store_nodes_override=True"):
+    with pytest.raises(OptionError, match=r"the docstore does not contain node .*store_nodes_override=True"):
         postprocessor.postprocess_nodes([NodeWithScore(node=nodes_of()[2])])
 
 
@@ -573,7 +573,7 @@ def test_an_index_may_be_named_where_the_retriever_is_none_of_it(index, model):
 def test_a_query_that_is_a_picture_has_no_words_to_compare(index):
     nodes = index.as_retriever().retrieve(QUESTION)
     postprocessor = OrderPreservingPostprocessor(index=index, similarity_threshold=0.1)
-    with pytest.raises(OptionError, match="similarity_threshold needs a query with words"):
+    with pytest.raises(OptionError, match="similarity_threshold needs a query with text"):
         postprocessor.postprocess_nodes(nodes, QueryBundle("", image_path="a.png"))
 
 

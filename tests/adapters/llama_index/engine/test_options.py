@@ -185,7 +185,7 @@ async def test_postprocessors_see_every_question(way: str):
 
 
 def test_our_own_postprocessor_is_refused_among_them():
-    with pytest.raises(ValueError, match="leave OrderPreservingPostprocessor out"):
+    with pytest.raises(ValueError, match="remove OrderPreservingPostprocessor from"):
         engine_of(Model(), node_postprocessors=[LongContextReorder(), OrderPreservingPostprocessor()])
 
 

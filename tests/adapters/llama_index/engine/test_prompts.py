@@ -385,7 +385,7 @@ def test_a_field_without_a_value_is_named():
 def test_pictures_in_a_prompt_are_refused():
     blocks = [TextBlock(text="{context_str} {query_str}"), ImageBlock(url="https://example.org/a.png")]
     template = ChatPromptTemplate(message_templates=[ChatMessage(role=MessageRole.USER, blocks=blocks)])
-    with pytest.raises(PromptError, match="text only"):
+    with pytest.raises(PromptError, match="only contain text"):
         engine_of(Model(), prompts={"answer": template}).query(QUESTION)
 
 
