@@ -659,9 +659,7 @@ def test_a_tool_of_text_alone_is_warned_about():
 def test_a_search_tool_that_the_agent_does_not_have_is_reported():
     middleware = [OrderPreservingMiddleware(search_tools=["serach"])]
     agent = agent_of(ScriptedModel(turns=[["7"], "The end."]), middleware=middleware)
-    with pytest.warns(
-        RetrievalWarning, match="search_tools contains 'serach', but the agent's tools are search"
-    ):
+    with pytest.warns(RetrievalWarning, match="search_tools contains 'serach', but the agent's tools are search"):
         agent.invoke(asked())
 
 
