@@ -66,7 +66,7 @@ CHAIN = {
     "document_variable_name": "leave it out: in prompts, the documents are {context}",
     "return_source_documents": (
         "the documents are always returned, under documents_key= "
-        '("context" by default; "source_documents" is the key of RetrievalQA; None leaves them out)'
+        '("context" by default; documents_key="source_documents" matches RetrievalQA, None leaves them out)'
     ),
     "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
     "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",
