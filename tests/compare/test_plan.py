@@ -251,7 +251,7 @@ def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_pat
     assert f"{plan.calls:,} model calls: each answer is measured {repeats:,} times" in plan.describe()
     done = planned(repeats)
     assert (done.calls, done.done, done.units) == (0, plan.units, plan.units)
-    assert "are measured already" in done.describe()
+    assert "are already measured" in done.describe()
     # What is missing is planned with its warm-up.
     more = planned(repeats + 1)
     again = measure_cells(small, path, warmup=warmup, repeats=repeats + 1)

@@ -90,5 +90,5 @@ def test_it_is_short_and_its_first_screen_has_the_change_and_the_effect():
     lines = README.splitlines()
     assert len(lines) <= 130
     first_screen = "\n".join(lines[:25])
-    assert "+ retriever = OrderPreservingRetriever(vectorstore=store)" in first_screen
+    assert "+ retriever = OrderPreservingRetriever(vectorstore=store, k=64)" in first_screen
     assert "| 38.4 | **44.4** |" in first_screen

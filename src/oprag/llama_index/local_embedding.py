@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from oprag.embedding.static import LocalEmbedder, local_embedder
 
@@ -29,6 +29,9 @@ class LocalEmbedding(BaseEmbedding):
         >>> index.as_retriever(similarity_top_k=1).retrieve("When did the ship sail?")[0].text
         'She left port in May.'
     """
+
+    # The input may contain keys.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     model_name: str = Field(default=LocalEmbedder.name, description="Name of the model.")
     embed_batch_size: int = Field(default=256, description="Number of texts to embed at once.", gt=0, le=2048)

@@ -293,7 +293,7 @@ def test_calls_of_earlier_runs_count(path, log):
     assert run(small, path).spent.calls == 4
     report = measure_cells(small, path, warmup=0, repeats=1)
     assert report.spent.calls == 6
-    assert "6 are spent" in report.outcome
+    assert "6 spent" in report.outcome
     assert report.left == 2
 
 
@@ -318,7 +318,9 @@ def no_process(*_, **__):
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_begun(path, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", no_process)
-    with pytest.raises(ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; give it by name"):
+    with pytest.raises(
+        ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; specify it as MODULE:FUNCTION"
+    ):
         measure_cells(measurable({}, models={"m": ModelSpec(RecordingModel(), "recording")}), path)
     holds_a_lock = Words()
     holds_a_lock.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
