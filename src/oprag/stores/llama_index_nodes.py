@@ -70,8 +70,8 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     """
     if NODE_FIELD not in flat:
         raise OptionError(
-            f"the stored node {describe(key)} has no {NODE_FIELD} (very old versions of LlamaIndex write none), so "
-            "models would see the added metadata; nothing was written; add its documents to the store again",
+            f"the stored node {describe(key)} has no {NODE_FIELD} (very old versions of LlamaIndex do not write it), "
+            "so models would see the added metadata; nothing was written; add its documents to the store again",
             key,
         )
     node = json.loads(flat[NODE_FIELD])

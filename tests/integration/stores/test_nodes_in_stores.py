@@ -433,6 +433,6 @@ def test_nodes_of_very_old_versions_are_listed_and_not_written(kind: Kind, fill:
             row.metadata_ = {name: value for name, value in row.metadata_.items() if name != "_node_content"}
     (old,) = [chunk for chunk in listed(filled.adapter()) if chunk.text == filled.nodes[1].text]
     assert (old.key, old.node.metadata["file_name"]) == (key, "ant.txt")
-    with pytest.raises(OptionError, match=r"written without _node_content.*nothing was written"):
+    with pytest.raises(OptionError, match=r"has no _node_content.*nothing was written"):
         filled.adapter().write({node.node_id: {"chunk_index": 1} for node in filled.nodes})
     assert not any("chunk_index" in chunk.metadata for chunk in listed(filled.adapter()))

@@ -367,7 +367,7 @@ def test_collections_are_kept_apart_and_all_is_undone(
     assert {chunk.key for chunk in adapter_of_store(mine).chunks() or ()} == set(numbered(mine, corpus))
     monkeypatch.setattr("oprag.stores.postgres._BATCH", 7)
     other = next(iter(numbered(theirs, corpus)))
-    with pytest.raises(OptionError, match="PGVector has only 4 of these 5 chunks"):
+    with pytest.raises(OptionError, match="PGVector matched 4 chunks instead of 5, so nothing was written"):
         adapter_of_store(mine).write({**numbered(mine, corpus), other: {"place": 1}})
     assert listed(mine) == listed(theirs) == at_first
     adapter_of_store(mine).write(numbered(mine, corpus))
