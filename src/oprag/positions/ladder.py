@@ -502,7 +502,10 @@ def page_of(chunk: Chunk) -> str | int | None:
 
 
 def _named_page(chunk: Chunk, field: str) -> str | int | None:
-    (key,) = label_keys([chunk.metadata.get(field)], any_label=field == LABEL_FIELD)
+    value = chunk.metadata.get(field)
+    if value is None:
+        return None
+    (key,) = label_keys([value], any_label=field == LABEL_FIELD)
     return None if key is None else _page(key, field, chunk)
 
 
