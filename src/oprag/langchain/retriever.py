@@ -59,9 +59,9 @@ _MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
 
 
 def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
-    """Add the default limits for a vector store to the options, unless a subclass has its own limits."""
-    limits = {name: limit for name, limit in OP_RAG_16K.items() if kind.model_fields[name].default is None}
-    return limits | given
+    """Add the default limits for a vector store to the options; a k from the user or a subclass is the only limit."""
+    own = {name: value for name in OP_RAG_16K if (value := kind.model_fields[name].default) is not None} | given
+    return own if own.get("k") is not None else OP_RAG_16K | own
 
 
 @dataclass
@@ -82,8 +82,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
     Args:
         retriever: Any retriever; the rank of a document is its index in the list.
-        vectorstore: Any vector store, instead of `retriever`; by default, `k` is then 128 and `token_budget` 16,384,
-            whichever limit is reached first (OP-RAG-16K of the paper).
+        vectorstore: Any vector store, instead of `retriever`. Without `k`, up to 128 chunks or 16,384 tokens are
+            returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, there is no token budget
+            unless you set one.
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
         embeddings: For thresholds, if vectors must be computed: LangChain's `Embeddings` or an `oprag.Embedder`; by
@@ -125,7 +126,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     )
     vectorstore: VectorStore | None = Field(
         default=None,
-        description="Any vector store, instead of retriever; k is then 128 and token_budget 16,384 by default.",
+        description="Any vector store, instead of retriever; without k, the limits are k=128 and token_budget=16,384.",
     )
     search_type: SearchType = Field(
         default="similarity",

@@ -97,7 +97,9 @@ def test_every_option_is_taken_as_it_is_and_followed(surface: Surface, name: str
     assert surface.use(made)
     if surface.options_of is not None:
         options = surface.options_of(made)
-        expected = DEFAULTS | surface.defaults | {"stitch": True, name: value}
+        # A k from the user replaces both limits over a store.
+        limits = {"token_budget": None} if name == "k" else {}
+        expected = DEFAULTS | surface.defaults | limits | {"stitch": True, name: value}
         assert {option: getattr(options, option) for option in DEFAULTS} == expected
 
 

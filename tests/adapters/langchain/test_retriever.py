@@ -57,8 +57,17 @@ def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
         k: int | None = 3
 
     retriever = Small(vectorstore=store)
-    assert (retriever.k, retriever.token_budget) == (3, 16_384)
+    assert (retriever.k, retriever.token_budget) == (3, None)
     assert len(retriever.invoke(QUESTION)) == 3
+
+
+def test_a_k_of_the_user_is_the_only_limit():
+    long = store_of(
+        [Document(f"{number:02d} " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)]
+    )
+    assert len(OrderPreservingRetriever(vectorstore=long, k=8).invoke(QUESTION)) == 8
+    assert len(OrderPreservingRetriever(vectorstore=long, k=8, token_budget=16_384).invoke(QUESTION)) == 5
+    assert len(OrderPreservingRetriever(vectorstore=long, token_budget=7_000).invoke(QUESTION)) == 2
 
 
 def test_the_defaults_over_a_vector_store_can_be_switched_off():
