@@ -54,9 +54,10 @@ def test_the_same_passages_are_in_source_order(name):
     if isinstance(after[0], int):
         assert after == sorted(after)
     else:
-        of_one_source = [int(place.rpartition(":")[2]) for place in after if place.startswith("raise:")]
-        assert len(of_one_source) == 3
-        assert of_one_source == sorted(of_one_source)
+        # Which passages are best depends on the version of Python, which brings the text.
+        places = [(source, int(start)) for source, _, start in (place.rpartition(":") for place in after)]
+        sources = list(dict.fromkeys(source for source, _ in places))
+        assert places == sorted(places, key=lambda place: (sources.index(place[0]), place[1]))
 
 
 def test_the_retriever_explains_the_order():
@@ -96,8 +97,9 @@ def test_an_agent_reads_each_passage_once(name):
 @pytest.mark.process
 def test_plain_python_marks_gaps_and_sources():
     text = output_of("plain_python")
-    assert re.findall(r"^# (\w+), characters \d+ to \d+$", text, re.MULTILINE) == ["raise", "raise", "raise", "try"]
-    assert text.count("\n[...]\n") == 2
+    sources = re.findall(r"^# (\w+), characters \d+ to \d+$", text, re.MULTILINE)
+    assert len(sources) == 4
+    assert text.count("\n[...]\n") == len(sources) - len(set(sources)) > 0
 
 
 @pytest.mark.process
