@@ -21,7 +21,7 @@ def names():
 
 
 def test_blocks_run_as_they_stand(names, capsys):
-    assert len(BLOCKS["README.md"]) == 4
+    assert len(BLOCKS["README.md"]) == 3
     for block in BLOCKS["README.md"]:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
