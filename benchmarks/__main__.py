@@ -45,13 +45,14 @@ PACKAGES = (
     "langchain-qdrant",
 )
 
-ABOUT = """<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->
-
-# {title}
-
-These are raw results. [Performance](../performance.md) summarizes them. Each section ends with the command that writes it again, and the machine
-on which it ran. The entries of a table were timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times
-are medians, with the best repetition in parentheses, if nothing else is stated."""
+ABOUT = (
+    "<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->\n\n"
+    "# {title}\n\n"
+    "These are raw results. [Performance](../performance.md) summarizes them. Each section ends with the command that "
+    "writes it again, and the machine on which it ran. The entries of a table were timed in turn, with the garbage "
+    "collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times are medians, with the best repetition in "
+    "parentheses, if nothing else is stated."
+)
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 

@@ -193,7 +193,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     linked = [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if report.kind is PositionKind.LINKS and not report.missing
+        if not report.missing and _needs_links([chunks[chunk.rank] for chunk in group], report, options)
     ]
     refuted: dict[str | None, _Problem] = {}
     for group in (*unsure, *linked):
@@ -225,6 +225,19 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
         for source in {chunk.source for chunk in doubt.chunks}:
             problems.setdefault(source, refuted.get(source) or _Problem(doubt.what, doubt.cause))
     return _Judged(chunks, placed, problems)
+
+
+def _needs_links(group: Sequence[Chunk], report: SourceReport, options: ContextOptions) -> bool:
+    """Return whether only links between chunks tell the place of some of them."""
+    if report.kind is PositionKind.LINKS:
+        return True
+    if options.position_key is not None or not any(chunk.previous_id or chunk.next_id for chunk in group):
+        return False
+    without = [
+        changed(chunk, rank=rank, source=report.source, previous_id=None, next_id=None)
+        for rank, chunk in enumerate(group)
+    ]
+    return any(source.missing for source in place(without, None, None).sources)
 
 
 class _Located(NamedTuple):

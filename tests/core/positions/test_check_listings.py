@@ -155,6 +155,25 @@ def test_links_connect_all_chunks_but_not_the_part_that_retrieval_finds():
     assert only(check(linked(2))).problem == ""
 
 
+def test_offsets_of_some_chunks_and_links_to_the_others_are_not_enough_for_a_part_either():
+    # As two node parsers of LlamaIndex leave them: offsets in the first section, and a link to the chunk before.
+    chunks = [
+        Chunk(
+            f"text {number}",
+            number,
+            metadata={"start_index": 10 * number} if number < 3 else {},
+            source="book",
+            id=str(number),
+            previous_id=str(number - 1) if number else None,
+        )
+        for number in range(12)
+    ]
+    source = only(check(chunks))
+    assert source.kind is PositionKind.OFFSET
+    assert "not the subset that a search returns" in source.problem
+    assert "have no position" in warned(chunks[::3])[0]
+
+
 def test_two_runs_of_links_are_ordered_inside_alone():
     chunks = [
         Chunk(
