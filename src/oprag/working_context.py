@@ -85,7 +85,7 @@ class Delta:
         numbers: The numbers of all chunks of the search, in the order of the text.
         new: The numbers of chunks with text shown in this result.
         repeated: The numbers of chunks whose text was shown before, or is only whitespace.
-        left_out: The numbers of chunks that do not fit the token budget.
+        over_budget: The numbers of chunks that do not fit the token budget.
         ranks: The number of each given chunk, by its rank in the search.
         tokens: Number of tokens in `text`.
     """
@@ -94,7 +94,7 @@ class Delta:
     numbers: tuple[int, ...]
     new: tuple[int, ...]
     repeated: tuple[int, ...]
-    left_out: tuple[int, ...]
+    over_budget: tuple[int, ...]
     ranks: Mapping[int, int] = field(repr=False)
     tokens: int
 
@@ -126,13 +126,13 @@ class _Shown(NamedTuple):
     Attributes:
         parts: The parts of each number's text that it contains.
         elsewhere: For each other number, the numbers that show its text.
-        left_out: The numbers that do not fit the token budget.
+        over_budget: The numbers that do not fit the token budget.
     """
 
     text: str
     parts: dict[int, Parts]
     elsewhere: dict[int, list[int]]
-    left_out: frozenset[int]
+    over_budget: frozenset[int]
     tokens: int
 
 
@@ -332,7 +332,7 @@ class WorkingContext:
             if number <= before:
                 self._update(self._gathered[number - 1], chunk)
         self._searches[self._next_name() if search is None else search] = Search(
-            found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text), note
+            found, best_first, shown.parts, shown.over_budget, shown.tokens, _checksum(shown.text), note
         )
         self._mark_shown(shown, self._prompt)
         return _delta(found, shown, numbers)
@@ -679,7 +679,7 @@ class WorkingContext:
             elif seen:
                 texts.append(_with_note(_pointer(seen), search.note))
             else:
-                missing = f"({_left_out(len(search.found))})" if search.found else _NOTHING
+                missing = f"({_over_budget_line(len(search.found))})" if search.found else _NOTHING
                 texts.append(_with_note(missing, search.note))
         return texts
 
@@ -689,9 +689,9 @@ class WorkingContext:
         title = _ALL_IN_ORDER if self._options.order == "source" else _ALL
         while True:
             context, numbers = self._context_within(allowed, found)
-            left_out = len(found) - len(numbers)
+            omitted = len(found) - len(numbers)
             text, parts, elsewhere = self._render(numbers, _Prompt(len(self._searches)))
-            rest = f"({_left_out(left_out)})" if left_out else ""
+            rest = f"({_over_budget_line(omitted)})" if omitted else ""
             text = _BETWEEN.join(filter(None, [title, text, rest] if numbers else [rest or _NOTHING]))
             text = _with_note(text, note)
             if budget is None or not numbers or (tokens := count(text, self._options.count_tokens)) <= budget:
@@ -722,14 +722,14 @@ class WorkingContext:
         if len(kept) == len(fresh):
             kept.pop()
         while True:
-            left_out = frozenset(fresh).difference(kept)
-            remaining = [number for number in found if number not in left_out]
+            over_budget = frozenset(fresh).difference(kept)
+            remaining = [number for number in found if number not in over_budget]
             text, parts, elsewhere = self._render(remaining, prompt, best_first)
             # Omit the note: it describes all chunks, including those that were left out.
-            text = _BETWEEN.join(filter(None, [text, f"({_left_out(len(left_out))})"]))
+            text = _BETWEEN.join(filter(None, [text, f"({_over_budget_line(len(over_budget))})"]))
             tokens = count(text, counter)
             if tokens <= room or not kept:
-                return _Shown(text, parts, elsewhere, left_out, tokens)
+                return _Shown(text, parts, elsewhere, over_budget, tokens)
             # If the counter underestimates single chunks, dropping them one by one would take quadratic time.
             excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
             del kept[-max(1, excess) :]
@@ -841,9 +841,9 @@ _RECEIVED = Position((), PositionKind.STORE)
 
 
 def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> Delta:
-    repeated = tuple(number for number in found if number not in shown.parts and number not in shown.left_out)
-    left_out = tuple(number for number in found if number in shown.left_out)
-    return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, left_out, numbers, shown.tokens)
+    repeated = tuple(number for number in found if number not in shown.parts and number not in shown.over_budget)
+    over_budget = tuple(number for number in found if number in shown.over_budget)
+    return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, over_budget, numbers, shown.tokens)
 
 
 def check_layout(layout: Any, compact_above: Any) -> None:
@@ -1017,5 +1017,5 @@ def _touches(first: Gathered, second: Gathered, index: int) -> bool:
     return b.start >= a.start and b.start - a.end <= _STRIPPED
 
 
-def _left_out(number: int) -> str:
+def _over_budget_line(number: int) -> str:
     return f"{counted(number, 'passage')} left out: no room in the token budget of the context"

@@ -102,7 +102,7 @@ def check_listings(
         chunks=len(sample.chunks),
         total=total if len(listings) == 1 else None,
         sampled=sample.sampled,
-        left_out=sample.left_out,
+        partial_source=sample.partial_source,
         notes=tuple(_notes(checks, judged, located, lines(()))),
         repeated=frozenset(sample.places[rank] for check in checks for rank in repeated[check.source]),
     )
@@ -125,14 +125,14 @@ class _Sample(NamedTuple):
         listings: The listing that the chunks of each source come from.
         places: The index of each chunk in its listing.
         sampled: Whether there are more chunks than were read.
-        left_out: Name of the source that was dropped because the sample ends in the middle of it.
+        partial_source: Name of the source that was dropped because the sample ends in the middle of it.
     """
 
     chunks: list[Chunk]
     listings: Mapping[str | None, Listing]
     places: Sequence[int]
     sampled: bool = False
-    left_out: str = ""
+    partial_source: str = ""
 
 
 def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks: int) -> _Sample:
@@ -145,16 +145,20 @@ def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks:
         named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, max_chunks - len(chunks))]
         new = [(place, chunk, name) for place, (chunk, name) in enumerate(named) if name not in listed]
         following = next(rows, None) if len(chunks) + len(named) >= max_chunks else None
-        left_out = None if following is None or not new else source_of(following, source_key)
-        if left_out is not None and left_out == new[-1][2] and any(name != left_out for _, _, name in new):
-            new = [one for one in new if one[2] != left_out]
+        partial_source = None if following is None or not new else source_of(following, source_key)
+        if (
+            partial_source is not None
+            and partial_source == new[-1][2]
+            and any(name != partial_source for _, _, name in new)
+        ):
+            new = [one for one in new if one[2] != partial_source]
         else:
-            left_out = None
+            partial_source = None
         chunks += [changed(chunk, rank=rank) for rank, (_, chunk, _) in enumerate(new, len(chunks))]
         places += [place for place, _, _ in new]
         listed.update((name, listing) for _, _, name in new)
         if following is not None:
-            return _Sample(chunks, listed, places, sampled=True, left_out=left_out or "")
+            return _Sample(chunks, listed, places, sampled=True, partial_source=partial_source or "")
     return _Sample(chunks, listed, places)
 
 
