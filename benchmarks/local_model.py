@@ -100,7 +100,7 @@ def _result(results: Results) -> Result:
 
 def _conclusion(axis: str, found: Sequence[SettingDifference]) -> str:
     """How many differences along an axis are shown."""
-    shown = sum(one.difference.shown for one in found)
+    shown = sum(one.difference.significant for one in found)
     return f"By {axis}, {shown or 'no'} difference{'s are' if shown > 1 else ' is'} shown, of {len(found)} paired ones."
 
 

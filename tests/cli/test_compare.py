@@ -294,7 +294,7 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
             assert cells[1] == "–"
         elif difference["differing"]:
             assert cells[1].startswith(f"{difference['mean']:+z.3f} [{difference['low']:+z.3f}, ")
-            assert cells[1].endswith("*") == difference["shown"]
+            assert cells[1].endswith("*") == difference["significant"]
         else:
             assert cells[1] == "tied on every question"
         assert float(cells[2].replace(",", "")) == pytest.approx(

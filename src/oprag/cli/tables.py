@@ -53,7 +53,8 @@ def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
         "axis": pair.axis,
         "setting": dict(pair.setting.values),
         "baseline": dict(pair.baseline.values),
-        "difference": asdict(difference) | {"excludes_zero": difference.excludes_zero, "shown": difference.shown},
+        "difference": asdict(difference)
+        | {"excludes_zero": difference.excludes_zero, "significant": difference.significant},
     }
 
 
@@ -153,7 +154,7 @@ def _print_table(table: Table, *, split: bool = True) -> None:
 
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
     """Yield notes on the table of settings."""
-    if any(pair.difference.shown for pair in pairs):
+    if any(pair.difference.significant for pair in pairs):
         corrected = pairs[0].difference.comparisons
         yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
     elif any(pair.difference.differing for pair in pairs):

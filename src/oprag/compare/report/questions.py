@@ -15,7 +15,7 @@ from oprag.compare.db.records import QuestionRecord, StoredAnswer
 from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of, texts_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
-from oprag.compare.running.replay import PromptReader, ShownPrompt
+from oprag.compare.running.replay import PromptReader, StoredPrompt
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.text_table import one_line, shortened
@@ -213,7 +213,7 @@ def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> L
     return Limits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MAX_PROMPTS, side)))
 
 
-def _call(call: ShownPrompt, available: int) -> Mapping[str, Any]:
+def _call(call: StoredPrompt, available: int) -> Mapping[str, Any]:
     reply = _without_middle(call.reply, available // 4)
     per_message = (available - len(reply)) // max(1, len(call.messages))
     messages = [(message.role, _without_middle(message.content, per_message)) for message in call.messages]
