@@ -62,7 +62,7 @@ def main() -> None:
     wanted = experiment(options.data)
     plan = make_plan(wanted, options.results)
     print(plan.describe(), file=sys.stderr, flush=True)
-    report = run_experiment(wanted, options.results, retry_failed=True, watch=told())
+    report = run_experiment(wanted, options.results, retry_failed=True, on_progress=told())
     print(report, file=sys.stderr)
     results = Results.open(options.results, wanted.name)
     parts = [

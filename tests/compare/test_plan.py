@@ -272,7 +272,7 @@ def test_the_money_of_measuring_is_that_of_all_its_calls(tmp_path):
 
 def test_progress_of_a_plan_is_told():
     seen = []
-    make_plan(experiment(refuses), watch=lambda done, total: seen.append((done, total)))
+    make_plan(experiment(refuses), on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 6) for number in range(1, 7)]
 
 

@@ -53,21 +53,21 @@ def log(tmp_path):
 
 
 def once(condition, action):
-    """A watch that does something as soon as something is so."""
+    """A callback that does something as soon as something is so."""
     done: list[RunReport] = []
 
-    def watch(now):
+    def on_progress(now):
         if not done and condition():
             done.append(now)
             action()
 
-    return watch
+    return on_progress
 
 
 def test_results_are_those_of_one_process(undisturbed, path, log):
     told: list[RunReport] = []
     small = spread(log, seconds=0.01, max_concurrency=5)
-    report = run_on_ray(small, path, watch=told.append)
+    report = run_on_ray(small, path, on_progress=told.append)
     assert report.complete, text_of(report)
     assert (report.outcome, report.left, report.failed, report.broken) == ("complete", 0, {}, 0)
     assert rows(path, SELECT) == undisturbed[0]
@@ -113,8 +113,8 @@ def test_no_more_calls_at_the_same_time_than_allowed(path, log):
 
 def test_a_worker_is_killed_midway(undisturbed, path, log):
     small = spread(log, seconds=0.05)
-    watch = once(lambda: len(calls(log)) > 20, lambda: os.kill(calls(log)[-1].process, signal.SIGKILL))
-    report = run_on_ray(small, path, watch=watch)
+    on_progress = once(lambda: len(calls(log)) > 20, lambda: os.kill(calls(log)[-1].process, signal.SIGKILL))
+    report = run_on_ray(small, path, on_progress=on_progress)
     assert report.complete, text_of(report)
     assert len({call.process for call in calls(log)}) >= 3
     # What was on its way there alone was lost.
@@ -191,7 +191,7 @@ def test_a_run_without_calls_hears_of_an_interrupt(path, log):
         "order": ["source", "rank", "reverse_rank"],
     }
     small = spread(log, grid=grid, questions=8)
-    report = run_on_ray(small, path, watch=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    report = run_on_ray(small, path, on_progress=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
     assert report.outcome == "interrupted"
     assert report.left > 0
     assert rows(path, "SELECT outcome FROM runs") == [("interrupted",)]

@@ -222,7 +222,7 @@ def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> 
         )
         return None
     with LateProgress("computing intervals", "differences") as progress:
-        return results.differences(axis, metrics, watch=progress.update)
+        return results.differences(axis, metrics, on_progress=progress.update)
 
 
 def _print(

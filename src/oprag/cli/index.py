@@ -67,7 +67,7 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
                 splitter=indexing.splitter,
                 size=indexing.chunk_size,
                 overlap=indexing.chunk_overlap,
-                progress=progress.update,
+                on_progress=progress.update,
             )
 
     if indexing.index_cache is None:

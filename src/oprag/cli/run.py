@@ -75,7 +75,7 @@ def _plan(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) 
     from oprag.compare.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
-        return make_plan(experiment, path, watch=progress.update, **how)
+        return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
 def carry_out(
@@ -172,14 +172,14 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
         if measure:
             from oprag.compare.measure.measure import measure_cells
 
-            return measure_cells(opened, path, watch=progress.update)
+            return measure_cells(opened, path, on_progress=progress.update)
         if ray is not None:
             from oprag.compare.ray import run_on_ray
 
-            return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
+            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=progress.update, address=ray)
         from oprag.compare.running.run import run
 
-        return run(opened, path, retry_failed=retry_failed, watch=progress.update)
+        return run(opened, path, retry_failed=retry_failed, on_progress=progress.update)
 
 
 def leave(report: RunReport) -> None:

@@ -174,7 +174,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
 
     try:
         with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, experiment.metric_names[0], watch=progress.update)
+            return read_sweep(path, experiment.name, experiment.metric_names[0], on_progress=progress.update)
     except ExperimentError as error:
         # Print what failed or stopped the run: the cause of this error.
         tell_what_next(experiment.name, path, report)

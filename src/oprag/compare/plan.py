@@ -130,7 +130,7 @@ def make_plan(
     measure: bool = False,
     warmup: int = 1,
     repeats: int = 3,
-    watch: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """Estimate the calls, tokens and money of a run without calling a model or an embedder that costs money.
 
@@ -147,7 +147,7 @@ def make_plan(
         measure: Whether to plan `measure_cells`, which shares no calls and repeats each of them.
         warmup: The same as in `measure_cells`.
         repeats: The same as in `measure_cells`.
-        watch: Called with the number of planned answers, and the number of all answers.
+        on_progress: Called with the number of planned answers, and the number of all answers.
 
     Returns:
         The plan; `describe()` returns it as text.
@@ -171,7 +171,9 @@ def make_plan(
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, answering, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
+        planned, answering, judged = dry_run(
+            resolved, cache, state.waiting, costly=costly, again=measure, on_progress=on_progress
+        )
         if measure:
             # As in a run, judges score each answer once, and answers are rebuilt from stored replies.
             done = Done(set(), {}, 0) if file is None else file.done(experiment.name)

@@ -21,7 +21,7 @@ from oprag.compare.providers.model import Model
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ask
-from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Prepare, execute
 from oprag.compare.running.sendable import check_sendable
@@ -48,7 +48,7 @@ def run_on_ray(
     *,
     address: str | None = None,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """The same as `oprag.compare.run`, with models and embedders on the workers of a Ray cluster.
 
@@ -69,7 +69,7 @@ def run_on_ray(
             or else one is started. If this process is already connected to a cluster, that one is used, and the
             connection stays open.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with the progress several times a second.
+        on_progress: Called with the progress several times a second.
 
     Returns:
         The report of the run, as from `oprag.compare.run`.
@@ -90,7 +90,7 @@ def run_on_ray(
     check_sendable(local.experiment, ray.cloudpickle.dumps)
     resolved = _OnRay(local)
     around = _pool(ray, resolved, address)
-    return execute(resolved, path, retry_failed=retry_failed, watch=watch, around=around)
+    return execute(resolved, path, retry_failed=retry_failed, on_progress=on_progress, around=around)
 
 
 class _OnRay(ResolvedExperiment):

@@ -99,7 +99,7 @@ class DocumentIndex:
         splitter: Splitter | None = None,
         size: int | None = None,
         overlap: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> DocumentIndex:
         """Split, stamp and embed whole texts.
 
@@ -114,7 +114,7 @@ class DocumentIndex:
                 Default: "tokens" with a tokenizer, else "words".
             size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
             overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of the size.
-            progress: Called with the number of chunks embedded so far and the total number of chunks.
+            on_progress: Called with the number of chunks embedded so far and the total number of chunks.
 
         Returns:
             The index.
@@ -133,7 +133,7 @@ class DocumentIndex:
         texts, metadata = [piece.window.text for piece in pieces], [piece.place for piece in pieces]
         if embedder is None:
             return cls(texts, metadata)
-        return cls(texts, metadata, _embedded(texts, embedder, progress), embedder)
+        return cls(texts, metadata, _embedded(texts, embedder, on_progress), embedder)
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -351,15 +351,15 @@ class DocumentIndex:
 
 
 def _embedded(
-    texts: Sequence[str], embedder: Embedder, progress: Callable[[int, int], None] | None
+    texts: Sequence[str], embedder: Embedder, on_progress: Callable[[int, int], None] | None
 ) -> NDArray[np.float32]:
     """Embed texts in batches, to show progress and bound memory; returns unit vectors (number of texts, dimension)."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
         parts.append(as_vectors(embedder.embed_documents(batch), len(batch), parts[0].shape[1] if parts else None))
-        if progress is not None:
-            progress(start + len(batch), len(texts))
+        if on_progress is not None:
+            on_progress(start + len(batch), len(texts))
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
 
 

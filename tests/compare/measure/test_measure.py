@@ -60,7 +60,7 @@ def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
     grid = {"order": ["source", "rank"], "method": ["stuff", "closed_book"]}
     told: list[RunReport] = []
     report = measure_cells(
-        measurable(grid, asked={"log": str(log)}, questions=2), path, warmup=2, repeats=3, watch=told.append
+        measurable(grid, asked={"log": str(log)}, questions=2), path, warmup=2, repeats=3, on_progress=told.append
     )
     assert report.complete, text_of(report)
     assert (report.outcome, report.total, report.answered, report.failed, report.left) == ("complete", 6, 6, {}, 0)
@@ -219,7 +219,7 @@ def test_a_failing_call_costs_its_question_alone(path, log):
     asked = {"log": str(log), "fails_on": f"{WORDS[0]} number 0?"}
     small = measurable({}, asked=asked, questions=3)
     told: list[RunReport] = []
-    report = measure_cells(small, path, warmup=1, repeats=2, watch=told.append)
+    report = measure_cells(small, path, warmup=1, repeats=2, on_progress=told.append)
     assert (report.outcome, report.answered, report.failed, report.left) == (
         "complete",
         2,
@@ -356,7 +356,7 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     grid = {"method": ["closed_book", "stuff"]}
     small = measurable(grid, asked=asked, questions=2, prompts={"answer": "{context} {question} {instruction}"})
     told: list[RunReport] = []
-    report = measure_cells(small, path, warmup=0, repeats=1, watch=told.append)
+    report = measure_cells(small, path, warmup=0, repeats=1, on_progress=told.append)
     assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasuringError": 2}, 0)
     assert [(now.done, now.failed) for now in told] == [(2, {"MeasuringError": 2}), (4, {"MeasuringError": 2})]
     found = rows(path, "SELECT method, error, message FROM failed_measurements JOIN cells ON cells.id = cell")

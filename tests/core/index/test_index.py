@@ -93,7 +93,11 @@ def test_long_documents_are_embedded_in_batches_with_progress():
     embedder = WordEmbedder(dimension=4)
     seen = []
     index = DocumentIndex.from_texts(
-        {"book": prose(1200)}, embedder, word_offsets, size=2, progress=lambda done, total: seen.append((done, total))
+        {"book": prose(1200)},
+        embedder,
+        word_offsets,
+        size=2,
+        on_progress=lambda done, total: seen.append((done, total)),
     )
     assert len(index) == 600
     assert seen == [(256, 600), (512, 600), (600, 600)]

@@ -17,7 +17,7 @@ from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.replay import Replay
-from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Session, session
 from oprag.compare.running.sendable import check_sendable
@@ -36,7 +36,7 @@ def measure_cells(
     *,
     warmup: int = 1,
     repeats: int = 3,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Measure wall time, CPU and memory of every question in every cell, and write them to the results file.
 
@@ -68,7 +68,7 @@ def measure_cells(
         warmup: Number of unmeasured answers to the first question of each cell; unless it is 0, the embedder is also
             loaded before indexing is measured.
         repeats: Number of measurements of each question.
-        watch: Called with the progress, after each cell.
+        on_progress: Called with the progress, after each cell.
 
     Returns:
         A report in which a question of a cell counts as answered when all its attempts are measured. Failed questions,
@@ -90,7 +90,7 @@ def measure_cells(
     with session(resolved, path) as active:
         measuring = _Measuring(resolved, active, warmup, repeats)
         try:
-            active.outcome = measuring.run(watch)
+            active.outcome = measuring.run(on_progress)
         except KeyboardInterrupt:
             measuring.refresh()
         finally:
@@ -125,7 +125,7 @@ class _Measuring:
         self.spent = self._file.spent(self._experiment.name)
         self.state = RunState(self._all, self._known.done(self._repeats))
 
-    def run(self, watch: Watch | None) -> str:
+    def run(self, on_progress: ProgressCallback | None) -> str:
         """Run the missing measurements; return the outcome."""
         failures = 0
         for key in self._items:
@@ -135,8 +135,8 @@ class _Measuring:
                 stopped, failures = self._measure(key, missing, failures)
             # This includes answers that an earlier, interrupted call measured but did not build.
             stopped = self._answer(key) or stopped
-            if missing and watch is not None:
-                watch(self.state.report(self.spent, self._since, stopped or ""))
+            if missing and on_progress is not None:
+                on_progress(self.state.report(self.spent, self._since, stopped or ""))
             if stopped is not None:
                 return stopped
         return "complete"

@@ -13,7 +13,7 @@ from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.running.work_item import WorkItem
 
-__all__ = ["RunReport", "RunState", "Watch", "versions"]
+__all__ = ["ProgressCallback", "RunReport", "RunState", "versions"]
 
 
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
@@ -58,7 +58,7 @@ class RunReport:
         return self.answered == self.total
 
 
-Watch = Callable[[RunReport], None]
+ProgressCallback = Callable[[RunReport], None]
 """A function that is called with the report so far, several times a second."""
 
 

@@ -68,7 +68,7 @@ def read_sweep(
     experiment: str,
     metric: str,
     *,
-    watch: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
     """Read the result of a sweep.
 
@@ -79,13 +79,13 @@ def read_sweep(
         path: The results file.
         experiment: The name of the sweep in the file.
         metric: The metric that was scored.
-        watch: Called with the number of finished settings, and the number of all settings.
+        on_progress: Called with the number of finished settings, and the number of all settings.
 
     Raises:
         ExperimentError: The file does not contain the experiment, or no answer has a score.
         ResultsFileError: The file is missing, corrupt or not a results file.
     """
-    results = Results.open(path, experiment).compute([metric], watch)
+    results = Results.open(path, experiment).compute([metric], on_progress)
     impossible = [one for one in results.settings if _is_impossible(one)]
     tried = [one for one in results.settings if not _is_impossible(one)]
     contexts = _read_contexts(tried, path)
