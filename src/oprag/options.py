@@ -334,7 +334,7 @@ def _check_header(header: Any) -> None:
 
 
 OP_RAG = ContextOptions(k=128, separator="")
-"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(size=128)`."""
+"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(chunk_size=128)`."""
 
 NO_LIMITS = {
     "k": None,

@@ -339,7 +339,7 @@ def test_a_path_that_leads_nowhere_is_refused(tmp_path):
 def test_damaged_files_are_refused_or_read(tmp_path, persisted, kind):
     chance = random.Random(3)
     index = tmp_path / "index.npz"
-    DocumentIndex.from_texts({"book.txt": TEXT}, size=40).save(index)
+    DocumentIndex.from_texts({"book.txt": TEXT}, chunk_size=40).save(index)
     damaged, path = {
         "chroma": (chroma(tmp_path / "db", books=rows()) / "chroma.sqlite3", tmp_path / "db"),
         "index": (index, index),

@@ -29,7 +29,7 @@ class Maker:
 
     def __call__(self):
         self.made += 1
-        return DocumentIndex.from_texts({"book": TEXT}, WordEmbedder(), word_offsets, size=20)
+        return DocumentIndex.from_texts({"book": TEXT}, WordEmbedder(), word_offsets, chunk_size=20)
 
 
 def test_an_index_is_made_once(tmp_path):
@@ -54,7 +54,7 @@ def test_an_index_is_found_again_whatever_its_texts_and_however_they_are_split(t
     def make():
         made.append(1)
         return DocumentIndex.from_texts(
-            sources, WordEmbedder(), word_offsets, splitter=splitter, size=7, overlap=overlap
+            sources, WordEmbedder(), word_offsets, splitter=splitter, chunk_size=7, chunk_overlap=overlap
         )
 
     first, second = (cached_index(tmp_path, "key", sources, WordEmbedder(), make) for _ in range(2))

@@ -65,8 +65,8 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
                 embedder,
                 local_embedder().tokenizer,
                 splitter=indexing.splitter,
-                size=indexing.chunk_size,
-                overlap=indexing.chunk_overlap,
+                chunk_size=indexing.chunk_size,
+                chunk_overlap=indexing.chunk_overlap,
                 on_progress=progress.update,
             )
 

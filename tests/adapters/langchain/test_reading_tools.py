@@ -545,8 +545,8 @@ def test_an_index_of_our_own(tmp_path):
     from oprag import LocalEmbedder
 
     embedder = LocalEmbedder()
-    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, size=64)
-    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, size=64))
+    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, chunk_size=64)
+    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, chunk_size=64))
     text = read(DocumentIndexRetriever(index=index, k=2), "voyage.txt", 1, total, token_budget=100_000)
     whole, note = text.rsplit("\n\n", 1)
     assert whole == TEXTS["voyage.txt"]

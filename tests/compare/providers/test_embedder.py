@@ -70,7 +70,9 @@ class TestKinds:
         np.testing.assert_array_equal(embedder.embed_questions([TEXT]), local.embed_questions([TEXT]))
         assert (embedder.name, embedder.spends) == (local.name, False)
         assert embedder.tokenizer.count(TEXT) == local.count_tokens(TEXT)
-        assert split_tokens(TEXT, embedder.tokenizer.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
+        assert split_tokens(TEXT, embedder.tokenizer.tokenizer, chunk_size=3) == split_tokens(
+            TEXT, local.tokenizer, chunk_size=3
+        )
         assert opened(local).tokenizer.identity == embedder.tokenizer.identity
         assert opened(local).name == local.name
 

@@ -64,7 +64,7 @@ def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
     index = made(split, searches=[Search(search, "index", depth) for depth in depths])
     index.prepare(QUESTIONS, [Search(search, "index", depth) for depth in depths])
     direct = DocumentIndex.from_texts(
-        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, size=split.size, overlap=split.overlap
+        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, chunk_size=split.size, chunk_overlap=split.overlap
     )
     assert len(index.chunks) == len(direct)
     for question in QUESTIONS:
@@ -182,7 +182,7 @@ def test_contexts_are_those_of_build_context():
             Words(),
             word_offsets,
             splitter="words",
-            size=30,
+            chunk_size=30,
         )
         (found,) = library.contexts(cell, question, [question.text])
         expected = build_context(
