@@ -222,8 +222,8 @@ def _show_comparison(comparison: Comparison) -> None:
         table.add_row(
             row["method"],
             str(row["calls"]),
-            f"{about}{row['tokens_in']:,}",
-            f"{about}{row['tokens_out']:,}",
+            f"{about}{row['input_tokens']:,}",
+            f"{about}{row['output_tokens']:,}",
             f"{row['seconds']:.1f}",
             str(row["passages"]),
         )
