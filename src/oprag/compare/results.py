@@ -30,7 +30,7 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
-from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
+from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -173,7 +173,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def ranking_metrics(self) -> tuple[str, ...]:
         """The metrics with scores for which higher is better, so that settings can be ranked by them."""
-        return tuple(name for name in self.metrics if more_is_better(name, self.matrix.described))
+        return tuple(name for name in self.metrics if higher_is_better(name, self.matrix.described))
 
     @property
     def metric(self) -> str:
