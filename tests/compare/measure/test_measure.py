@@ -357,12 +357,12 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     small = measurable(grid, asked=asked, questions=2, prompts={"answer": "{context} {question} {instruction}"})
     told: list[RunReport] = []
     report = measure_cells(small, path, warmup=0, repeats=1, on_progress=told.append)
-    assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasuringError": 2}, 0)
-    assert [(now.done, now.failed) for now in told] == [(2, {"MeasuringError": 2}), (4, {"MeasuringError": 2})]
+    assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasurementError": 2}, 0)
+    assert [(now.done, now.failed) for now in told] == [(2, {"MeasurementError": 2}), (4, {"MeasurementError": 2})]
     found = rows(path, "SELECT method, error, message FROM failed_measurements JOIN cells ON cells.id = cell")
     assert len(found) == 2
     for method, error, message in found:
-        assert (method, error) == ("closed_book", "MeasuringError")
+        assert (method, error) == ("closed_book", "MeasurementError")
         assert message.startswith("the process of measure_cell exited with status 7 before it returned")
         assert "the model has a bad day" in message
     Path(f"{log}.mended").touch()
@@ -378,7 +378,7 @@ def test_processes_that_keep_dying_end_it(path):
     grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked={"dies_on": "keeper"}, give_up_after=2), path)
     assert report.outcome.startswith("the last 2 processes died; the last error: the process of measure_cell exited")
-    assert (report.failed, report.left) == ({"MeasuringError": 2}, 1)
+    assert (report.failed, report.left) == ({"MeasurementError": 2}, 1)
 
 
 def test_what_a_process_lacks_is_told_as_what_it_is(path, monkeypatch):

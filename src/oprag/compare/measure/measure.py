@@ -24,7 +24,7 @@ from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
-from oprag.errors import MeasuringError, MissingExtraError, OpragError
+from oprag.errors import MeasurementError, MissingExtraError, OpragError
 from oprag.options import check_count
 
 __all__ = ["measure_cells"]
@@ -155,7 +155,7 @@ class _Measuring:
         )
         try:
             ended = in_fresh_process(measure_cell, part)
-        except MeasuringError as error:
+        except MeasurementError as error:
             if isinstance(error.__cause__, OpragError):
                 raise error.__cause__ from error
             return Ended(self._record_death(key, error), failures)
@@ -182,12 +182,12 @@ class _Measuring:
         """Close the stores."""
         self._library.close()
 
-    def _record_death(self, key: str, error: MeasuringError) -> str | None:
+    def _record_death(self, key: str, error: MeasurementError) -> str | None:
         """Record that a process died; return the reason to stop if several consecutive ones did."""
         self.refresh()
         message = error_message(error, LONGEST)
         self._file.put_failed_measurements(
-            [FailedMeasurement(*item.place, "MeasuringError", message) for item in self._missing(key)]
+            [FailedMeasurement(*item.place, "MeasurementError", message) for item in self._missing(key)]
         )
         self.refresh()
         self._deaths += 1

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple, TypeVar
 
-from oprag.errors import MeasuringError
+from oprag.errors import MeasurementError
 
 __all__ = ["child_main", "in_fresh_process"]
 
@@ -59,9 +59,9 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
         try:
             reply: _Reply = pickle.load(returned)  # noqa: S301 - written by our own process
         except (EOFError, pickle.UnpicklingError):
-            raise MeasuringError(_death_message(name, status, printed), name) from None
+            raise MeasurementError(_death_message(name, status, printed), name) from None
     if reply.summary:
-        raise MeasuringError(
+        raise MeasurementError(
             f"{name} failed in its process: {reply.summary}\n\n{reply.trace}".rstrip(), name
         ) from _unpickled(reply.error)
     value: Value = reply.value
