@@ -157,7 +157,7 @@ class Context:
         """Number of tokens saved by joining chunks instead of counting each separately; None without a token budget."""
         return None if self.charged is None else self.charged - self.tokens
 
-    def rethreshold(
+    def with_thresholds(
         self,
         *,
         similarity_threshold: float | Unchanged | None = UNCHANGED,
@@ -196,7 +196,7 @@ class Context:
         if missing:
             raise EmbeddingError(
                 f"these chunks were retrieved without {missing}; retrieve with similarity_threshold=-1, which keeps "
-                "all chunks, and then call rethreshold",
+                "all chunks, and then call with_thresholds",
                 self,
             )
         return assemble(self.inputs, options)
@@ -345,7 +345,7 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
 
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
-    """Build or rebuild a context; the implementation of `build_context`, `rethreshold` and the adapters."""
+    """Build or rebuild a context; the implementation of `build_context`, `with_thresholds` and the adapters."""
     placed = inputs.place(options)
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
