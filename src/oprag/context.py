@@ -251,7 +251,7 @@ class Context:
                 {
                     **chunk_to_dict(drop.chunk),
                     "reason": drop.reason,
-                    "figure": drop.figure,
+                    "value": drop.value,
                     "detail": drop.detail,
                     "twin": drop.twin,
                 }

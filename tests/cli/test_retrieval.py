@@ -121,7 +121,7 @@ def test_a_threshold_is_a_cosine_with_every_search(book, search):
     data = json_of(*options)
     dropped = [one for one in data["dropped"] if one["reason"] == "similarity_threshold"]
     assert dropped or len(data["kept"]) < 3
-    assert all(one["figure"] < 0.35 for one in dropped)
+    assert all(one["value"] < 0.35 for one in dropped)
 
 
 def test_neighbours_come_from_the_index(book):

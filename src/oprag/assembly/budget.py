@@ -55,7 +55,7 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
         excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
         detail = f"the text with this chunk has {tokens:,} tokens, more than the budget of {token_budget:,}"
         dropped += [Drop(kept.pop(), "token_budget", tokens, detail) for _ in range(max(1, excess))]
-    smallest = min(int(drop.figure or 0) for drop in dropped)
+    smallest = min(int(drop.value or 0) for drop in dropped)
     raise BudgetError(
         f"none of the {len(chunks)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
         "tokens; raise the budget or split the sources into smaller chunks",

@@ -82,7 +82,7 @@ def fill_in(
             similarity = drop.chunk.similarity if drop is not None else None
             neighbors.append(changed(neighbor, neighbor_of=anchor.rank, similarity=similarity))
     left = [
-        Drop(_with_position(drop.chunk, by_rank), drop.reason, drop.figure, drop.detail, drop.twin)
+        Drop(_with_position(drop.chunk, by_rank), drop.reason, drop.value, drop.detail, drop.twin)
         for drop in dropped
         if drop.chunk.rank not in taken
     ]

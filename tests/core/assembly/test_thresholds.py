@@ -34,10 +34,10 @@ def test_chunks_unlike_the_question_go_with_the_reason_and_the_value():
     assert ranks(context.kept) == [0, 2]
     (drop,) = context.dropped
     assert drop.reason == "similarity_threshold"
-    assert drop.figure == pytest.approx(cosine(70), abs=1e-6)
+    assert drop.value == pytest.approx(cosine(70), abs=1e-6)
     assert drop.detail == "similarity to the question 0.342, minimum 0.5"
     assert [chunk.similarity for chunk in context.kept] == pytest.approx([cosine(10), cosine(40)], abs=1e-6)
-    assert drop.chunk.similarity == drop.figure
+    assert drop.chunk.similarity == drop.value
 
 
 def test_the_scale_is_that_of_the_cosine_whatever_the_length_of_a_vector():
@@ -64,7 +64,7 @@ def test_the_better_ranked_of_two_redundant_chunks_stays():
     assert ranks(context.kept) == [0, 1]
     (drop,) = context.dropped
     assert (drop.chunk.rank, drop.reason, drop.twin) == (2, "redundancy_threshold", 0)
-    assert drop.figure == pytest.approx(1)
+    assert drop.value == pytest.approx(1)
     assert drop.detail == "similarity to rank 0 1.000, threshold 0.95"
 
 
