@@ -190,7 +190,7 @@ class Costly(Words):
 
 def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
     path = tmp_path / "results.db"
-    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", spends=True)}, data=keepers(1, 2))
+    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", paid=True)}, data=keepers(1, 2))
     plan = make_plan(small, path)
     assert plan.calls == 2
     assert plan.stand_in == ("costly",)

@@ -39,7 +39,7 @@ def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     question = np.array(minilm.embed_questions([QUESTION])[0])
     assert (vectors @ question).argmax() == 2
-    assert not minilm.spends
+    assert not minilm.paid
 
 
 def test_its_own_tokenizer_cuts_and_counts(minilm, folder):

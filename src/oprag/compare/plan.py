@@ -161,7 +161,7 @@ def make_plan(
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
-        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.spends)
+        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found, measured = Done(set(), {}, 0), MeasuredSoFar(set(), set(), {})
         if file is not None and measure:
             measured = file.measured()

@@ -123,7 +123,7 @@ class ResolvedExperiment:
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        if self._known is not None and spec.spends is not False and _opened(what, name, lambda: spec.may_cost):
+        if self._known is not None and spec.paid is not False and _opened(what, name, lambda: spec.may_cost):
             return spec.unopened(self._known.get(spec.spec_hash, spec.spec_hash))
         embedder: ExperimentEmbedder = _opened(what, name, spec.open)
         return embedder

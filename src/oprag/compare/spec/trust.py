@@ -122,7 +122,7 @@ def _use_needs(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
     for name, value in table.items():
         if part == "embedders" and name == "tokenizer":
             yield from _tokenizer_needs(f"{place}.{name}", value)
-        elif part == "embedders" and name == "spends":
+        elif part == "embedders" and name == "paid":
             if value is not True:
                 yield _need(f"{place}.{name}", value, _SPENDS)
         # The other keys of a function are its arguments, covered by the trust in the function.
