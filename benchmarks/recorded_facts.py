@@ -201,7 +201,7 @@ class Place:
 
     def ran(self, report: Any) -> Iterator[Fact]:
         """How a run ended, and what was spent."""
-        for name in ("outcome", "total", "answered", "failed", "left", "broken"):
+        for name in ("outcome", "total", "answered", "failed", "remaining", "broken"):
             yield self.fact(f"run: {name}", getattr(report, name))
         for name in ("calls", "tokens", "money"):
             yield self.fact(f"run: spent {name}", getattr(report.spent, name))

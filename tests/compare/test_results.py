@@ -63,7 +63,13 @@ def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     source, control = ran[0], ran[-1]
     assert (source["method"], source["order"], source["k"]) == ("stuff", "source", 2)
     assert (control["method"], control["order"], control["k"]) == ("closed_book", None, None)
-    assert (source["asked"], source["answered"], source["failed"], source["left"], source["cells"]) == (4, 3, 1, 0, 1)
+    assert (source["asked"], source["answered"], source["failed"], source["remaining"], source["cells"]) == (
+        4,
+        3,
+        1,
+        0,
+        1,
+    )
     summary = ran.settings[0].scores["token_f1"]
     assert [source[f"token_f1{part}"] for part in ("", "_low", "_high", "_median", "_sd", "_n")] == [
         summary.mean,
@@ -98,7 +104,7 @@ def test_no_two_columns_have_one_name(monkeypatch):
     columns = answer_columns(named, list(axes()))
     assert len({*columns}) == len(columns)
     assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
-    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "left"}
+    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "remaining"}
 
 
 def test_it_shows_itself(ran):
@@ -215,7 +221,7 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     run = compare(described, tmp_path / "r.db")
     assert run.run is not None
     assert not run.run.complete
-    assert (len(run), run[0]["answered"], run[0]["left"], run.metrics) == (1, 0, 4, ())
+    assert (len(run), run[0]["answered"], run[0]["remaining"], run.metrics) == (1, 0, 4, ())
     assert list(run.answers()) == []
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)

@@ -220,6 +220,6 @@ def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = 
             tell(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
     if report.outcome != "complete":
         higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
-        left = f"{report.left:,} questions in cells are left"
+        left = f"{report.remaining:,} questions in cells are left"
         tell(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
     tell(f"Results: {path}")

@@ -567,7 +567,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _caption(self) -> str:
         parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
-        problems = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+        problems = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
         for name, what in problems.items():
             if count := sum(getattr(one, name) for one in self.settings):
                 parts.append(f"{count:,} {what}")

@@ -18,7 +18,19 @@ _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_me
 
 RESERVED = frozenset(
     (
-        *("cells", "asked", "answered", "failed", "left", "cut_short", "empty", "calls", "tokens", "money", "seconds"),
+        *(
+            "cells",
+            "asked",
+            "answered",
+            "failed",
+            "remaining",
+            "cut_short",
+            "empty",
+            "calls",
+            "tokens",
+            "money",
+            "seconds",
+        ),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),

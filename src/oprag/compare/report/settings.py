@@ -27,7 +27,7 @@ __all__ = ["measured", "section"]
 
 _MAX_ROWS, _MAX_PHASES, _MAX_DATA_SETS = 400, 200, 4
 _METRICS = 5  # columns of a table, to fit the width of a page
-_NOTES = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+_NOTES = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 _USAGE = {
     "calls": "calls",
     "input_tokens": "input tokens",
