@@ -59,7 +59,7 @@ class Plan:
         impossible: Number of combinations that cannot be run, by reason.
         repeated: Number of combinations that are equivalent to another one.
         questions: Number of questions in all data sets that are used.
-        units: Number of answers: one for each question of each cell.
+        answers: Number of answers: one for each question of each cell.
         done: Number of answers that are already in the results file.
         failed: Number of answers that failed in earlier runs; `retry_failed` retries them.
         calls_unshared: Number of remaining calls if cells shared none.
@@ -84,7 +84,7 @@ class Plan:
     impossible: Mapping[str, int]
     repeated: int
     questions: int
-    units: int
+    answers: int
     done: int
     failed: int
     calls_unshared: int
@@ -197,7 +197,7 @@ def make_plan(
         impossible=resolved.cells.impossible,
         repeated=resolved.cells.repeated,
         questions=len(resolved.question_records),
-        units=state.total,
+        answers=state.total,
         done=state.answered,
         failed=state.failed_before,
         calls_unshared=sum(one.calls for one in (answering.values() if measure else alone)),
@@ -286,7 +286,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _answers(plan: Plan) -> Iterator[str]:
-    yield f"{counted(plan.questions, 'question')}, {counted(plan.units, 'answer')}"
+    yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
     if plan.done:
         yield f"  {plan.done:,} are already {'in the results file' if plan.measured is None else 'measured'}"
     for note, number in plan.notes.items():
