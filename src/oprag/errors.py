@@ -146,7 +146,7 @@ class UntrustedExperimentError(ExperimentError):
 
     @property
     def needs(self) -> tuple[Any, ...]:
-        """The parts that require trust, in file order, each with `place`, `value` (as text) and `why`."""
+        """The parts that require trust, in file order, each with `place`, `value` (as text) and `reason`."""
         return tuple(self.value or ())
 
 

@@ -198,7 +198,7 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
                 "remarks": found.remarks,
                 "differences": [difference_as_json(pair) for pair in pairs],
                 "chosen": dict(found.chosen.values),
-                "why": found.why,
+                "reason": found.reason,
                 "profile": asdict(found.profile),
             }
         )
@@ -220,4 +220,4 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     if found.metric == "evidence_coverage":
         typer.echo(f"{_COVERAGE}.")
     values = found.chosen.values
-    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.why}")
+    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.reason}")

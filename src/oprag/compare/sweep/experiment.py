@@ -118,7 +118,7 @@ def sweep_experiment(
     check_better(metric)
     scorable = ResolvedExperiment(experiment).scorable[metric_name(metric)]
     if not scorable.questions:
-        raise OptionError(f"{metric} cannot be computed with method={method}: {scorable.why}", metric)
+        raise OptionError(f"{metric} cannot be computed with method={method}: {scorable.reason}", metric)
     return experiment
 
 

@@ -37,7 +37,7 @@ class Sweep:
         impossible: Settings that are not on a curve, because no chunk fits the budget for some question.
         remarks: Sentences about budgets that no chunk fits, that are not filled, or that add nothing new.
         chosen: The recommended setting.
-        why: The reason for the recommendation.
+        reason: The reason for the recommendation.
         profile: The chosen setting as a profile.
     """
 
@@ -49,7 +49,7 @@ class Sweep:
     impossible: Sequence[SettingSummary]
     remarks: Sequence[str]
     chosen: SettingSummary
-    why: str
+    reason: str
     profile: Profile
 
     @staticmethod
@@ -101,13 +101,13 @@ def read_sweep(
         for curve in on_curves.curves("token_budget", metric)
     ]
     scored = [one for one in on_curves.settings if metric in one.scores]
-    chosen, why = choose_economical(scored, metric, axes=("order", "token_budget"))
+    chosen, reason = choose_economical(scored, metric, axes=("order", "token_budget"))
     conclusions = _conclusions(curves)
     about = {
         "metric": metric,
         "score": chosen.scores[metric].describe(),
         "questions": chosen.scores[metric].n,
-        "chosen": why,
+        "chosen": reason,
         "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
         "retrieval": retrieval_of(chosen),
     }
@@ -125,7 +125,7 @@ def read_sweep(
             *_repeated_remarks(tried, repeated),
         ],
         chosen=chosen,
-        why=why,
+        reason=reason,
         profile=profile_of(chosen, max(depths, default=1), about),
     )
 
