@@ -454,7 +454,7 @@ def test_best_is_held_against_the_others_question_by_question(ran):
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(
-        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
+        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
     )
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     run = Results.open(tmp_path / "r.db")
@@ -483,7 +483,7 @@ def test_what_was_measured_has_columns(tmp_path):
 @pytest.mark.process
 def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="sample = 2")
     compare(path, tmp_path / "r.db", trust=True)
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
     run = Results.open(tmp_path / "r.db")

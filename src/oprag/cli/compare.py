@@ -54,7 +54,7 @@ def compare(
         str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the planned work and its cost, then stop.")] = False,
-    questions: Annotated[
+    sample: Annotated[
         int | None,
         typer.Option(
             min=1,
@@ -136,7 +136,7 @@ def compare(
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with chatter_apart():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
-        experiment = experiment if questions is None else experiment.pilot(questions)
+        experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else Path(file).with_suffix(".db")
         _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
