@@ -47,7 +47,7 @@ def _format_names() -> tuple[str, ...]:
     return FORMATS
 
 
-@typed_options("indexed", Indexing, without=("index_cache", "forget"))
+@typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
 def sweep(
     indexed: TypedOptions,
     data: Annotated[str, typer.Argument(help="A folder or file of questions, or (with --questions) their document.")],
