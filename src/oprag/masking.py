@@ -158,7 +158,7 @@ _LIST = re.compile(r"[^\s,;\"'{}-][^\s,;\"'{}]*+(?:[\s,;]++[^\s,;\"'{}]*+)+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}+")
 
 
-class _Known(NamedTuple):
+class _KnownSecret(NamedTuple):
     """A secret from an environment variable.
 
     Attributes:
@@ -170,7 +170,7 @@ class _Known(NamedTuple):
     anywhere: bool
 
 
-def _without_known(text: str, known: Collection[_Known]) -> str:
+def _without_known(text: str, known: Collection[_KnownSecret]) -> str:
     """Mask the secrets from environment variables."""
     found_forms = {
         (form, one.anywhere)
@@ -191,11 +191,11 @@ def _without_known(text: str, known: Collection[_Known]) -> str:
 
 
 @lru_cache(maxsize=4)  # checking every variable takes a hundred times longer than masking most texts
-def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_Known]:
+def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_KnownSecret]:
     return frozenset(_found_in(environment))
 
 
-def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
+def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_KnownSecret]:
     for name, value in environment:
         if _SECRET_NAME.fullmatch(name) or (_SECRET_INSIDE.fullmatch(name) and "://" not in value):
             strict = _PASSWORD_NAME.fullmatch(name) is not None
@@ -214,7 +214,7 @@ def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
                     yield from _known(unquote(part), strict=bool(colon))
 
 
-def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
+def _known(value: str, strict: bool) -> Iterator[_KnownSecret]:  # noqa: FBT001
     """Yield the value as a secret, unless it could be a word or number in ordinary text."""
     if len(value) < _SHORTEST or len(set(value)) < _DISTINCT or value.lower() in _ORDINARY:
         return
@@ -223,7 +223,7 @@ def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
         return
     if len(value) < _ALWAYS and _PLAIN.fullmatch(value) and not (strict and len(value) >= _SHORTEST_WORD):
         return
-    yield _Known(value, len(value) >= _ALWAYS)
+    yield _KnownSecret(value, len(value) >= _ALWAYS)
 
 
 @cache

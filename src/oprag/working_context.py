@@ -136,7 +136,7 @@ class _Shown(NamedTuple):
     tokens: int
 
 
-class _Prompt:
+class _VisibleText:
     """The text that the model can see.
 
     Attributes:
@@ -605,19 +605,19 @@ class WorkingContext:
     # Showing text.
 
     @cached_property
-    def _prompt(self) -> _Prompt:
+    def _prompt(self) -> _VisibleText:
         """The text that the model can see; rebuilt after searches were forgotten."""
         visible = (search.parts for search in self._searches.values() if not search.forgotten)
         return self._prompt_of(len(self._searches), visible)
 
-    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, Parts]]) -> _Prompt:
-        prompt = _Prompt(index)
+    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, Parts]]) -> _VisibleText:
+        prompt = _VisibleText(index)
         for parts_of in shown:
             for number, parts in parts_of.items():
                 prompt.show(self._gathered[number - 1], parts)
         return prompt
 
-    def _mark_shown(self, shown: _Shown, prompt: _Prompt) -> None:
+    def _mark_shown(self, shown: _Shown, prompt: _VisibleText) -> None:
         """Add a search result to a prompt."""
         for number, parts in shown.parts.items():
             prompt.show(self._gathered[number - 1], parts)
@@ -637,7 +637,7 @@ class WorkingContext:
         indexes = {name: index for index, name in enumerate(self._searches)}
         place_changes = {gathered.since for gathered in self._gathered}
         results: list[_Shown] = []
-        prompt = _Prompt(0)
+        prompt = _VisibleText(0)
         tokens = 0
         for name in names:
             search, index = self._searches[name], indexes[name]
@@ -690,7 +690,7 @@ class WorkingContext:
         while True:
             context, numbers = self._context_within(allowed, found)
             omitted = len(found) - len(numbers)
-            text, parts, elsewhere = self._render(numbers, _Prompt(len(self._searches)))
+            text, parts, elsewhere = self._render(numbers, _VisibleText(len(self._searches)))
             rest = f"({_over_budget_line(omitted)})" if omitted else ""
             text = _BETWEEN.join(filter(None, [title, text, rest] if numbers else [rest or _NOTHING]))
             text = _with_note(text, note)
@@ -700,7 +700,7 @@ class WorkingContext:
             allowed = context.tokens - (tokens - budget)
 
     def _show(
-        self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None, note: str
+        self, found: Sequence[int], best_first: Sequence[int], prompt: _VisibleText, room: int | None, note: str
     ) -> _Shown:
         """The text of a search result for a model that sees a prompt; at most `room` tokens, or only pointers."""
         counter = self._options.count_tokens
@@ -735,14 +735,14 @@ class WorkingContext:
             del kept[-max(1, excess) :]
 
     def _render(
-        self, found: Iterable[int], prompt: _Prompt, best_first: Sequence[int] | None = None
+        self, found: Iterable[int], prompt: _VisibleText, best_first: Sequence[int] | None = None
     ) -> tuple[str, dict[int, Parts], dict[int, list[int]]]:
         """The text of these numbers, the parts of each that it contains, and the numbers that show the others.
 
         Without `best_first`, the text is a whole context, without pointers.
         """
         texts: list[str] = []
-        here = _Prompt(prompt.index)
+        here = _VisibleText(prompt.index)
         elsewhere: dict[int, list[int]] = {}
         pointers: dict[int, None] = {}
         last: Gathered | None = None
@@ -773,7 +773,7 @@ class WorkingContext:
             texts += [_BETWEEN if texts else "", _pointer(pointers)]
         return "".join(texts), here.parts, elsewhere
 
-    def _covered(self, gathered: Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
+    def _covered(self, gathered: Gathered, *prompts: _VisibleText) -> list[tuple[int, int, int]]:
         """The parts of a chunk's text that prompts show, each with the number that shows it, sorted."""
         number, where = gathered.number, gathered.place_at(prompts[0].index)
         covered = [(*part, number) for prompt in prompts for part in prompt.parts.get(number, ())]

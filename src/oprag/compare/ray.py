@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Piece
+from oprag.compare.db.records import ChunkRecord
 from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.providers.model import Model
@@ -142,8 +142,8 @@ class _RemoteSplitting(Splitting):
     resolved: _OnRay
     embedder: str
 
-    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
-        pieces: list[Piece] = self.resolved.pool.call("split", self.embedder, self.split, documents)
+    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[ChunkRecord]:
+        pieces: list[ChunkRecord] = self.resolved.pool.call("split", self.embedder, self.split, documents)
         return pieces
 
 
@@ -179,7 +179,7 @@ class _Worker:
         resolved = self._opened()
         return getattr(resolved.score_embedder if embedder is None else resolved.embedders[embedder], kind)(texts)
 
-    def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
+    def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[ChunkRecord]:
         """The chunks of the documents."""
         return Splitting(split, self._opened().embedders[embedder].tokenizer).pieces(documents)
 

@@ -477,7 +477,7 @@ def _streamed(
     metadata = _metadata(nodes)
 
     def pieces() -> Generator[str, None, None]:
-        pieces_of = _Pieces(metadata)
+        pieces_of = _AnswerPieces(metadata)
         yield from pieces_of.take(first)
         for one in shown:
             yield from pieces_of.take(one)
@@ -498,7 +498,7 @@ async def _astreamed(
     metadata = _metadata(nodes)
 
     async def pieces() -> AsyncGenerator[str, None]:
-        pieces_of = _Pieces(metadata)
+        pieces_of = _AnswerPieces(metadata)
         for piece in pieces_of.take(first):
             yield piece
         async for one in shown:
@@ -508,7 +508,7 @@ async def _astreamed(
     return AsyncStreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
 
 
-class _Pieces:
+class _AnswerPieces:
     """The pieces of an answer; a single piece if the answer was not streamed."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def check_listings(
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
     judged = _judged(sample, options)
-    located = _Located(sample.chunks, set(), {}, set())
+    located = _LocatedChunks(sample.chunks, set(), {}, set())
     if read_source is not None and options.position_key is None:
         located = _locate(judged, sample, read_source)
         judged = _judged(sample._replace(chunks=located.chunks), options)
@@ -231,7 +231,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     return _Judged(chunks, placed, problems)
 
 
-class _Located(NamedTuple):
+class _LocatedChunks(NamedTuple):
     """The result of locating chunks in the texts of their sources.
 
     Attributes:
@@ -247,10 +247,10 @@ class _Located(NamedTuple):
     lacking: set[str]
 
 
-def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _Located:
+def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _LocatedChunks:
     """Locate chunks of uncertain order in the text of their source."""
     chunks = sample.chunks
-    result = _Located(list(chunks), set(), {}, set())
+    result = _LocatedChunks(list(chunks), set(), {}, set())
     for group in judged.placed.groups.values():
         name = group[0].source
         if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
@@ -471,7 +471,7 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
     return (not check.problem, check.orderable_pairs, -check.chunks, check.source or "")
 
 
-def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, lines: Remedies) -> Iterator[Note]:
+def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChunks, lines: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
     if twice:

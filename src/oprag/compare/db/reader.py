@@ -16,10 +16,10 @@ from typing import Any, Self
 from oprag.compare.db.records import (
     JUDGED,
     CellRecord,
+    ChunkRecord,
     ContextRecord,
     Failure,
     Measurement,
-    Piece,
     QuestionRecord,
     RunRecord,
     Spent,
@@ -193,14 +193,14 @@ class ResultsReader:
         ).fetchone()
         return _context(*row)
 
-    def pieces(self, index: str, rows: Collection[int]) -> dict[int, Piece]:
+    def pieces(self, index: str, rows: Collection[int]) -> dict[int, ChunkRecord]:
         """Chunks of an index, by row."""
         found = self._connection.execute(
             'SELECT row, document, page, start, "end", chunks.tokens FROM json_each(?) JOIN chunks '
             'ON chunks."index" = (SELECT id FROM indexes WHERE key = ?) AND chunks.row = json_each.value',
             [json.dumps(sorted(set(rows))), index],
         )
-        return {row: Piece(*piece) for row, *piece in found}
+        return {row: ChunkRecord(*piece) for row, *piece in found}
 
     def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
         """End offset of the last chunk of each document of an index, or of each page."""

@@ -15,7 +15,7 @@ from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, error_name, named_error
-from oprag.compare.measure.usage import Usage, measure_usage
+from oprag.compare.measure.usage import ResourceUsage, measure_usage
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import ask, reply_of
@@ -160,10 +160,10 @@ class _MeasuredCell:
         self._indexed.add(documents)
         return [] if documents in self._part.indexed else [_row(item, 1, "indexing", [taken])]
 
-    def _answer(self, item: WorkItem) -> dict[Phase, list[Usage[Any]]]:
+    def _answer(self, item: WorkItem) -> dict[Phase, list[ResourceUsage[Any]]]:
         """Answer a question without caches; return the usage of each step, by phase."""
         self._library.forget()
-        phases: dict[Phase, list[Usage[Any]]] = {}
+        phases: dict[Phase, list[ResourceUsage[Any]]] = {}
         work = WorkInProgress.begun(item)
         reply: Any = None
         while True:
@@ -221,7 +221,7 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
+def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[ResourceUsage[Any]]) -> Measurement:
     """Combine the steps of a phase into one measurement: times are summed, memory is the maximum."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)

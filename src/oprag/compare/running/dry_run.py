@@ -21,7 +21,7 @@ from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.model_caller import Call, Made
+from oprag.compare.running.model_caller import Made, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
@@ -183,7 +183,7 @@ class _Placeholders:
     def running(self) -> int:
         return len(self._made)
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: PendingCall) -> None:
         step, limit = call.prompt.step, self._models[call.model].max_reply_tokens
         output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
         usage = Usage(count(call.prompt.text, self._count), output, estimated=True)

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.providers.embedder import ExperimentEmbedder
-from oprag.compare.running.index import Index, Search
+from oprag.compare.running.index import Index, IndexSearch
 from oprag.compare.running.recent import Recent
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
@@ -39,7 +39,7 @@ class Library:
         self._embedders = embedders or resolved.embedders
         self._vectors = {name: VectorSource(embedder, cache) for name, embedder in self._embedders.items()}
         self._cache = cache
-        self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
+        self._searches: dict[tuple[str, Split, str], dict[IndexSearch, None]] = {}
         for cell in resolved.cells.cells:
             if cell.embedder:
                 searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
@@ -117,7 +117,7 @@ class Library:
             store_identities=self._resolved.experiment.store_identities,
         )
 
-    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[Search]]:
+    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[IndexSearch]]:
         """All questions of the data set about these documents, and all searches for them."""
         searches = self._searches.get((cell.data, cell.split, cell.embedder), ())
         return self._questions.get((cell.data, documents), []), list(searches)
@@ -136,7 +136,7 @@ class Library:
         return self._contexts.get((place, cell.context_options, cell.options.cite), build)
 
 
-def search_of(cell: Cell) -> Search:
+def search_of(cell: Cell) -> IndexSearch:
     """The search parameters of a cell."""
     options = cell.context_options
-    return Search(cell.search, cell.store, options.max_candidates or options.k)
+    return IndexSearch(cell.search, cell.store, options.max_candidates or options.k)

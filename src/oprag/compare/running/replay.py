@@ -16,7 +16,7 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Call, ModelCaller
+from oprag.compare.running.model_caller import ModelCaller, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
 from oprag.compare.spec.axes import check_axis
@@ -47,7 +47,7 @@ class Replay(Engine):
         """Let the threads end after their current call."""
         self._judge_caller.close()
 
-    def _queue(self, work: WorkInProgress, call: Call) -> None:
+    def _queue(self, work: WorkInProgress, call: PendingCall) -> None:
         if not work.judging:
             raise _MissingReplyError("the reply is not stored", call.key)
         super()._queue(work, call)

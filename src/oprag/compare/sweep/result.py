@@ -130,7 +130,7 @@ def read_sweep(
     )
 
 
-class _Context(NamedTuple):
+class _ContextSize(NamedTuple):
     """The identity of a context, and the counts that limit its length."""
 
     key: str
@@ -140,13 +140,13 @@ class _Context(NamedTuple):
     chunks: int  # all chunks of the documents
 
 
-_Contexts = Mapping[Hashable, _Context]
+_Contexts = Mapping[Hashable, _ContextSize]
 """The contexts of a setting, by seed and question."""
 
 
 def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[str]) -> Sequence[_Contexts]:
     """The contexts of each setting."""
-    found: list[dict[Hashable, _Context]] = [{} for _ in settings]
+    found: list[dict[Hashable, _ContextSize]] = [{} for _ in settings]
     numbers = {
         setting.matrix.cells[cell].key: number
         for number, setting in enumerate(settings)
@@ -158,7 +158,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
             for place, question, context, chunks in reader.contexts(rows):
                 cell = reader.cells[place]
                 depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
-                found[numbers[cell.key]][cell.values.get("seed"), question] = _Context(
+                found[numbers[cell.key]][cell.values.get("seed"), question] = _ContextSize(
                     context.key, len(context.kept), depth, context.dropped, chunks
                 )
     return found
@@ -193,7 +193,7 @@ def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts])
             known[same] = setting.values["token_budget"]
 
 
-def _ran_out(context: _Context) -> bool:
+def _ran_out(context: _ContextSize) -> bool:
     """Whether all candidates were used, though the budget has room and the documents have more chunks."""
     dropped = context.dropped
     # If chunks were dropped by the similarity threshold, further candidates would be dropped too.
