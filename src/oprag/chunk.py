@@ -13,7 +13,7 @@ from oprag.errors import ChunkError
 from oprag.masking import describe, listed
 from oprag.positions.values import Key, finite
 
-__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
+__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
 
 
 class PositionKind(IntEnum):
@@ -56,7 +56,7 @@ class Position(NamedTuple):
         return self.kind is not PositionKind.NONE
 
 
-NOWHERE = Position((), PositionKind.NONE)
+UNKNOWN_POSITION = Position((), PositionKind.NONE)
 """The unknown position."""
 
 

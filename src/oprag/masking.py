@@ -21,7 +21,17 @@ from types import FunctionType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["OBEYED", "clean", "describe", "error_text", "listed", "masked_error", "reason", "safe", "without_keys"]
+__all__ = [
+    "CONTROL_CHARACTERS",
+    "clean",
+    "describe",
+    "error_text",
+    "listed",
+    "masked_error",
+    "reason",
+    "safe",
+    "without_keys",
+]
 
 _MASK = "***"
 _LONGEST_VALUE = 200  # characters of a value in a message
@@ -30,7 +40,7 @@ _LONGEST_ERROR = 4_000  # characters of a foreign message: clients repeat whole 
 _CUT = 1_000  # characters removed from the end of a truncated message, which may end within a key
 _LONGEST_NUMBER = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
 # Characters that a terminal interprets or cannot encode: control characters, text direction changes, lone surrogates.
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_PASSES = 4  # masking one secret can reveal that the adjacent text is a secret, too
 
 
@@ -44,7 +54,7 @@ def safe(text: str) -> str:
 
     Windows line endings become Unix line endings.
     """
-    return OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
+    return CONTROL_CHARACTERS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def describe(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from oprag.assembly.order import key_of
 from oprag.assembly.render import render
 from oprag.assembly.stitch import stitch
-from oprag.chunk import NOWHERE, Chunk, PositionKind, changed, counted
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.context import ContextInputs
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.masking import describe
@@ -432,7 +432,7 @@ def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:
     """The chunks of a source in order, without copies, as in a source that was added to the store twice."""
     distinct: dict[Any, Chunk] = {}
     for chunk in sorted(placed, key=_sort_key):
-        position = chunk.position or NOWHERE
+        position = chunk.position or UNKNOWN_POSITION
         shared = position.kind in _SHARED_KINDS
         distinct.setdefault(chunk.rank if shared else (key_of(chunk), chunk.text), chunk)
     return list(distinct.values())
@@ -440,8 +440,8 @@ def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:
 
 def _sort_key(chunk: Chunk) -> Any:
     """Sorts the chunks of a source; those without a position are last."""
-    known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
-    return known is NOWHERE, known.key, chunk.rank
+    known = chunk.position if chunk.position is not None and chunk.position.known else UNKNOWN_POSITION
+    return known is UNKNOWN_POSITION, known.key, chunk.rank
 
 
 def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from oprag import errors
 from oprag.errors import OpragError, OpragWarning
-from oprag.masking import OBEYED, clean
+from oprag.masking import CONTROL_CHARACTERS, clean
 
 __all__ = [
     "EXIT_INCOMPLETE",
@@ -101,4 +101,4 @@ def echo_json(value: Any) -> None:
     """Print a value as JSON, escaping control characters and characters that standard output cannot encode."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not everything, indent=2)
-    typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

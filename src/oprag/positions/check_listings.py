@@ -10,7 +10,7 @@ from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, Span, changed, counted
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
@@ -273,8 +273,8 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
 
 def _key_of(chunk: Chunk) -> Any:
     """Return a sort key for the chunks of a source; chunks without a position sort last."""
-    known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
-    return known is NOWHERE, known.key, chunk.rank
+    known = chunk.position if chunk.position is not None and chunk.position.known else UNKNOWN_POSITION
+    return known is UNKNOWN_POSITION, known.key, chunk.rank
 
 
 def _checks(

@@ -12,7 +12,7 @@ from datetime import date
 from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, Position, PositionKind, Span
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, Span
 from oprag.positions.links import chain_keys, linked_keys
 from oprag.positions.sources import SOURCE_FIELDS, source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
@@ -133,9 +133,9 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         if chosen is not None and chosen.kind is PositionKind.PAGE:
             chosen = _without_ties(chunks, chosen)
     if chosen is None:
-        return Placement([NOWHERE] * len(chunks), spans)
+        return Placement([UNKNOWN_POSITION] * len(chunks), spans)
     kind, field, keys = chosen
-    return Placement([NOWHERE if key is None else Position(key, kind, field) for key in keys], spans)
+    return Placement([UNKNOWN_POSITION if key is None else Position(key, kind, field) for key in keys], spans)
 
 
 def _highest(readings: Iterator[_KeyReading], count: int) -> _KeyReading | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, PositionKind, changed
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
@@ -206,7 +206,7 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
     """Report how the positions of the chunks of one source were determined."""
     unknown = PositionKind.NONE  # hoisted: in Python 3.11, looking up an enum member is a function call
     known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
-    first = known[0] if known else NOWHERE
+    first = known[0] if known else UNKNOWN_POSITION
     in_runs = first.kind is PositionKind.LINKS or first.kind is PositionKind.STORE
     runs = len({position.key[0] for position in known}) if in_runs else 1
     return SourceReport(group[0].source, first.kind, first.field, len(group), len(group) - len(known), runs)
