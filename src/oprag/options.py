@@ -23,7 +23,7 @@ from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
     "HEADER_FIELDS",
-    "NEAR_MISSES",
+    "NAME_HINTS",
     "NO_LIMITS",
     "OP_RAG",
     "OP_RAG_16K",
@@ -60,7 +60,7 @@ Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
 
-NEAR_MISSES = {
+NAME_HINTS = {
     **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
     **dict.fromkeys(
         ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
@@ -206,7 +206,7 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     """
     if options is not None and not isinstance(options, ContextOptions):
         raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
-    check_names(changes, ContextOptions.__dataclass_fields__, NEAR_MISSES)
+    check_names(changes, ContextOptions.__dataclass_fields__, NAME_HINTS)
     if options is None:
         return ContextOptions(**changes)
     return dataclasses.replace(options, **changes) if changes else options
@@ -285,20 +285,20 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def check_names(
-    options: Iterable[str], names: Collection[str], near_misses: Mapping[str, str] = _NONE, *, what: str = "option"
+    options: Iterable[str], names: Collection[str], name_hints: Mapping[str, str] = _NONE, *, what: str = "option"
 ) -> None:
     """Reject unknown option names, with a hint or the closest match.
 
     Args:
         options: The given names.
         names: The valid names.
-        near_misses: Hints for names that other packages use.
+        name_hints: Hints for names that other packages use.
         what: What is named, for the message.
     """
     for name in options:
         if name not in names:
-            if name in near_misses:
-                raise OptionError(f"unknown {what} {name!r}; {near_misses[name]}", name)
+            if name in name_hints:
+                raise OptionError(f"unknown {what} {name!r}; {name_hints[name]}", name)
             import difflib
 
             close = difflib.get_close_matches(str(name), names, n=1)

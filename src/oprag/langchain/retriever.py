@@ -21,7 +21,7 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.near_misses import RETRIEVER
+from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
@@ -119,7 +119,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _near_misses: ClassVar = RETRIEVER
+    _name_hints: ClassVar = RETRIEVER
 
     retriever: RetrieverLike | None = Field(
         default=None, description="Any retriever; the rank of a document is its index in the list."

@@ -36,7 +36,7 @@ from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
-from oprag.llama_index.near_misses import ENGINE
+from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
@@ -102,7 +102,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         validate_assignment=True,
     )
 
-    _near_misses: ClassVar = ENGINE
+    _name_hints: ClassVar = ENGINE
 
     llm: SkipValidation[LLM] = Field(
         default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False

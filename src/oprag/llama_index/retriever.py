@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.llama_index.near_misses import RETRIEVER
+from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources
 from oprag.options import ContextOptions, check_question, check_questions, everything_kept
@@ -65,7 +65,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         validate_assignment=True,
     )
 
-    _near_misses: ClassVar = RETRIEVER
+    _name_hints: ClassVar = RETRIEVER
 
     retriever: BaseRetriever = Field(
         description="Any LlamaIndex retriever; the rank of a node is its index in the list."
