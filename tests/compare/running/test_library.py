@@ -7,7 +7,7 @@ from oprag.compare.db.cache import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.index import Index, IndexSearch, Splitting
 from oprag.compare.running.library import Library
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
@@ -304,15 +304,15 @@ def test_an_embedder_that_is_not_asked_is_not_opened():
 
 def test_the_last_few_values_are_kept():
     forgotten: list[str] = []
-    recent = Recent(10, len, forgotten.append)
-    assert recent.get("a", lambda: "aaaa") == "aaaa"
-    assert recent.get("b", lambda: "bbbb") == "bbbb"
-    assert recent.get("a", lambda: "other") == "aaaa"
-    recent.get("c", lambda: "cccc")
+    cache = LruCache(10, len, forgotten.append)
+    assert cache.get("a", lambda: "aaaa") == "aaaa"
+    assert cache.get("b", lambda: "bbbb") == "bbbb"
+    assert cache.get("a", lambda: "other") == "aaaa"
+    cache.get("c", lambda: "cccc")
     assert forgotten == ["bbbb"]
-    assert recent.values() == ["aaaa", "cccc"]
+    assert cache.values() == ["aaaa", "cccc"]
     # One is there, however heavy.
-    recent.get("d", lambda: "d" * 50)
-    assert recent.values() == ["d" * 50]
-    recent.clear()
-    assert (recent.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])
+    cache.get("d", lambda: "d" * 50)
+    assert cache.values() == ["d" * 50]
+    cache.clear()
+    assert (cache.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])

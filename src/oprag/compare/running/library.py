@@ -9,7 +9,7 @@ from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.running.index import Index, IndexSearch
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
@@ -48,9 +48,9 @@ class Library:
         for name, data_set in resolved.experiment.data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
-        self._indexes: Recent[Index] = Recent(_MAX_INDEXES, forget=Index.close)
-        self._given: Recent[ContextInputs] = Recent(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
-        self._contexts: Recent[Context] = Recent(
+        self._indexes: LruCache[Index] = LruCache(_MAX_INDEXES, forget=Index.close)
+        self._given: LruCache[ContextInputs] = LruCache(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
+        self._contexts: LruCache[Context] = LruCache(
             _MAX_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped)
         )
 
