@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from oprag.assembly.budget import fit
-from oprag.assembly.neighbors import NeighborReader, fill_in
+from oprag.assembly.neighbors import NeighborReader, add_neighbors
 from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, passages_of, render
 from oprag.assembly.select import select
@@ -356,7 +356,7 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
             chunks=[by_rank[chunk.rank] for chunk in placed.chunks]
         )
     if options.neighbors and selected:
-        selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
+        selected, dropped, sources = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None
     if options.token_budget is None or not selected:
         kept = in_order(selected, options)

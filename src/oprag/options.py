@@ -42,7 +42,7 @@ __all__ = [
     "check_questions",
     "check_text",
     "descriptions",
-    "everything_kept",
+    "keep_all",
     "option",
     "plain_number",
     "requires",
@@ -212,7 +212,7 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     return dataclasses.replace(options, **changes) if changes else options
 
 
-def everything_kept(options: ContextOptions) -> ContextOptions:
+def keep_all(options: ContextOptions) -> ContextOptions:
     """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
 
     The redundancy threshold, the token budget and neighbors are turned off.

@@ -37,7 +37,7 @@ from oprag.options import (
     as_context_options,
     check_question,
     check_questions,
-    everything_kept,
+    keep_all,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.sources import source_parts
@@ -281,7 +281,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         from oprag.assembly.threshold_report import report_thresholds
 
         contexts: list[Context] = []
-        keywords = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
+        keywords = {"k": k, "config": config, "context_options": keep_all(self.context_options)}
         for question in check_questions(questions):
             get = partial(self.get_context, question, **keywords)
             context = yield Step(get, partial(self.aget_context, question, **keywords))

@@ -171,7 +171,7 @@ class EmbedderSpec(ProviderSpec):
                 given,
             )
         embedder = wrap(given)
-        if not embedder.lasting:
+        if not embedder.persistent:
             kind = f"{type(given).__module__}.{type(given).__qualname__}"
             if self.name is None:
                 raise ExperimentError(
