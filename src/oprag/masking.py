@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 _MASK = "***"
-_LONGEST_VALUE = 200  # characters of a value in a message
-_LONGEST_LIST = 10
-_LONGEST_ERROR = 4_000  # characters of a foreign message: clients repeat whole pages
+_MAX_VALUE_LENGTH = 200  # characters of a value in a message
+_MAX_LIST_LENGTH = 10
+_MAX_ERROR_LENGTH = 4_000  # characters of a foreign message: clients repeat whole pages
 _CUT = 1_000  # characters removed from the end of a truncated message, which may end within a key
-_LONGEST_NUMBER = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
+_MAX_NUMBER_BITS = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
 # Characters that a terminal interprets or cannot encode: control characters, text direction changes, lone surrogates.
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_PASSES = 4  # masking one secret can reveal that the adjacent text is a secret, too
@@ -66,7 +66,7 @@ def describe(value: Any) -> str:
         value = str(value)
     elif type(value).__module__ == "numpy" and isinstance(value, Number):
         value = value.item()  # type: ignore[attr-defined]
-    if isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST and all(map(_is_plain, value)):
+    if isinstance(value, list | tuple) and len(value) <= _MAX_LIST_LENGTH and all(map(_is_plain, value)):
         items = ", ".join(map(_literal, value))
         text = f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
     elif _is_plain(value):
@@ -75,12 +75,12 @@ def describe(value: Any) -> str:
         text = f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     else:
         text = type(value).__name__
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, int):
-        return value.bit_length() <= _LONGEST_NUMBER
+        return value.bit_length() <= _MAX_NUMBER_BITS
     return value is None or isinstance(value, str | float)
 
 
@@ -88,7 +88,7 @@ def _literal(value: Any) -> str:
     """Plain data as a Python literal; for enum members, their value."""
     if isinstance(value, str):
         # Mask before truncating, since part of a key would not be recognized.
-        start = str(value[: 10 * _LONGEST_VALUE])
+        start = str(value[: 10 * _MAX_VALUE_LENGTH])
         return str.__repr__(without_keys(start))
     if isinstance(value, bool | None):
         return str(value)
@@ -98,7 +98,7 @@ def _literal(value: Any) -> str:
 def listed(names: Iterable[Any]) -> str:
     """Comma-separated names for a message, such as metadata keys, truncated if long; "none" if empty."""
     text = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
-    return (text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…") or "none"
+    return (text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…") or "none"
 
 
 def masked_error(error: BaseException | None) -> str:
@@ -112,9 +112,9 @@ def error_text(error: BaseException | str | None) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         return "its message cannot be read"
-    if len(text) <= _LONGEST_ERROR:
+    if len(text) <= _MAX_ERROR_LENGTH:
         return without_keys(text)
-    return f"{without_keys(text[:_LONGEST_ERROR])[:-_CUT]}…"
+    return f"{without_keys(text[:_MAX_ERROR_LENGTH])[:-_CUT]}…"
 
 
 def without_keys(text: str) -> str:

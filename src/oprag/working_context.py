@@ -51,8 +51,8 @@ SEARCH_OPTIONS = (
     "min_chunks",
     "neighbors",
 )
-_LONGEST_LABEL = 200  # characters
-_LONGEST_VALUE = 500  # characters of a metadata value
+_MAX_LABEL_LENGTH = 200  # characters
+_MAX_VALUE_LENGTH = 500  # characters of a metadata value
 # If more chunks than `_FEW` overlap a new one, the same text was split in many ways. Then only the `_MANY` longest
 # overlaps of at least `_SHORT` characters are used: a pointer is longer than a short overlap, and comparing all of them
 # would take quadratic time.
@@ -866,11 +866,11 @@ def _with_note(text: str, note: str) -> str:
 @lru_cache(maxsize=256)
 def _head_of(source: str, page: str) -> str:
     """The source and page as the model reads them."""
-    return _one_label(source[:_LONGEST_LABEL] + (f", page {page}" if page else ""))
+    return _one_label(source[:_MAX_LABEL_LENGTH] + (f", page {page}" if page else ""))
 
 
 def _one_label(text: str) -> str:
-    return shortened(printable(one_line(text[: 2 * _LONGEST_LABEL])), _LONGEST_LABEL)
+    return shortened(printable(one_line(text[: 2 * _MAX_LABEL_LENGTH])), _MAX_LABEL_LENGTH)
 
 
 def _passage(chunk: Chunk) -> Passage:
@@ -903,7 +903,7 @@ def _plain(value: Any) -> Any:
     if type(value) is int:
         return value if -TOO_LARGE < value < TOO_LARGE else None
     if isinstance(value, str):
-        return str(value) if len(value) <= _LONGEST_VALUE else None
+        return str(value) if len(value) <= _MAX_VALUE_LENGTH else None
     if isinstance(value, bool):
         return value
     number = ordinal(value)
@@ -944,7 +944,7 @@ def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, 
             if number is not None:
                 exact = exact or name in _EXACT_FIELDS
                 facts.append((name, number))
-            elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _LONGEST_VALUE:
+            elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _MAX_VALUE_LENGTH:
                 facts.append((name, value.strip()))
         elif name in _NAMES_WITH_PLACES and (plain := _plain(value)) not in (None, chunk.source):
             # A source name or URL may contain a page or a time.

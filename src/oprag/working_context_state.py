@@ -17,7 +17,7 @@ Parts = list[tuple[int, int]]
 """Start and end offsets of parts of a text."""
 
 _VERSION = 1
-_LONGEST_NOTE = 500  # characters
+_MAX_NOTE_LENGTH = 500  # characters
 _START = "start_index"
 # Attributes that most chunks do not have.
 _RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
@@ -262,5 +262,5 @@ def _read_search(value: Any, lengths: Sequence[int]) -> Search:
 
 def clean_note(note: str) -> str:
     """Put a note on one line, in parentheses, without citation markers."""
-    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
-    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
+    note = printable(one_line(without_markers(note[: 2 * _MAX_NOTE_LENGTH])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _MAX_NOTE_LENGTH)

@@ -46,7 +46,7 @@ _SCALARS = (str, bool, int, float, Enum)
 _WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
-_LONGEST = 100  # characters of a model name
+_MAX_NAME_LENGTH = 100  # characters of a model name
 _REMEMBERED = 1024  # entries; from here on, entries of deleted objects are removed at each power of two
 
 
@@ -88,7 +88,7 @@ def identity_of(model: Any) -> Identity:
     )
     token = None if persistent else _tokens.get(model, _new_token)
     digest = digest_of([names, values, snapshot.others, _addresses(settings), token])
-    shown = f"({without_secrets(names[0]).partition('?')[0][:_LONGEST]})" if names else ""
+    shown = f"({without_secrets(names[0]).partition('?')[0][:_MAX_NAME_LENGTH]})" if names else ""
     return Identity(f"{path}{shown} {'' if persistent else '#'}{digest}", persistent)
 
 

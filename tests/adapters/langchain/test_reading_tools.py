@@ -467,7 +467,7 @@ def test_chunks_that_several_keys_name_keep_the_sequence_of_the_store():
 
 @pytest.mark.parametrize("stamped", [True, False])
 def test_a_large_store_of_sources_that_several_keys_name(monkeypatch, stamped):
-    monkeypatch.setattr(reading_module, "_MOST_CHUNKS", 3)
+    monkeypatch.setattr(reading_module, "_MAX_CHUNKS", 3)
     chunks = mixed()
     for chunk in chunks if not stamped else ():
         del chunk.metadata["chunk_index"]

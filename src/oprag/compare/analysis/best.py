@@ -15,7 +15,7 @@ from oprag.errors import OptionError
 
 __all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
 
-_MOST_NAMED = 3  # other settings listed in a sentence
+_MAX_NAMED = 3  # other settings listed in a sentence
 _TOKEN_TOLERANCE = 1.01
 """Factor up to which token counts are treated as equal: within one token budget, orders differ by a few tokens."""
 _PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in source order"
@@ -65,7 +65,7 @@ class Best:
             return (
                 text if self.tied else f"{text}, n = {self.summary.n:,}; there is no other setting to compare it with"
             )
-        named = self.others[:1] if self.significant else self.rivals[:_MOST_NAMED]
+        named = self.others[:1] if self.significant else self.rivals[:_MAX_NAMED]
         count, rivals = len(self.others), len(self.rivals)
         corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
         if count == 1:
@@ -84,8 +84,8 @@ class Best:
 
 def _listed(texts: Sequence[str], more: int | None = None) -> str:
     """The first few texts, and the number of the others."""
-    more = max(0, len(texts) - _MOST_NAMED) if more is None else more
-    return "; ".join([*texts[:_MOST_NAMED], *([f"and {more:,} more"] if more else [])])
+    more = max(0, len(texts) - _MAX_NAMED) if more is None else more
+    return "; ".join([*texts[:_MAX_NAMED], *([f"and {more:,} more"] if more else [])])
 
 
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:

@@ -23,7 +23,7 @@ ORDER = "Does source order help here?"
 LENGTH = "How much context is worth its tokens?"
 COST = "What does it cost?"
 _LENGTHS = ("k", "token_budget")
-_MOST = 4  # curves listed in a sentence
+_MAX_LISTED = 4  # curves listed in a sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +189,8 @@ def _longest(curves: Sequence[Curve]) -> Curve:
 
 
 def _first(texts: Sequence[str]) -> str:
-    more = [f"{len(texts) - _MOST:,} more"] if len(texts) > _MOST else []
-    return listed([*texts[:_MOST], *more])
+    more = [f"{len(texts) - _MAX_LISTED:,} more"] if len(texts) > _MAX_LISTED else []
+    return listed([*texts[:_MAX_LISTED], *more])
 
 
 def _point_text(curve: Curve, point: CurvePoint) -> str:

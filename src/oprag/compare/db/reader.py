@@ -33,7 +33,7 @@ from oprag.text_table import shortened
 
 __all__ = ["SPENDING", "ResultsReader"]
 
-_NAMES, _LONGEST_NAME = 20, 80  # maximum number and length of names in a message
+_NAMES, _MAX_NAME_LENGTH = 20, 80  # maximum number and length of names in a message
 
 # Experiments share cells, but may have different questions.
 _ANSWERS = (
@@ -292,7 +292,7 @@ class ResultsReader:
         if len(found) != 1:
             what = "no experiment" if name is None else f"no experiment {name!r}"
             what = "several experiments" if found else what
-            names = [shortened(row[1], _LONGEST_NAME) for row in rows]
+            names = [shortened(row[1], _MAX_NAME_LENGTH) for row in rows]
             hint = "specify one of" if found else "available experiments"
             known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)

@@ -28,9 +28,9 @@ from oprag.methods.effects import Embed, Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.steps import Limit, Parallel, Step, Steps
 
-__all__ = ["LONGEST", "CellPart", "Ended", "measure_cell"]
+__all__ = ["MAX_MESSAGE_LENGTH", "CellPart", "Ended", "measure_cell"]
 
-LONGEST = 2_000  # maximum characters of an error message
+MAX_MESSAGE_LENGTH = 2_000  # maximum characters of an error message
 
 
 class CellPart(NamedTuple):
@@ -138,14 +138,16 @@ class _MeasuredCell:
             # The cause, an error of the model client, is more specific than the error of the method.
             kind = error_name(error.__cause__ or error)
             if item is not None:
-                failure = FailedMeasurement(item.cell_key, item.question_key, kind, error_message(error, LONGEST))
+                failure = FailedMeasurement(
+                    item.cell_key, item.question_key, kind, error_message(error, MAX_MESSAGE_LENGTH)
+                )
                 self._file.put_failed_measurements([failure])
         finally:
             spent = self._ledger.spent.minus(before)
             replies, self._replies = self._replies, []
             self._file.put_measurements(self._key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
-            last = named_error(self._last_error, LONGEST)
+            last = named_error(self._last_error, MAX_MESSAGE_LENGTH)
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {last}")
 
     def _make_index(self, item: WorkItem) -> list[Measurement]:

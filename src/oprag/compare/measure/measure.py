@@ -10,7 +10,7 @@ from typing import Any
 
 from oprag.compare.db.records import FailedMeasurement
 from oprag.compare.db.text import error_message
-from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
+from oprag.compare.measure.cell import MAX_MESSAGE_LENGTH, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import in_fresh_process
 from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.running.ledger import Ledger
@@ -185,7 +185,7 @@ class _Measuring:
     def _record_death(self, key: str, error: MeasurementError) -> str | None:
         """Record that a process died; return the reason to stop if several consecutive ones did."""
         self.refresh()
-        message = error_message(error, LONGEST)
+        message = error_message(error, MAX_MESSAGE_LENGTH)
         self._file.put_failed_measurements(
             [FailedMeasurement(*item.place, "MeasurementError", message) for item in self._missing(key)]
         )

@@ -14,13 +14,13 @@ from oprag.compare.report.page import render
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.text_table import one_line, shortened
 
-__all__ = ["LONGEST_NAME", "CellName", "Side", "SizeLimits", "Texts", "chosen", "sides_of", "texts_of"]
+__all__ = ["MAX_NAME_LENGTH", "CellName", "Side", "SizeLimits", "Texts", "chosen", "sides_of", "texts_of"]
 
 _NO_EXPERIMENT = (
     "A results file does not contain document text, so only the positions of chunks are shown. "
     "`oprag report --experiment FILE.toml` adds their texts."
 )
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 """Maximum number of characters of a document or question name, which is repeated for every chunk."""
 _EXCERPT = 70  # characters of a chunk shown next to its position
 # Options that only reorder the kept chunks.
@@ -213,7 +213,7 @@ def _text(question: QuestionRecord, place: ChunkRecord, texts: Texts) -> str:
 
 
 def _place(place: ChunkRecord, *, several: bool) -> str:
-    where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
+    where = f"{shortened(place.document, MAX_NAME_LENGTH)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 

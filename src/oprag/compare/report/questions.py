@@ -12,7 +12,7 @@ from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
-from oprag.compare.report.contexts import LONGEST_NAME, CellName, SizeLimits, Texts, chosen, sides_of, texts_of
+from oprag.compare.report.contexts import MAX_NAME_LENGTH, CellName, SizeLimits, Texts, chosen, sides_of, texts_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
 from oprag.compare.running.replay import PromptReader, StoredPrompt
@@ -229,7 +229,7 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 def _summary(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
-    name = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
+    name = f"{shortened(question.data, MAX_NAME_LENGTH)}, {shortened(question.name, MAX_NAME_LENGTH)}"
     if not scores or metric is None:
         return name
     low, high = min(scores.values()), max(scores.values())
@@ -254,6 +254,7 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
         more = [f"and {len(places) - _MAX_EVIDENCE:,} more"] if len(places) > _MAX_EVIDENCE else []
         about.append(("Gold evidence", "\n".join([*places[:_MAX_EVIDENCE], *more])))
     about += [
-        (shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_MAX_FIELDS]
+        (shortened(str(name), MAX_NAME_LENGTH), str(value))
+        for name, value in list(question.about.items())[:_MAX_FIELDS]
     ]
     return [(name, shortened(text, _MAX_TEXT)) for name, text in about]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from oprag.compare.report.charts.axes import ChartAxis, Plot, figure, span_of
-from oprag.compare.report.charts.svg import MOST_NAMED, OTHERS, Look, look, paint, pixels, ring, sample, tooltip
+from oprag.compare.report.charts.svg import MAX_NAMED, OTHERS, Look, look, paint, pixels, ring, sample, tooltip
 
 __all__ = ["Point", "Series", "legend", "line_chart", "scatter_chart"]
 
@@ -86,9 +86,9 @@ def scatter_chart(
 
 def legend(series: Sequence[Series], *, lines: bool = True) -> list[tuple[str, str]]:
     """The entries of a legend, as pairs of a sample image and a name; includes the ring of sweet spots if used."""
-    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MOST_NAMED])]
-    if len(series) > MOST_NAMED:
-        found.append((sample(OTHERS, line=lines), f"{len(series) - MOST_NAMED:,} more"))
+    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MAX_NAMED])]
+    if len(series) > MAX_NAMED:
+        found.append((sample(OTHERS, line=lines), f"{len(series) - MAX_NAMED:,} more"))
     if any(point.mark for one in series for point in one.points):
         found.append((sample(None, line=lines), "sweet spot"))
     return found
