@@ -64,8 +64,8 @@ class ContextInputs:
         if options.order != "source" or options.position_key is not None:
             return []
         # With `neighbors`, a single chunk needs a position, too.
-        least = 1 if options.neighbors or self.place_each else 2
-        return without_order(self.place(options), least=least, by_store=by_store)
+        minimum = 1 if options.neighbors or self.place_each else 2
+        return without_order(self.place(options), minimum=minimum, by_store=by_store)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, cached by options."""

@@ -166,8 +166,8 @@ class ContextOptions:
             )
         check_cosine("similarity_threshold", self.similarity_threshold)
         check_cosine("redundancy_threshold", self.redundancy_threshold)
-        check_count("min_chunks", self.min_chunks, optional=False, least=0)
-        check_count("neighbors", self.neighbors, optional=False, least=0)
+        check_count("min_chunks", self.min_chunks, optional=False, minimum=0)
+        check_count("neighbors", self.neighbors, optional=False, minimum=0)
         for name in ("k", "max_candidates"):
             limit = getattr(self, name)
             if limit is not None and self.min_chunks > limit:
@@ -243,12 +243,12 @@ def requires(function: Any, parameter: str) -> bool:
     return found is not None and found.default is found.empty
 
 
-def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Reject anything but a whole number of at least `least`."""
-    if (value is None and optional) or (type(value) is int and value >= least):
+def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 1) -> None:
+    """Reject anything but a whole number of at least `minimum`."""
+    if (value is None and optional) or (type(value) is int and value >= minimum):
         return
     raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be a whole number from {minimum}{', or None' if optional else ''}, got {describe(value)}", value
     )
 
 

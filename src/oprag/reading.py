@@ -143,8 +143,8 @@ class StoredSources:
             SourceReadError: The source cannot be read in order.
             BudgetError: The chunk alone exceeds the token budget.
         """
-        check_count("before", before, optional=False, least=0)
-        check_count("after", after, optional=False, least=0)
+        check_count("before", before, optional=False, minimum=0)
+        check_count("after", after, optional=False, minimum=0)
         if chunk.source is None:
             raise SourceReadError("cannot read around this passage: its source is unknown")
         store = self._open()
@@ -351,7 +351,7 @@ class StoredSources:
             located = texts.complete(ContextInputs(chunks), self._options, self._filter, lambda _: all_chunks)
             chunks = run_sync(located).chunks
         placed, refuted = place(chunks, *keys), ""
-        if keys[1] is None and in_sequence and without_order(placed, least=1):
+        if keys[1] is None and in_sequence and without_order(placed, minimum=1):
             places, refuted = places_in_store(chunks, store.name)
             if not refuted:
                 placed = place(

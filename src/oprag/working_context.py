@@ -849,7 +849,7 @@ def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> D
 def check_layout(layout: Any, compact_above: Any) -> None:
     """Reject an unknown layout, and an invalid or unused `compact_above`."""
     check_choice("layout", layout, get_args(Layout))
-    check_count("compact_above", compact_above, optional=False, least=0)
+    check_count("compact_above", compact_above, optional=False, minimum=0)
     if compact_above and layout != "compact":
         raise OptionError('compact_above has no effect without layout="compact"', compact_above)
 

@@ -709,4 +709,4 @@ def _check_resampling(confidence: Any, resamples: Any) -> None:
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
     # With fewer resamples the ends of an interval are noise.
-    check_count("resamples", resamples, optional=False, least=100)
+    check_count("resamples", resamples, optional=False, minimum=100)

@@ -166,19 +166,19 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
-def without_order(placed: Placed, least: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
+def without_order(placed: Placed, minimum: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
     """Return the chunks of each source whose order is uncertain.
 
     Args:
         placed: The chunks.
-        least: Minimum number of chunks; sources with fewer are skipped.
+        minimum: Minimum number of chunks; sources with fewer are skipped.
         by_store: Whether numbers that were stamped from a store's insertion order count as uncertain.
     """
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
         if report.source is not None
-        and len(group) >= least
+        and len(group) >= minimum
         and (_cause_of_doubt(group, report, group) is not None or (by_store and stamped_by_store(group)))
     ]
 

@@ -81,7 +81,7 @@ def measure_cells(
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: The extra `compare`, or a package that the experiment needs, is not installed.
     """
-    check_count("warmup", warmup, optional=False, least=0)
+    check_count("warmup", warmup, optional=False, minimum=0)
     check_count("repeats", repeats, optional=False)
     if find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "compare")
