@@ -20,13 +20,13 @@ from oprag.options import ContextOptions, check_count
 from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.positions.insertion_order import ListedSource, StoredChunk, places_in_store
 from oprag.positions.placing import (
-    BY_STORE,
+    CONFLICTING_OFFSETS,
+    INSERTION_ORDER_ONLY,
     MISSING,
     RESTARTED,
     SHARED_BY_STORE,
-    TIED,
-    TORN,
-    VOID,
+    SHARED_POSITION,
+    UNLINKED_RUNS,
     Placed,
     doubts,
     place,
@@ -58,12 +58,14 @@ _BETWEEN = "\n\n"
 _SHARED_KINDS = (PositionKind.PAGE, PositionKind.NONE)
 _DOUBTS = {
     RESTARTED: "its chunks were numbered in several calls, and each call starts at 0",
-    TORN: "its chunks are linked in several runs whose relative order is unknown",
-    BY_STORE: "it is the sequence in which the store received the chunks, and their texts do not confirm it",
+    UNLINKED_RUNS: "its chunks are linked in several runs whose relative order is unknown",
+    INSERTION_ORDER_ONLY: (
+        "it is the sequence in which the store received the chunks, and their texts do not confirm it"
+    ),
     SHARED_BY_STORE: "inside a page it is the sequence in which the store received the chunks",
     MISSING: "chunks without a position come last",
-    TIED: "several chunks share a page or another number, and their order inside it is unknown",
-    VOID: "the offsets of its chunks contradict each other",
+    SHARED_POSITION: "several chunks share a page or another number, and their order inside it is unknown",
+    CONFLICTING_OFFSETS: "the offsets of its chunks contradict each other",
 }
 
 

@@ -60,7 +60,7 @@ _FEW, _MANY = 16, 128
 _SHORT = 24  # characters
 _STRIPPED = 4  # maximum number of whitespace characters that a splitter strips between two chunks
 # Up to this number of chunks, tokens are recounted after each dropped chunk; above, several are dropped at once.
-_ONE_BY_ONE = 256
+_RECOUNT_EACH_UP_TO = 256
 _POSITION = "position"
 _START = "start_index"
 _KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), NUMBERING_FIELD})
@@ -731,7 +731,7 @@ class WorkingContext:
             if tokens <= room or not kept:
                 return _Shown(text, parts, elsewhere, over_budget, tokens)
             # If the counter underestimates single chunks, dropping them one by one would take quadratic time.
-            excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
+            excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _RECOUNT_EACH_UP_TO else 0
             del kept[-max(1, excess) :]
 
     def _render(
@@ -764,7 +764,7 @@ class WorkingContext:
                 texts += [_BETWEEN if texts else "", _pointer(pointers)]
                 pointers = {}
             if texts:
-                texts.append("\n" if last is not None and _touches(last, gathered, prompt.index) else _BETWEEN)
+                texts.append("\n" if last is not None and _follows(last, gathered, prompt.index) else _BETWEEN)
             head = self._head(gathered, best_first, prompt.index)
             texts.append(_labelled(gathered, "" if head == shown_head else head, parts, gaps, before))
             here.show(gathered, parts)
@@ -1009,7 +1009,7 @@ def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
     return f"{', '.join(f'[{number}]' for number in numbers)} {where}"
 
 
-def _touches(first: Gathered, second: Gathered, index: int) -> bool:
+def _follows(first: Gathered, second: Gathered, index: int) -> bool:
     """Whether one chunk directly follows another, ignoring whitespace that a splitter strips."""
     a, b = first.place_at(index), second.place_at(index)
     if a is None or b is None or first.frame != second.frame:
