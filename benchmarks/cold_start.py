@@ -26,7 +26,7 @@ def with_oprag(text: str, question: str, done: Step) -> str:
     embedder = LocalEmbedder()
     tokenizer = embedder.tokenizer
     done("load")
-    index = DocumentIndex.from_texts({"document": text}, embedder, tokenizer, size=SIZE)
+    index = DocumentIndex.from_texts({"document": text}, embedder, tokenizer, chunk_size=SIZE)
     done("index")
     context = build_context(index.search(question, K))
     done("answer")

@@ -62,7 +62,7 @@ def main() -> None:
     wanted = experiment(options.data)
     plan = make_plan(wanted, options.results)
     print(plan.describe(), file=sys.stderr, flush=True)
-    report = run_experiment(wanted, options.results, retry_failed=True, watch=told())
+    report = run_experiment(wanted, options.results, retry_failed=True, on_progress=told())
     print(report, file=sys.stderr)
     results = Results.open(options.results, wanted.name)
     parts = [
@@ -100,7 +100,7 @@ def _result(results: Results) -> Result:
 
 def _conclusion(axis: str, found: Sequence[SettingDifference]) -> str:
     """How many differences along an axis are shown."""
-    shown = sum(one.difference.shown for one in found)
+    shown = sum(one.difference.significant for one in found)
     return f"By {axis}, {shown or 'no'} difference{'s are' if shown > 1 else ' is'} shown, of {len(found)} paired ones."
 
 

@@ -120,7 +120,7 @@ def main() -> None:
         command += f" --k {' '.join(map(str, options.k))}"
     wanted = experiment(part, options.data, options.model)
     print(make_plan(wanted, options.results).describe(), file=sys.stderr, flush=True)
-    print(run_experiment(wanted, options.results, retry_failed=True, watch=told()), file=sys.stderr)
+    print(run_experiment(wanted, options.results, retry_failed=True, on_progress=told()), file=sys.stderr)
     result = _result(part, command, Results.open(options.results, wanted.name), options.about_model)
     begin, end = (f"<!-- {mark} {options.part} -->" for mark in ("begin", "end"))
     before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)

@@ -134,17 +134,17 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
     sets = {"chronicles": write_plain(folder / "c", chronicles()), "mixed": write_plain(folder / "m", mixed())}
     for name, table in sets.items():
         yield from Place(folder, f"data {name}").data_set(table)
-    few = {"chronicles": {**sets["chronicles"], "questions": 10}, "mixed": sets["mixed"]}
+    few = {"chronicles": {**sets["chronicles"], "sample": 10}, "mixed": sets["mixed"]}
     steps: list[tuple[Callable[..., Iterator[Fact]], Any]] = [
         (axes, few),
-        (methods, {"chronicles": {**sets["chronicles"], "questions": 14}}),
+        (methods, {"chronicles": {**sets["chronicles"], "sample": 14}}),
         (curves, {"chronicles": sets["chronicles"]}),
         (kinds, {"mixed": sets["mixed"]}),
         (likelihoods, sets),
         (failures, few),
         (limits, few),
         (sweeps, sets["chronicles"]["path"]),
-        (measured, {"mixed": {**sets["mixed"], "questions": 3}}),
+        (measured, {"mixed": {**sets["mixed"], "sample": 3}}),
         *([(on_ray, few)] if find_spec("ray") else []),
         (generated, shortened(chronicles())),
         *([(real, data)] if data is not None else []),

@@ -163,7 +163,7 @@ class Place:
     def _best(self, results: Results, metric: str, what: str) -> Iterator[Fact]:
         best = results.best(metric)
         yield self.fact(what, self.told(best.setting.values))
-        yield self.fact(f"{what}: shown", best.shown)
+        yield self.fact(f"{what}: shown", best.significant)
         yield self.fact(f"{what}: comparisons", best.comparisons)
         yield self.fact(f"{what}: tied", [self.told(one.values) for one in best.tied])
         yield self.fact(f"{what}: rivals", [self.told(one.baseline.values) for one in best.rivals])
@@ -201,7 +201,7 @@ class Place:
 
     def ran(self, report: Any) -> Iterator[Fact]:
         """How a run ended, and what was spent."""
-        for name in ("outcome", "total", "answered", "failed", "left", "broken"):
+        for name in ("outcome", "total", "answered", "failed", "remaining", "broken"):
             yield self.fact(f"run: {name}", getattr(report, name))
         for name in ("calls", "tokens", "money"):
             yield self.fact(f"run: spent {name}", getattr(report.spent, name))
@@ -247,7 +247,7 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
         curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
         curve["highest"] = points[str(curve["highest"])]
         behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve.pop("others")]
-        higher = (one["difference"]["shown"] and one["difference"]["low"] > 0 for one, _ in behind)
+        higher = (one["difference"]["significant"] and one["difference"]["low"] > 0 for one, _ in behind)
         pairs = [{**_as_pair(one), "point": point} for one, point in behind]
         kept = ("difference", "adjusted_p", "point")
         curve["behind"] = [
@@ -268,7 +268,7 @@ def _as_pair(one: dict[str, Any]) -> dict[str, Any]:
         "values": {name: value for name, value in setting.items() if name in baseline and name != axis},
         "alone": {name: value for name, value in setting.items() if name not in baseline},
         "baseline_alone": {name: value for name, value in baseline.items() if name not in setting},
-        "difference": {name: value for name, value in difference.items() if name not in ("alpha", "shown")},
+        "difference": {name: value for name, value in difference.items() if name not in ("alpha", "significant")},
         "adjusted_p": adjusted_p,
         "comparisons": comparisons,
     }

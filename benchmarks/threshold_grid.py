@@ -76,7 +76,7 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
         f"{len(asked)} questions about {len(texts)} quarterly reports (SEC 10-Q), chunks of 1,000 tokens with an "
         f"overlap of 100, split recursively, the {K} nearest of all reports for each question; similarity and "
         "redundancy thresholds of none and 0.5 to 0.9, as in Şakar and Emekci (doi 10.1017/nlp.2024.53). Each question "
-        "is retrieved once; every cell decides again with `Context.rethreshold`. A source-document hit is a "
+        "is retrieved once; every cell decides again with `Context.with_thresholds`. A source-document hit is a "
         "question for which a chunk is kept of a document that its answer was taken from.",
     )
     for name, embed in (("static", local.embed_documents), ("MiniLM", _minilm)):
@@ -126,7 +126,7 @@ def _grid(index: DocumentIndex, asked: Iterable[Question]) -> tuple[Grid, int]:
         found = retriever.get_context(question.text)
         retrievals += 1
         for (similarity, redundancy), cell in grid.items():
-            context = found.rethreshold(similarity_threshold=similarity, redundancy_threshold=redundancy)
+            context = found.with_thresholds(similarity_threshold=similarity, redundancy_threshold=redundancy)
             cell.add(context, question)
     return grid, retrievals
 

@@ -29,7 +29,7 @@ def engine(**options: Any) -> Any:
 class Nameless(WordEmbedder):
     """One whose name means nothing in another process."""
 
-    lasting = False
+    persistent = False
 
 
 BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, "embed_model", id="llama_index")]

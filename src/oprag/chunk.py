@@ -13,7 +13,7 @@ from oprag.errors import ChunkError
 from oprag.masking import describe, listed
 from oprag.positions.values import Key, finite
 
-__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
+__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
 
 
 class PositionKind(IntEnum):
@@ -56,7 +56,7 @@ class Position(NamedTuple):
         return self.kind is not PositionKind.NONE
 
 
-NOWHERE = Position((), PositionKind.NONE)
+UNKNOWN_POSITION = Position((), PositionKind.NONE)
 """The unknown position."""
 
 
@@ -320,7 +320,7 @@ class Drop(NamedTuple):
     Attributes:
         chunk: The chunk.
         reason: The option that dropped it, or "duplicate".
-        figure: The deciding number: the limit for `max_candidates` and `k`, the rank of the kept chunk for a duplicate,
+        value: The deciding number: the limit for `max_candidates` and `k`, the rank of the kept chunk for a duplicate,
             the cosine similarity for a threshold, the number of tokens for `token_budget`; None for
             `on_missing_position`.
         detail: The same as text.
@@ -329,6 +329,6 @@ class Drop(NamedTuple):
 
     chunk: Chunk
     reason: DropReason
-    figure: int | float | None
+    value: int | float | None
     detail: str
     twin: int | None = None

@@ -125,7 +125,7 @@ def _span_text(chunk: Chunk) -> str:
     return f"{page}{chunk.span.start:,}–{chunk.span.end:,}"
 
 
-class _Column(NamedTuple):
+class _ChunkColumn(NamedTuple):
     """A column of the chunk tables; one that is empty for all chunks is omitted unless `always` is set."""
 
     head: str
@@ -134,13 +134,13 @@ class _Column(NamedTuple):
 
 
 _COLUMNS = (
-    _Column("rank", lambda chunk: str(chunk.rank)),
-    _Column("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
-    _Column("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
-    _Column("source", lambda chunk: chunk.source or "(unknown)"),
-    _Column("position", _position_text),
-    _Column("span", _span_text),
-    _Column(
+    _ChunkColumn("rank", lambda chunk: str(chunk.rank)),
+    _ChunkColumn("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
+    _ChunkColumn("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
+    _ChunkColumn("source", lambda chunk: chunk.source or "(unknown)"),
+    _ChunkColumn("position", _position_text),
+    _ChunkColumn("span", _span_text),
+    _ChunkColumn(
         "neighbor of", lambda chunk: "-" if chunk.neighbor_of is None else f"rank {chunk.neighbor_of}", always=False
     ),
 )

@@ -23,7 +23,7 @@ from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
     "HEADER_FIELDS",
-    "NEAR_MISSES",
+    "NAME_HINTS",
     "NO_LIMITS",
     "OP_RAG",
     "OP_RAG_16K",
@@ -42,7 +42,7 @@ __all__ = [
     "check_questions",
     "check_text",
     "descriptions",
-    "everything_kept",
+    "keep_all",
     "option",
     "plain_number",
     "requires",
@@ -60,7 +60,7 @@ Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
 
-NEAR_MISSES = {
+NAME_HINTS = {
     **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
     **dict.fromkeys(
         ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
@@ -166,8 +166,8 @@ class ContextOptions:
             )
         check_cosine("similarity_threshold", self.similarity_threshold)
         check_cosine("redundancy_threshold", self.redundancy_threshold)
-        check_count("min_chunks", self.min_chunks, optional=False, least=0)
-        check_count("neighbors", self.neighbors, optional=False, least=0)
+        check_count("min_chunks", self.min_chunks, optional=False, minimum=0)
+        check_count("neighbors", self.neighbors, optional=False, minimum=0)
         for name in ("k", "max_candidates"):
             limit = getattr(self, name)
             if limit is not None and self.min_chunks > limit:
@@ -206,13 +206,13 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     """
     if options is not None and not isinstance(options, ContextOptions):
         raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
-    check_names(changes, ContextOptions.__dataclass_fields__, NEAR_MISSES)
+    check_names(changes, ContextOptions.__dataclass_fields__, NAME_HINTS)
     if options is None:
         return ContextOptions(**changes)
     return dataclasses.replace(options, **changes) if changes else options
 
 
-def everything_kept(options: ContextOptions) -> ContextOptions:
+def keep_all(options: ContextOptions) -> ContextOptions:
     """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
 
     The redundancy threshold, the token budget and neighbors are turned off.
@@ -243,12 +243,12 @@ def requires(function: Any, parameter: str) -> bool:
     return found is not None and found.default is found.empty
 
 
-def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Reject anything but a whole number of at least `least`."""
-    if (value is None and optional) or (type(value) is int and value >= least):
+def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 1) -> None:
+    """Reject anything but a whole number of at least `minimum`."""
+    if (value is None and optional) or (type(value) is int and value >= minimum):
         return
     raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be a whole number from {minimum}{', or None' if optional else ''}, got {describe(value)}", value
     )
 
 
@@ -285,20 +285,20 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def check_names(
-    options: Iterable[str], names: Collection[str], near_misses: Mapping[str, str] = _NONE, *, what: str = "option"
+    options: Iterable[str], names: Collection[str], name_hints: Mapping[str, str] = _NONE, *, what: str = "option"
 ) -> None:
     """Reject unknown option names, with a hint or the closest match.
 
     Args:
         options: The given names.
         names: The valid names.
-        near_misses: Hints for names that other packages use.
+        name_hints: Hints for names that other packages use.
         what: What is named, for the message.
     """
     for name in options:
         if name not in names:
-            if name in near_misses:
-                raise OptionError(f"unknown {what} {name!r}; {near_misses[name]}", name)
+            if name in name_hints:
+                raise OptionError(f"unknown {what} {name!r}; {name_hints[name]}", name)
             import difflib
 
             close = difflib.get_close_matches(str(name), names, n=1)
@@ -334,7 +334,7 @@ def _check_header(header: Any) -> None:
 
 
 OP_RAG = ContextOptions(k=128, separator="")
-"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(size=128)`."""
+"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(chunk_size=128)`."""
 
 NO_LIMITS = {
     "k": None,

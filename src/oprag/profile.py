@@ -33,8 +33,8 @@ __all__ = [
     "PROFILE",
     "Profile",
     "check_stitching",
+    "create_from_profile",
     "is_profile",
-    "made_of_profile",
     "read_profile",
     "write_profile",
 ]
@@ -470,7 +470,7 @@ Made = TypeVar("Made")
 _WITHOUT_EFFECT = {"max_concurrency"}
 
 
-def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], keywords: Mapping[str, Any]) -> Made:
+def create_from_profile(kind: type[Made], given: Profile | str | os.PathLike[str], keywords: Mapping[str, Any]) -> Made:
     """Create an object of an adapter class with the options of a profile.
 
     Options that the class does not use are ignored if they do not affect answers, and rejected otherwise.

@@ -17,7 +17,7 @@ Parts = list[tuple[int, int]]
 """Start and end offsets of parts of a text."""
 
 _VERSION = 1
-_LONGEST_NOTE = 500  # characters
+_MAX_NOTE_LENGTH = 500  # characters
 _START = "start_index"
 # Attributes that most chunks do not have.
 _RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
@@ -59,7 +59,7 @@ class Search:
         found: The numbers in the order of the text.
         best_first: The same numbers, by rank.
         parts: The shown parts of each number's text.
-        left_out: The numbers that did not fit the token budget.
+        over_budget: The numbers that did not fit the token budget.
         tokens: Number of tokens in the text, including the note.
         checksum: Checksum of the text, including the note.
         note: The line after the passages.
@@ -69,7 +69,7 @@ class Search:
     found: list[int]
     best_first: list[int]
     parts: dict[int, Parts]
-    left_out: frozenset[int]
+    over_budget: frozenset[int]
     tokens: int
     checksum: int
     note: str = ""
@@ -188,8 +188,8 @@ def _plain_search(search: Search, gathered: Sequence[Gathered]) -> list[Any]:
     for number, parts in search.parts.items():
         whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
         shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
-    left_out = sorted(search.left_out)
-    plain = [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum]
+    over_budget = sorted(search.over_budget)
+    plain = [list(search.found), list(search.best_first), shown, over_budget, search.tokens, search.checksum]
     return [*plain, search.note, search.forgotten]
 
 
@@ -240,9 +240,9 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
 
 def _read_search(value: Any, lengths: Sequence[int]) -> Search:
     """Read a search, given the length of each chunk's text."""
-    found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
+    found, best_first, shown, over_budget, tokens, checksum, note, forgotten = value
     numbers = set(found)
-    _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
+    _check(all(type(number) is int for number in found) and numbers.issuperset(over_budget))
     _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
     _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
     _check(all(type(one) is int and one >= 0 for one in (tokens, checksum)))
@@ -257,10 +257,10 @@ def _read_search(value: Any, lengths: Sequence[int]) -> Search:
         _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
         parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
     _check(len(parts) == len(shown) and numbers.issuperset(parts))
-    return Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, note, forgotten)
+    return Search(list(found), list(best_first), parts, frozenset(over_budget), tokens, checksum, note, forgotten)
 
 
 def clean_note(note: str) -> str:
     """Put a note on one line, in parentheses, without citation markers."""
-    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
-    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
+    note = printable(one_line(without_markers(note[: 2 * _MAX_NOTE_LENGTH])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _MAX_NOTE_LENGTH)

@@ -388,7 +388,7 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--source-token-budget", "0", ["source_token_budget must be"]),
         ("--max-concurrency", "0", ["max_concurrency must be"]),
         ("--k", "0", ["k must be"]),
-        ("--chunk-size", "0", ["size must be"]),
+        ("--chunk-size", "0", ["chunk_size must be"]),
         ("--count-tokens", "no.such:thing", ["count_tokens: "]),
     ],
 )

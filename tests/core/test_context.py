@@ -105,7 +105,7 @@ def test_a_dict_holds_everything_as_json_can():
             "span": None,
             "neighbor_of": None,
             "reason": "k",
-            "figure": 4,
+            "value": 4,
             "detail": "not among the first 4",
             "twin": None,
         }

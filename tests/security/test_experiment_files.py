@@ -103,14 +103,14 @@ UNTRUSTED = {
     table("models", 'use = "openai:gpt"\nreasoning = {a = {b = 1}}'): ["models.x.reasoning"],
     table("models", 'use = "openai:gpt"\ncache = true'): ["models.x.cache"],
     # Keys of embedders are settings of a model's client.
-    table("models", 'use = "openai:gpt"\ntokenizer = "words"\nspends = true'): [
+    table("models", 'use = "openai:gpt"\ntokenizer = "words"\npaid = true'): [
         "models.x.tokenizer",
-        "models.x.spends",
+        "models.x.paid",
     ],
     table("models", 'use = "litellm:openai/gpt"'): ["models.x.use"],
     table("models", 'use = "ollama:http://evil.example/m"'): ["models.x.use"],
     table("embedders", f'use = "openai:e"\nbase_url = "{FOREIGN}"'): ["embedders.x.base_url"],
-    table("embedders", 'use = "openai:e"\nspends = false'): ["embedders.x.spends"],
+    table("embedders", 'use = "openai:e"\npaid = false'): ["embedders.x.paid"],
 }
 
 

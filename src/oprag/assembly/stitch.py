@@ -239,9 +239,9 @@ def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
     return not _repeats(before + after[overlap:], max(_COINCIDENCE, len(after) - overlap))
 
 
-def _repeats(text: str, least: int) -> bool:
-    """Whether the text repeats a pattern: it ends with at least `least` characters of its own start."""
-    for index, place in enumerate(_places(text[:least], text, 1)):
+def _repeats(text: str, minimum: int) -> bool:
+    """Whether the text repeats a pattern: it ends with at least `minimum` characters of its own start."""
+    for index, place in enumerate(_places(text[:minimum], text, 1)):
         if index == _MAX_PLACES or text.startswith(text[place:]):
             return True
     return False

@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 
 from oprag.chunk import counted
-from oprag.cli.console import console, echo_json, tell
+from oprag.cli.console import console, echo_json, print_status
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources
 from oprag.cli.options import (
@@ -202,13 +202,13 @@ def show_answer(answer: Answer) -> None:
     about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""
     calls = counted(len(answer.calls), "call")
-    tell(
+    print_status(
         f"── {answer.method}{route}: {calls}, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{about}, "
         f"{answer.seconds:.1f} s",
         "bold",
     )
     for note in answer.notes:
-        tell(f"Note: {note}", "yellow")
+        print_status(f"Note: {note}", "yellow")
 
 
 def _show_comparison(comparison: Comparison) -> None:
@@ -222,8 +222,8 @@ def _show_comparison(comparison: Comparison) -> None:
         table.add_row(
             row["method"],
             str(row["calls"]),
-            f"{about}{row['tokens_in']:,}",
-            f"{about}{row['tokens_out']:,}",
+            f"{about}{row['input_tokens']:,}",
+            f"{about}{row['output_tokens']:,}",
             f"{row['seconds']:.1f}",
             str(row["passages"]),
         )

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from oprag.cli.console import AMISS, console, echo_json
+from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, TypedOptions, typed_options
 from oprag.masking import safe
 from oprag.options import ContextOptions
@@ -55,7 +55,7 @@ def check(
             console().print(f"── {safe(path)}", style="bold")
         console().print(Text(str(found)))
     if not all(found.ok for found in checks.values()):
-        raise typer.Exit(AMISS)
+        raise typer.Exit(EXIT_PROBLEMS_FOUND)
 
 
 def _checked(

@@ -21,7 +21,7 @@ from oprag.index.splitting import Split
 if TYPE_CHECKING:
     from oprag.cli.index import Sources
 
-__all__ = ["cached_index", "cached_pages", "forget", "index_key"]
+__all__ = ["cached_index", "cached_pages", "clear_cache", "index_key"]
 
 _FORMAT = 1
 _INDEX, _PAGES = ".oprag-index", ".oprag-pages"
@@ -84,7 +84,7 @@ def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> li
     return _cached(path, read, make, write)
 
 
-def forget(folder: Path) -> None:
+def clear_cache(folder: Path) -> None:
     """Delete all cache files in a folder, and no other files."""
     try:
         for path in folder.iterdir():

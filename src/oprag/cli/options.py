@@ -55,7 +55,7 @@ _PANELS = {
     **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), "Order"),
     **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
     **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
-    **dict.fromkeys(("index_cache", "forget"), "Cache"),
+    **dict.fromkeys(("index_cache", "clear_index_cache"), "Cache"),
     "cite": OUTPUT,
 }
 
@@ -119,6 +119,8 @@ LimitTokens = Annotated[
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
+_FLAGS = {"clear_index_cache": "--clear-index-cache"}
+"""Options without --no-x: no profile sets them, so there is nothing to switch off."""
 _APPROXIMATE = "approximate"
 _MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer ones leave too little room for the help
 # Typer's context, which tells typed options from defaults; Typer passes it to one parameter of a command.
@@ -220,6 +222,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
     annotation = Annotated[
         kind | None,
         typer.Option(
+            *([_FLAGS[name]] if name in _FLAGS else []),
             help=description,
             rich_help_panel=panel,
             metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
@@ -282,7 +285,7 @@ class Indexing:
         "A folder to cache the index and the pages of PDF files in, so that later questions about the same files reuse "
         "them. The cached files contain the text of your files; only you can read them.",
     )
-    forget: bool = option(
+    clear_index_cache: bool = option(
         default=False,
         description="First delete everything cached in the --index-cache folder, including the cache of other files.",
     )
@@ -292,8 +295,10 @@ class Indexing:
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise OptionError(f"{name} must not be empty", value)
-        if self.forget and self.index_cache is None:
-            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
+        if self.clear_index_cache and self.index_cache is None:
+            raise OptionError(
+                "--clear-index-cache needs --index-cache, the folder to delete from", self.clear_index_cache
+            )
 
     @property
     def split(self) -> Split:

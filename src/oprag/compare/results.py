@@ -30,7 +30,7 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
-from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
+from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from oprag.compare.running.report import RunReport, Watch
+    from oprag.compare.running.report import ProgressCallback, RunReport
 
 __all__ = ["File", "Results", "compare"]
 
@@ -61,7 +61,7 @@ def compare(
     path: File | None = None,
     *,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
     trust: bool = False,
 ) -> Results:
     """Run an experiment, or continue an earlier run of it, and return its results.
@@ -70,7 +70,7 @@ def compare(
         experiment: The experiment, or the path of its TOML file.
         path: The results file; created if missing. By default the path of the TOML file with the suffix .db.
         retry_failed: Whether to retry questions that failed before.
-        watch: Called with the progress of the run.
+        on_progress: Called with the progress of the run.
         trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
     Returns:
@@ -92,7 +92,7 @@ def compare(
         raise OptionError(
             "path is missing: an experiment that is not read from a file needs the path of its results file", path
         )
-    report = run(experiment, path, retry_failed=retry_failed, watch=watch)
+    report = run(experiment, path, retry_failed=retry_failed, on_progress=on_progress)
     return Results(read_matrix(path, experiment.name), path, run=report)
 
 
@@ -173,7 +173,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def ranking_metrics(self) -> tuple[str, ...]:
         """The metrics with scores for which higher is better, so that settings can be ranked by them."""
-        return tuple(name for name in self.metrics if more_is_better(name, self.matrix.described))
+        return tuple(name for name in self.metrics if higher_is_better(name, self.matrix.described))
 
     @property
     def metric(self) -> str:
@@ -219,13 +219,13 @@ class Results(Sequence[Mapping[str, Any]]):
         return len(self.settings)
 
     def compute(
-        self, metrics: Collection[str] | None = None, watch: Callable[[int, int], None] | None = None
+        self, metrics: Collection[str] | None = None, on_progress: Callable[[int, int], None] | None = None
     ) -> Results:
         """Compute the intervals of all settings now instead of on first use.
 
         Args:
             metrics: The names of the metrics; all by default.
-            watch: Called with the number of finished settings, and the number of all settings.
+            on_progress: Called with the number of finished settings, and the number of all settings.
 
         Returns:
             These results.
@@ -234,8 +234,8 @@ class Results(Sequence[Mapping[str, Any]]):
             for metric in setting.scores:
                 if metrics is None or metric in metrics:
                     setting.scores[metric]
-            if watch is not None:
-                watch(done, len(self))
+            if on_progress is not None:
+                on_progress(done, len(self))
         return self
 
     def where(self, **values: Any) -> Results:
@@ -365,7 +365,7 @@ class Results(Sequence[Mapping[str, Any]]):
         axis: str = "order",
         metrics: Collection[str] | None = None,
         *,
-        watch: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> list[SettingDifference]:
         """Each setting minus its baseline: the setting with the first value of an axis, and otherwise equal values.
 
@@ -377,7 +377,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
             metrics: The names of the metrics; by default all with scores.
-            watch: Called with the number of computed differences, and the number of all differences.
+            on_progress: Called with the number of computed differences, and the number of all differences.
 
         Raises:
             OptionError: The axis or a metric is unknown.
@@ -399,8 +399,8 @@ class Results(Sequence[Mapping[str, Any]]):
                         difference=self.family(metric).compare(other, first),
                     )
                 )
-            if watch is not None:
-                watch(number, len(names) * len(pairs))
+            if on_progress is not None:
+                on_progress(number, len(names) * len(pairs))
         return found
 
     def count_pairs(self, axis: str = "order") -> int:
@@ -567,7 +567,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _caption(self) -> str:
         parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
-        problems = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+        problems = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
         for name, what in problems.items():
             if count := sum(getattr(one, name) for one in self.settings):
                 parts.append(f"{count:,} {what}")
@@ -709,4 +709,4 @@ def _check_resampling(confidence: Any, resamples: Any) -> None:
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
     # With fewer resamples the ends of an interval are noise.
-    check_count("resamples", resamples, optional=False, least=100)
+    check_count("resamples", resamples, optional=False, minimum=100)

@@ -156,11 +156,11 @@ def _name(value: Any) -> str:
     return _text(value)
 
 
-def _whole(least: int) -> Callable[[Any], int]:
+def _whole(minimum: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         number = plain_number(value)
-        if type(number) is not int or number < least:
-            raise PydanticCustomError("whole", "must be a whole number from {least}", {"least": least})
+        if type(number) is not int or number < minimum:
+            raise PydanticCustomError("whole", "must be a whole number from {minimum}", {"minimum": minimum})
         return number
 
     return check

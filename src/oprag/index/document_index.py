@@ -54,10 +54,10 @@ class DocumentIndex:
     Example:
         >>> from oprag.embedding.static import LocalEmbedder
         >>> texts = {"pets": "Cats purr. Dogs bark. Parrots talk."}
-        >>> index = DocumentIndex.from_texts(texts, size=2)
+        >>> index = DocumentIndex.from_texts(texts, chunk_size=2)
         >>> [hit.text for hit in index.search("Do dogs fly?", k=1)]
         ['Dogs bark. ']
-        >>> index = DocumentIndex.from_texts(texts, LocalEmbedder(), size=2)
+        >>> index = DocumentIndex.from_texts(texts, LocalEmbedder(), chunk_size=2)
         >>> [hit.text for hit in index.search("Which animal barks?", k=1)]
         ['Dogs bark. ']
     """
@@ -97,9 +97,9 @@ class DocumentIndex:
         tokenizer: Any = None,
         *,
         splitter: Splitter | None = None,
-        size: int | None = None,
-        overlap: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        chunk_size: int | None = None,
+        chunk_overlap: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> DocumentIndex:
         """Split, stamp and embed whole texts.
 
@@ -112,9 +112,10 @@ class DocumentIndex:
             tokenizer: A tokenizer as for `split_tokens`; not needed for windows of words.
             splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`.
                 Default: "tokens" with a tokenizer, else "words".
-            size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
-            overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of the size.
-            progress: Called with the number of chunks embedded so far and the total number of chunks.
+            chunk_size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
+            chunk_overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of
+                `chunk_size`.
+            on_progress: Called with the number of chunks embedded so far and the total number of chunks.
 
         Returns:
             The index.
@@ -122,18 +123,18 @@ class DocumentIndex:
         Raises:
             ChunkError: `sources` is not a mapping, or a text is not a string.
             MissingSourceError: A source has no name.
-            OptionError: `splitter` is unknown, or `size` or `overlap` is out of range.
+            OptionError: `splitter` is unknown, or `chunk_size` or `chunk_overlap` is out of range.
             TokenizerError: The tokenizer is unsupported, or missing although the splitter needs one.
             EmbeddingError: The embedder returned vectors that have the wrong shape or are not finite.
             MissingExtraError: The recursive splitter is not installed.
         """
         if splitter is None:
             splitter = "words" if tokenizer is None else "tokens"
-        pieces = list(pieces_of(sources, tokenizer, Split(splitter, size, overlap)))
+        pieces = list(pieces_of(sources, tokenizer, Split(splitter, chunk_size, chunk_overlap)))
         texts, metadata = [piece.window.text for piece in pieces], [piece.place for piece in pieces]
         if embedder is None:
             return cls(texts, metadata)
-        return cls(texts, metadata, _embedded(texts, embedder, progress), embedder)
+        return cls(texts, metadata, _embedded(texts, embedder, on_progress), embedder)
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -351,15 +352,15 @@ class DocumentIndex:
 
 
 def _embedded(
-    texts: Sequence[str], embedder: Embedder, progress: Callable[[int, int], None] | None
+    texts: Sequence[str], embedder: Embedder, on_progress: Callable[[int, int], None] | None
 ) -> NDArray[np.float32]:
     """Embed texts in batches, to show progress and bound memory; returns unit vectors (number of texts, dimension)."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
         parts.append(as_vectors(embedder.embed_documents(batch), len(batch), parts[0].shape[1] if parts else None))
-        if progress is not None:
-            progress(start + len(batch), len(texts))
+        if on_progress is not None:
+            on_progress(start + len(batch), len(texts))
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
 
 

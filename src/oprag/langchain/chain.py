@@ -26,7 +26,7 @@ from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.documents import documents_of
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
-from oprag.langchain.near_misses import CHAIN
+from oprag.langchain.name_hints import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
@@ -121,7 +121,7 @@ class OrderPreservingChain(
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
     )
 
-    _near_misses: ClassVar = CHAIN
+    _name_hints: ClassVar = CHAIN
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, including one with retries, fallbacks or structured output."

@@ -87,7 +87,7 @@ def create_reading_tools(
         <BLANKLINE>
         (Chunks 2 to 3 of 3 of book)
     """
-    check_tool_name("prefix", prefix, least=0)
+    check_tool_name("prefix", prefix, minimum=0)
     searched = searched_with(retriever, options)
     sources = StoredSources(
         partial(_store_of, searched),

@@ -21,7 +21,7 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.near_misses import RETRIEVER
+from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
@@ -37,7 +37,7 @@ from oprag.options import (
     as_context_options,
     check_question,
     check_questions,
-    everything_kept,
+    keep_all,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.sources import source_parts
@@ -65,7 +65,7 @@ def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dic
 
 
 @dataclass
-class _Request:
+class _SearchRequest:
     """Values that LangChain does not pass to `_get_relevant_documents`, and the context, which it does not return."""
 
     # A wrapped retriever may be configured per user; without the config it could search the documents of others.
@@ -119,7 +119,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _near_misses: ClassVar = RETRIEVER
+    _name_hints: ClassVar = RETRIEVER
 
     retriever: RetrieverLike | None = Field(
         default=None, description="Any retriever; the rank of a document is its index in the list."
@@ -203,11 +203,11 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             BudgetError: None of the retrieved documents fits `token_budget`.
             OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
-        return super().invoke(input, config, request=_Request(config), **kwargs)
+        return super().invoke(input, config, request=_SearchRequest(config), **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Async version of `invoke`."""
-        return await super().ainvoke(input, config, request=_Request(config), **kwargs)
+        return await super().ainvoke(input, config, request=_SearchRequest(config), **kwargs)
 
     def get_context(
         self,
@@ -234,7 +234,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             BudgetError: None of the retrieved documents fits `token_budget`.
             OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
-        request = _Request(config, context_options or self.context_options)
+        request = _SearchRequest(config, context_options or self.context_options)
         super().invoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
 
@@ -248,7 +248,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         context_options: ContextOptions | None = None,
     ) -> Context:
         """Async version of `get_context`."""
-        request = _Request(config, context_options or self.context_options)
+        request = _SearchRequest(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
 
@@ -281,7 +281,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         from oprag.assembly.threshold_report import report_thresholds
 
         contexts: list[Context] = []
-        keywords = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
+        keywords = {"k": k, "config": config, "context_options": keep_all(self.context_options)}
         for question in check_questions(questions):
             get = partial(self.get_context, question, **keywords)
             context = yield Step(get, partial(self.aget_context, question, **keywords))
@@ -295,9 +295,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
-        request: _Request | None = None,
+        request: _SearchRequest | None = None,
     ) -> list[Document]:
-        return run_sync(self._documents(query, k, filter, request or _Request(None), run_manager))
+        return run_sync(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
     async def _aget_relevant_documents(
         self,
@@ -306,11 +306,13 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
-        request: _Request | None = None,
+        request: _SearchRequest | None = None,
     ) -> list[Document]:
-        return await run_async(self._documents(query, k, filter, request or _Request(None), run_manager))
+        return await run_async(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
-    def _documents(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[list[Document]]:
+    def _documents(
+        self, query: str, k: int | None, filter: Any, request: _SearchRequest, run: Any
+    ) -> Steps[list[Document]]:
         """Retrieve the documents for a question, and store the context in the request."""
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})

@@ -318,7 +318,7 @@ def _annotated(chunk: Chunk, annotation: Mapping[str, Any]) -> Chunk:
 _SPAN = ((int,), (int,), (int, str, type(None)))
 _STORE_PLACE = ((int,), (int,), (str,), (int,))
 # Some JSON readers round larger numbers.
-_LARGEST = 2**53
+_MAX_INTEGER = 2**53
 
 
 def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[Any]]:
@@ -334,7 +334,7 @@ def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[A
 
 
 def _is_whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _LARGEST
+    return type(value) is int and 0 <= value <= _MAX_INTEGER
 
 
 def search_documents(chunks: Sequence[Chunk], note: str = "") -> list[Document]:

@@ -12,7 +12,7 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.near_misses import HOW_TO_PASS
+from oprag.langchain.name_hints import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, adapter_of

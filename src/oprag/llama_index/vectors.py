@@ -23,7 +23,7 @@ from oprag.context import ContextInputs
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.near_misses import HOW_TO_PASS
+from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import in_documents, neighbor_reader, refuse_filter, store_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions

@@ -20,7 +20,7 @@ __all__ = [
     "check_needs",
     "find_method",
     "method_names",
-    "register",
+    "register_method",
 ]
 
 MethodFunction = Callable[[Task], Body]
@@ -59,7 +59,7 @@ OUR_METHODS = tuple(_BUILT_IN)
 _registered: dict[str, Method] = {}
 
 
-def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
+def register_method(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
     """Register a custom method for chains, engines and comparisons.
 
     Args:
@@ -83,7 +83,7 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         ...     checked = task.prompt("refine", existing_answer=draft.text, context=context.text)
         ...     (answer,) = yield Generate((checked,), final=True)
         ...     return Result(answer.text, (context,), passages=context.passages)
-        >>> register("twice", twice)
+        >>> register_method("twice", twice)
         >>> "twice" in method_names()
         True
     """

@@ -84,7 +84,7 @@ class PositionCheck:
         chunks: Number of chunks that were read.
         total: Number of all chunks, if known.
         sampled: Whether only the first `max_chunks` chunks were read.
-        left_out: Name of the source that was dropped because the sample ends in the middle of it; empty if none was.
+        partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates and overlapping text.
         repeated: The indexes of the duplicates in the list that was checked.
     """
@@ -94,7 +94,7 @@ class PositionCheck:
     chunks: int
     total: int | None = None
     sampled: bool = False
-    left_out: str = ""
+    partial_source: str = ""
     notes: tuple[Note, ...] = ()
     repeated: frozenset[int] = field(default=frozenset(), repr=False)
 
@@ -157,15 +157,15 @@ class PositionCheck:
             "chunks": self.chunks,
             "total": self.total,
             "sampled": self.sampled,
-            "left_out": clean(self.left_out),
+            "partial_source": clean(self.partial_source),
             "sources": [_as_json(source) for source in self.sources],
             "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
         }
 
     def _summary(self) -> str:
         read = self._read()
-        if self.left_out:
-            read += f", without {_shown(self.left_out)}, which was read only in part"
+        if self.partial_source:
+            read += f", without {_shown(self.partial_source)}, which was read only in part"
         if not self.chunks and not self.sampled:
             return f"{self.searched}: no chunks"
         wrong = sum(bool(source.problem) for source in self.sources)

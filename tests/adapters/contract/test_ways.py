@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag.methods import Generate, Result, Retrieve, method_names, register, registry
+from oprag.methods import Generate, Result, Retrieve, method_names, register_method, registry
 from tests.adapters.contract.frameworks import (
     FRAMEWORKS,
     KINDS_OF_MODEL,
@@ -54,7 +54,7 @@ def check_twice(task: Any) -> Any:
 def own_method(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered for these tests alone."""
     monkeypatch.setattr(registry, "_registered", {})
-    register("check_twice", check_twice)
+    register_method("check_twice", check_twice)
 
 
 def found() -> list[tuple[str, dict[str, Any]]]:

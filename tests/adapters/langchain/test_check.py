@@ -197,7 +197,7 @@ def test_retrievers_that_have_their_documents():
 
 
 def test_our_own_index():
-    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, size=2)
+    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, chunk_size=2)
     for searched in (index, DocumentIndexRetriever(index=index)):
         found = check_positions(searched)
         assert (found.searched, only(found).kind, found.ok) == ("DocumentIndex", PositionKind.STAMPED, True)

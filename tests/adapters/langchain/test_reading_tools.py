@@ -467,7 +467,7 @@ def test_chunks_that_several_keys_name_keep_the_sequence_of_the_store():
 
 @pytest.mark.parametrize("stamped", [True, False])
 def test_a_large_store_of_sources_that_several_keys_name(monkeypatch, stamped):
-    monkeypatch.setattr(reading_module, "_MOST_CHUNKS", 3)
+    monkeypatch.setattr(reading_module, "_MAX_CHUNKS", 3)
     chunks = mixed()
     for chunk in chunks if not stamped else ():
         del chunk.metadata["chunk_index"]
@@ -545,8 +545,8 @@ def test_an_index_of_our_own(tmp_path):
     from oprag import LocalEmbedder
 
     embedder = LocalEmbedder()
-    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, size=64)
-    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, size=64))
+    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, chunk_size=64)
+    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, chunk_size=64))
     text = read(DocumentIndexRetriever(index=index, k=2), "voyage.txt", 1, total, token_budget=100_000)
     whole, note = text.rsplit("\n\n", 1)
     assert whole == TEXTS["voyage.txt"]

@@ -213,7 +213,7 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
 def test_a_context_decides_again_without_embedding(store, embeddings, ask):
     context = ask(OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1))
     embeddings.forget()
-    strict = context.rethreshold(similarity_threshold=0.4, redundancy_threshold=0.99)
+    strict = context.with_thresholds(similarity_threshold=0.4, redundancy_threshold=0.99)
     assert embeddings.embedded == (0, 0)
     assert kept(strict) == kept(ask(OrderPreservingRetriever(vectorstore=store, **BOTH)))
 
@@ -895,7 +895,7 @@ def test_deciding_again_reads_neighbours_once(store):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read, similarity_threshold=0.4)
     context = retriever.get_context(QUESTION)
     before = list(asked)
-    context.rethreshold(redundancy_threshold=0.99)
+    context.with_thresholds(redundancy_threshold=0.99)
     assert asked == before
     assert len(before) == len(set(before))
 

@@ -130,7 +130,7 @@ def test_a_retriever_of_an_index_embeds_the_question_alone_and_once(index, model
     model.forget()
     assert ask(retriever) == context
     assert model.embedded == (0, 0)
-    strict = context.rethreshold(similarity_threshold=0.99, min_chunks=1)
+    strict = context.with_thresholds(similarity_threshold=0.99, min_chunks=1)
     assert len(strict.kept) == 1
     assert model.embedded == (0, 0)
 

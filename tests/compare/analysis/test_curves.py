@@ -44,7 +44,7 @@ def test_a_clear_peak_is_named():
     assert spot.sweet_spot.value == 16
     assert spot.contenders == (spot.sweet_spot,)
     assert [point.value for point in spot.points] == list(KS)
-    assert [one.baseline_value for one in spot.others if one.difference.shown_higher] == [4, 8, 32, 64]
+    assert [one.baseline_value for one in spot.others if one.difference.significantly_higher] == [4, 8, 32, 64]
     assert (spot.axis, spot.metric) == ("k", "token_f1")
     assert "k" not in spot.values
     assert spot.values["order"] == "source"

@@ -68,7 +68,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     spots = results.curves("k")
     # Seven questions that are all better in all three pairs of contexts that differ at all: p = 2 / 2^7.
     assert best.comparisons == 3
-    assert best.shown
+    assert best.significant
     assert [one.values["order"] for one in best.tied] == ["rank", "reverse_rank"]
     assert {one.difference.adjusted_p for one in best.others} == {2 / 2**7}
     assert [spot.sweet_spot is not None and spot.sweet_spot.value for spot in spots] == [64] * 3
@@ -83,7 +83,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
 def test_settings_that_are_all_the_same_leave_nothing_to_compare():
     results = frame(*(made({"a": 0.1, "b": 0.5}, k=1, order=order) for order in ORDERS))
     best = results.best()
-    assert not best.shown
+    assert not best.significant
     assert (best.others, best.rivals, best.comparisons) == ((), (), 0)
     assert best.describe() == (
         "order=source has the highest token_f1, 0.300 [0.100, 0.500], tied in every question with order=rank; "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.analysis.fields import MOST_FIELDS, question_fields
+from oprag.compare.analysis.fields import MAX_FIELDS, question_fields
 from oprag.compare.db.records import QuestionRecord
 from tests.compare.analysis.matrices import made, results_of
 
@@ -40,10 +40,10 @@ def test_only_so_many_plain_values_are_fields():
     about = {"nested": {"x": 1}, "long": "x" * 300, "empty": "", "nan": float("nan"), "half": 0.5, "yes": True}
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
     many = {f"field {number}": number for number in range(60)}
-    assert len(question_fields(question(many))) == MOST_FIELDS
+    assert len(question_fields(question(many))) == MAX_FIELDS
     matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3, **many}})
     assert matrix.field_names[:3] == ("x", "y", "field 0")
-    assert len(matrix.field_names) == MOST_FIELDS
+    assert len(matrix.field_names) == MAX_FIELDS
 
 
 def test_a_matrix_has_them():

@@ -215,7 +215,7 @@ def test_one_experiment_of_several_has_to_be_named(tmp_path):
 
 
 def test_a_file_of_few_answers_takes_no_memory(monkeypatch):
-    monkeypatch.setattr("oprag.compare.analysis.matrix._MOST_PLACES", 1_000)
+    monkeypatch.setattr("oprag.compare.analysis.matrix._MAX_PLACES", 1_000)
     questions = [str(number) for number in range(40)]
     cells = [made(dict.fromkeys(questions[:1], 1.0), k=k + 1) for k in range(30)]
     assert results_of(*cells, questions=questions).status.shape == (30, 40)

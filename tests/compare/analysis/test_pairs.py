@@ -125,7 +125,7 @@ def test_progress_is_told():
     told = []
     found(
         results_of(made(LOW), made(HIGH, order="rank"), made(LOW, order="reverse_rank")),
-        watch=lambda done, total: told.append((done, total)),
+        on_progress=lambda done, total: told.append((done, total)),
     )
     assert told == [(1, 2), (2, 2)]
 

@@ -25,7 +25,7 @@ def words(answer: ScoredAnswer) -> int:
     return len(answer.text.split())
 
 
-@metric(of="context", more_is_better=False, version=3)
+@metric(of="context", higher_is_better=False, version=3)
 def sources(answer):
     CALLED.append(answer.question.id)
     return len({chunk.source for chunk in answer.context.kept})
@@ -87,7 +87,7 @@ def test_it_is_compared_as_any_other(tmp_path):
     again = Results.open(tmp_path / "one.db")
     assert again.metric == "words"
     with pytest.raises(
-        OptionError, match="higher sources is not better: its function is declared with more_is_better=False"
+        OptionError, match="higher sources is not better: its function is declared with higher_is_better=False"
     ):
         again.best("sources")
     assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "two.db").complete
@@ -194,7 +194,7 @@ def test_a_function_that_other_processes_cannot_import_is_named():
         check_sendable(experiment(metrics=["token_f1", named("function")]))
 
 
-@pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"more_is_better": "no"}, {"version": 0}])
+@pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"higher_is_better": "no"}, {"version": 0}])
 def test_a_wrong_declaration_is_refused(wrong):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         metric(**wrong)

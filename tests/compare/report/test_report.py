@@ -112,7 +112,7 @@ def test_settings_are_beside_their_difference_from_source_order(results, page):
     told = {row[0]: row[column] for row in found}
     for pair in Results.open(results).differences("order", ["token_f1"]):
         name = named(pair.setting.values, Results.open(results).axes)
-        shown = f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+        shown = f"{difference_text(pair.difference)}{' *' if pair.difference.significant else ''}"
         assert told[name] == ("equal" if pair.difference.tied else shown)
     assert all(text == "–" for name, text in told.items() if "source" in name)
 
@@ -157,7 +157,7 @@ def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path
     assert [row[::2] for row in table.rows()[1:-1]] == [
         [
             f"rank; {evil} {one.value}, n = 12",
-            f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}",
+            f"{difference_text(one.difference)}{' *' if one.difference.significant else ''}",
         ]
         for one in slices
     ]
@@ -187,7 +187,7 @@ def test_differences_are_those_of_the_harness(results, page):
     assert {(row[0], row[2], row[4]) for row in found} == {
         (
             str(pair.value),
-            f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}",
+            f"{difference_text(pair.difference)}{' *' if pair.difference.significant else ''}",
             f"{pair.difference.adjusted_p:.2g}",
         )
         for pair in there

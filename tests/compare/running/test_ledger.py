@@ -77,7 +77,7 @@ def test_no_limit_is_passed_and_raising_it_completes(most, limit, tmp_path):
     ((name, most_of_it),) = limit.items()
     assert f"limit of {most_of_it:,} {name} is reached" in report.outcome
     assert getattr(report.spent, name) <= most_of_it
-    assert report.left > 0
+    assert report.remaining > 0
     # Not left half unused, whatever the calls on their way might have taken.
     assert getattr(report.spent, name) > 0.6 * most_of_it
     ((calls, tokens, money),) = rows(

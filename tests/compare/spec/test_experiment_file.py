@@ -29,7 +29,7 @@ use = "local"
 [data.book]
 path = "data/questions.jsonl"
 format = "oprag"
-questions = 3
+sample = 3
 seed = 5
 
 [data.other]
@@ -246,10 +246,10 @@ TABLES = {
     '[data.b]\nformat = "oprag"': "data.b.path is missing",
     "[data.b]\npath = 3": "data.b.path must be a string, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
-    '[data.b]\npath = "data"\nqestions = 3': "data.b: unknown key 'qestions'; did you mean 'questions'?",
-    '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
-    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number from 1, got '3'",
-    '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without questions",
+    '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
+    '[data.b]\npath = "data"\nsample = 0': "data.b.sample must be a whole number from 1",
+    '[data.b]\npath = "data"\nsample = "3"': "data.b.sample must be a whole number from 1, got '3'",
+    '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without sample",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
 

@@ -86,7 +86,7 @@ def test_what_repeats_a_kept_chunk_does_not_come_back():
     assert places(context.kept) == [4, 5]
     assert (context.kept[0].similarity, context.kept[0].rank) == (0, 2)
     assert [(drop.chunk.rank, drop.reason, drop.twin) for drop in context.dropped] == [(1, "redundancy_threshold", 0)]
-    again = context.rethreshold(redundancy_threshold=None)
+    again = context.with_thresholds(redundancy_threshold=None)
     assert places(again.kept) == [4, 5, 6, 7]
 
 

@@ -15,7 +15,7 @@ from oprag.errors import OptionError
 
 __all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
 
-_MOST_NAMED = 3  # other settings listed in a sentence
+_MAX_NAMED = 3  # other settings listed in a sentence
 _TOKEN_TOLERANCE = 1.01
 """Factor up to which token counts are treated as equal: within one token budget, orders differ by a few tokens."""
 _PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in source order"
@@ -47,14 +47,14 @@ class Best:
         return self.setting.scores[self.metric]
 
     @property
-    def shown(self) -> bool:
+    def significant(self) -> bool:
         """Whether every other setting is shown to be worse; if not, other questions might yield another highest one."""
         return bool(self.others) and not self.rivals
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
         """The other settings that are not shown to be worse, smallest difference first."""
-        return tuple(other for other in self.others if not other.difference.shown_higher)
+        return tuple(other for other in self.others if not other.difference.significantly_higher)
 
     def describe(self) -> str:
         """One sentence: the highest setting, and whether it is shown to be better than the others."""
@@ -65,18 +65,18 @@ class Best:
             return (
                 text if self.tied else f"{text}, n = {self.summary.n:,}; there is no other setting to compare it with"
             )
-        named = self.others[:1] if self.shown else self.rivals[:_MOST_NAMED]
+        named = self.others[:1] if self.significant else self.rivals[:_MAX_NAMED]
         count, rivals = len(self.others), len(self.rivals)
         corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
         if count == 1:
             than = f"the other{corrected}: "
-        elif self.shown:
+        elif self.significant:
             than = f"each of the {count:,} others{corrected}; the nearest is "
         else:
             than = f"{'any' if rivals == count else f'{rivals:,}'} of the {count:,} others{corrected}: "
-        text += f", and is {'' if self.shown else 'not '}shown to be better than {than}"
+        text += f", and is {'' if self.significant else 'not '}shown to be better than {than}"
         texts = [f"{self._named(one.baseline)} ({one.describe()})" for one in named]
-        return text + _listed(texts, 0 if self.shown else rivals - len(named))
+        return text + _listed(texts, 0 if self.significant else rivals - len(named))
 
     def _named(self, setting: SettingSummary) -> str:
         return assignments(setting.values, self.axes) or "the only setting"
@@ -84,8 +84,8 @@ class Best:
 
 def _listed(texts: Sequence[str], more: int | None = None) -> str:
     """The first few texts, and the number of the others."""
-    more = max(0, len(texts) - _MOST_NAMED) if more is None else more
-    return "; ".join([*texts[:_MOST_NAMED], *([f"and {more:,} more"] if more else [])])
+    more = max(0, len(texts) - _MAX_NAMED) if more is None else more
+    return "; ".join([*texts[:_MAX_NAMED], *([f"and {more:,} more"] if more else [])])
 
 
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:

@@ -71,7 +71,7 @@ class Curve:
     @property
     def contenders(self) -> tuple[CurvePoint, ...]:
         """The highest point, and all points that are not shown to be worse."""
-        worse = {one.baseline.number for one in self.others if one.difference.shown_higher}
+        worse = {one.baseline.number for one in self.others if one.difference.significantly_higher}
         return tuple(point for point in self.points if point.setting.number not in worse)
 
     @property
@@ -99,12 +99,12 @@ class Curve:
                 )
                 text += f"; it {beyond}"
         else:
-            nearest = self._nearest([one for one in self.others if not one.difference.shown_higher])
+            nearest = self._nearest([one for one in self.others if not one.difference.significantly_higher])
             text = (
                 f"flat {self._range()}: {top} is the highest, and is not shown to be above "
                 f"{self._named(nearest.baseline_value)} ({self._described(nearest)})"
             )
-            if worse := [one.baseline_value for one in self.others if one.difference.shown_higher]:
+            if worse := [one.baseline_value for one in self.others if one.difference.significantly_higher]:
                 text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
         if self.unscored:
             text += f"; no scores at {', '.join(map(self._named, self.unscored))}"

@@ -10,11 +10,11 @@ from oprag.compare.db.records import QuestionRecord
 from oprag.compare.metrics.custom import RESERVED
 from oprag.compare.spec.axes import axes
 
-__all__ = ["MOST_FIELDS", "Fields", "question_fields"]
+__all__ = ["MAX_FIELDS", "Fields", "question_fields"]
 
 Fields = Mapping[str, str | int | float | bool]
 
-MOST_FIELDS = 50
+MAX_FIELDS = 50
 """Maximum number of fields per question; further ones are dropped."""
 _SPREAD_DISTANCE = 2_000
 """Evidence counts as spread if more than this many characters lie between two of its spans."""
@@ -36,7 +36,7 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fi
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
     reserved = {*axes(), *RESERVED, *taken} - _EVIDENCE_FIELDS
     named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
-    return dict(list(named.items())[:MOST_FIELDS])
+    return dict(list(named.items())[:MAX_FIELDS])
 
 
 def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.analysis.fields import MOST_FIELDS, Fields, question_fields
+from oprag.compare.analysis.fields import MAX_FIELDS, Fields, question_fields
 from oprag.compare.analysis.settings import (
     Setting,
     effective_values,
@@ -76,7 +76,7 @@ _NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGG
 
 _MIN_DOCUMENTS = 10
 """Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
-_MOST_PLACES, _MOST_PLACES_AN_ANSWER = 10**7, 100
+_MAX_PLACES, _MAX_PLACES_PER_ANSWER = 10**7, 100
 """Maximum matrix entries (cells × questions), in total and per answer; a file above both limits is rejected."""
 
 
@@ -142,7 +142,7 @@ class ResultMatrix:
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Names of all question fields, in order of first use."""
-        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MOST_FIELDS]
+        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MAX_FIELDS]
 
     @cached_property
     def measured(self) -> BoolArray:
@@ -279,7 +279,7 @@ def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
 def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
     """Reject a file with few answers whose matrix would take an arbitrary amount of memory."""
     places = shape[0] * shape[1] * arrays
-    if places > _MOST_PLACES and places > _MOST_PLACES_AN_ANSWER * answers:
+    if places > _MAX_PLACES and places > _MAX_PLACES_PER_ANSWER * answers:
         raise ResultsFileError(
             f"{reader.path} has only {answers:,} answers or scores for {places:,} matrix entries (cells × questions); "
             "refusing to allocate such a large matrix",

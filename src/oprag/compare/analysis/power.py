@@ -11,7 +11,7 @@ from oprag.chunk import counted
 from oprag.compare.analysis.effects import pool_pairs
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.metrics.registry import more_is_better
+from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats.power import POWER, detectable_difference
 
 __all__ = ["power_of"]
@@ -26,7 +26,7 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
     # Data sets have different questions, so they are not compared.
     axes = [name for name in varying_axes(matrix.settings)[0] if name != "data"]
     named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
-    metric = next((name for name in named if more_is_better(name, matrix.described)), None)
+    metric = next((name for name in named if higher_is_better(name, matrix.described)), None)
     axis = "order" if "order" in axes else next(iter(axes), None)
     if metric is None or axis is None:
         return

@@ -86,7 +86,7 @@ class SettingSummary:
         return int(np.sum(self._status == FAILED))
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of questions not tried yet, summed over the cells."""
         return self.asked - self.answered - self.failed
 

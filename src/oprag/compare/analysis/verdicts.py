@@ -23,7 +23,7 @@ ORDER = "Does source order help here?"
 LENGTH = "How much context is worth its tokens?"
 COST = "What does it cost?"
 _LENGTHS = ("k", "token_budget")
-_MOST = 4  # curves listed in a sentence
+_MAX_LISTED = 4  # curves listed in a sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +50,9 @@ class Verdict:
 def verdicts(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Verdict]:
     """Whether source order helps, how much context is worth its tokens, and what an answer costs.
 
-    A difference is claimed only if it is shown (`Difference.shown`). If none is shown, the verdict states the size of a
-    difference that would have been detected. There is one verdict on order and one on length per data set, then one on
-    costs.
+    A difference is claimed only if it is shown (`Difference.significant`). If none is shown, the verdict states the
+    size of a difference that would have been detected. There is one verdict on order and one on length per data set,
+    then one on costs.
     """
     sets = by_data([one for one in settings if metric in one.scores])
     curves = length_curves(settings, metric, family)
@@ -99,9 +99,9 @@ def order_verdict(effects: Sequence[OrderEffect], metric: str, *, data: str = ""
 
 
 def _order_answer(pooled: Sequence[OrderEffect]) -> tuple[str, str]:
-    higher = [one for one in pooled if one.difference.shown_higher]
-    lower = [one for one in pooled if one.difference.shown and one not in higher]
-    others = [one for one in pooled if not one.difference.shown]
+    higher = [one for one in pooled if one.difference.significantly_higher]
+    lower = [one for one in pooled if one.difference.significant and one not in higher]
+    others = [one for one in pooled if not one.difference.significant]
     parts: list[str] = []
     if higher:
         parts.append(f"source order scores higher {_than(higher)}.")
@@ -165,7 +165,7 @@ def _length_answer(curves: Sequence[Curve]) -> tuple[str, str]:
     worse = [
         f"{listed([f'{curve.axis}={one.baseline_value}' for one in found])}{place}"
         for curve, place in zip(curves, where, strict=True)
-        if (found := [one for one in curve.others if one.difference.shown_higher])
+        if (found := [one for one in curve.others if one.difference.significantly_higher])
     ]
     if best:
         values = {point.value for point, _ in best}
@@ -189,8 +189,8 @@ def _longest(curves: Sequence[Curve]) -> Curve:
 
 
 def _first(texts: Sequence[str]) -> str:
-    more = [f"{len(texts) - _MOST:,} more"] if len(texts) > _MOST else []
-    return listed([*texts[:_MOST], *more])
+    more = [f"{len(texts) - _MAX_LISTED:,} more"] if len(texts) > _MAX_LISTED else []
+    return listed([*texts[:_MAX_LISTED], *more])
 
 
 def _point_text(curve: Curve, point: CurvePoint) -> str:

@@ -26,9 +26,9 @@ __all__ = [
     "or_null",
 ]
 
-_MOST = 10**12  # maximum count; sums of counts cannot overflow
-_LARGEST = 1e15  # maximum absolute value of measured numbers
-_LONGEST = 16_000_000  # maximum characters of JSON
+_MAX_COUNT = 10**12  # maximum count; sums of counts cannot overflow
+_MAX_NUMBER = 1e15  # maximum absolute value of measured numbers
+_MAX_JSON_LENGTH = 16_000_000  # maximum characters of JSON
 
 
 class Kind(NamedTuple):
@@ -43,7 +43,7 @@ def or_null(kind: Kind) -> Kind:
     return Kind(f"({{0}} IS NULL OR {kind.condition})", f"{kind.noun}, or NULL")
 
 
-def _whole(low: int, high: int = _MOST) -> Kind:
+def _whole(low: int, high: int = _MAX_COUNT) -> Kind:
     """Whole numbers in a range."""
     return Kind(
         f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"a whole number from {low:,} to {high:,}"
@@ -53,7 +53,7 @@ def _whole(low: int, high: int = _MOST) -> Kind:
 def json_of(shape: str, usual: str = "") -> Kind:
     """JSON of one of the shapes in `_shapes`; the text `usual` is accepted without parsing."""
     # Passed as bytes, since sqlite3 cannot pass text that is not UTF-8.
-    fits = f"(length({{0}}) <= {_LONGEST} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
+    fits = f"(length({{0}}) <= {_MAX_JSON_LENGTH} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
     condition = f"(typeof({{0}}) = 'text' AND {fits})"
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
 
@@ -61,9 +61,9 @@ def json_of(shape: str, usual: str = "") -> Kind:
 ANY_WHOLE = Kind("typeof({0}) = 'integer'", "a whole number")
 TEXT = Kind("typeof({0}) = 'text'", "text")
 COUNT, PLACE, FLAG = _whole(0), _whole(1), _whole(0, 1)
-BYTES, GROWTH = _whole(0, int(_LARGEST)), _whole(-int(_LARGEST), int(_LARGEST))
-NUMBER = Kind(f"{{0}} BETWEEN {-_LARGEST} AND {_LARGEST}", "a finite number")
-AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
+BYTES, GROWTH = _whole(0, int(_MAX_NUMBER)), _whole(-int(_MAX_NUMBER), int(_MAX_NUMBER))
+NUMBER = Kind(f"{{0}} BETWEEN {-_MAX_NUMBER} AND {_MAX_NUMBER}", "a finite number")
+AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_MAX_NUMBER}", "a finite number from 0")
 
 
 def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Kind]]) -> str | None:
@@ -110,8 +110,8 @@ def _shapes() -> Mapping[str, TypeAdapter[Any]]:
     from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True)
-    count: Any = Annotated[int, Field(ge=0, le=_MOST)]
-    number: Any = Annotated[FiniteFloat, Field(ge=-_LARGEST, le=_LARGEST)]
+    count: Any = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+    number: Any = Annotated[FiniteFloat, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
     # Options with several metadata keys are lists.
     plain: Any = bool | str | number | list[str] | None
     described = create_model(

@@ -155,8 +155,8 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
         >>> long_context_share(2_000, 125_000)
         0.016
     """
-    check_count("tokens_read", tokens_read, optional=False, least=0)
-    check_count("tokens_of_sources", tokens_of_sources, optional=False, least=0)
+    check_count("tokens_read", tokens_read, optional=False, minimum=0)
+    check_count("tokens_of_sources", tokens_of_sources, optional=False, minimum=0)
     return tokens_read / tokens_of_sources if tokens_of_sources else None
 
 

@@ -18,7 +18,19 @@ _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_me
 
 RESERVED = frozenset(
     (
-        *("cells", "asked", "answered", "failed", "left", "cut_short", "empty", "calls", "tokens", "money", "seconds"),
+        *(
+            "cells",
+            "asked",
+            "answered",
+            "failed",
+            "remaining",
+            "cut_short",
+            "empty",
+            "calls",
+            "tokens",
+            "money",
+            "seconds",
+        ),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),
@@ -31,31 +43,31 @@ Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
 
 
 def metric(
-    *, of: Literal["answer", "context"] = "answer", more_is_better: bool = True, version: int = 1
+    *, of: Literal["answer", "context"] = "answer", higher_is_better: bool = True, version: int = 1
 ) -> Callable[[Scoring], Scoring]:
     """Declare what a function scores; needed only if the defaults do not fit, since any function can be a metric.
 
     Args:
         of: Whether it scores answers or contexts. A context metric is called once for all answers with the same
             context, and may only read the context and the question.
-        more_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If a
-            lower score is better, return the negative score instead.
+        higher_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If
+            a lower score is better, return the negative score instead.
         version: Version of the function. After a change, answers are scored again, and their replies are reused.
 
     Raises:
         OptionError: An argument is invalid.
 
     Example:
-        >>> @metric(more_is_better=False)
+        >>> @metric(higher_is_better=False)
         ... def words(answer):
         ...     return len(answer.text.split())
     """
     check_choice("of", of, ("answer", "context"))
-    check_bool("more_is_better", more_is_better)
+    check_bool("higher_is_better", higher_is_better)
     check_count("version", version, optional=False)
 
     def declare(function: Scoring) -> Scoring:
-        not_better = "" if more_is_better else ITS_FUNCTION
+        not_better = "" if higher_is_better else ITS_FUNCTION
         function.__metric__ = {"of": of, "not_better": not_better, "rule": str(version)}  # type: ignore[attr-defined]
         return function
 

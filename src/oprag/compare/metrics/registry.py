@@ -24,7 +24,7 @@ __all__ = [
     "Metric",
     "ScoredAnswer",
     "check_better",
-    "more_is_better",
+    "higher_is_better",
 ]
 
 COSINE = "answer_cosine"
@@ -33,7 +33,7 @@ COSINE = "answer_cosine"
 NOT_BETTER = "not_better"
 """Key in the description of an experiment that lists custom metrics for which higher is not better."""
 
-ITS_FUNCTION = "its function is declared with more_is_better=False"
+ITS_FUNCTION = "its function is declared with higher_is_better=False"
 """Reason why higher is not better, for custom metrics."""
 
 
@@ -175,7 +175,7 @@ DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr"
 """Default metrics of an experiment; recall, MRR and nDCG are left out, since `evidence_coverage` is more precise."""
 
 
-def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
+def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
     """Whether a higher score is better; custom metrics are looked up in the description of the experiment."""
     if name in METRICS:
         return not METRICS[name].not_better
@@ -184,11 +184,11 @@ def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> boo
 
 
 def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
-    """Reject a metric for which higher is not better; see `more_is_better`.
+    """Reject a metric for which higher is not better; see `higher_is_better`.
 
     Raises:
         OptionError: Higher is not better.
     """
-    if not more_is_better(name, described):
+    if not higher_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
         raise OptionError(f"higher {name} is not better: {why}; choose a metric that scores answers", name)

@@ -15,7 +15,7 @@ from oprag.masking import describe
 
 __all__ = ["Scorer"]
 
-_LONGEST = 2_000  # maximum characters of an error message of a custom metric
+_MAX_MESSAGE_LENGTH = 2_000  # maximum characters of an error message of a custom metric
 
 
 class Scorer:
@@ -65,7 +65,7 @@ class Scorer:
                 if not metric.function:
                     raise
                 # An error of a custom metric only concerns this answer.
-                notes.append(f"no {metric.name}: {named_error(error, _LONGEST)}")
+                notes.append(f"no {metric.name}: {named_error(error, _MAX_MESSAGE_LENGTH)}")
         return scores, notes
 
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from math import ceil, floor
 from typing import NamedTuple
 
-from oprag.compare.db.records import Piece
+from oprag.compare.db.records import ChunkRecord
 
-__all__ = ["ChunkMap", "Line", "chunk_map"]
+__all__ = ["ChunkMap", "DocumentLine", "chunk_map"]
 
 _WIDTH = 600
 _STRIP, _GOLD, _ORDER = 14, 5, 64
@@ -17,14 +17,14 @@ _BETWEEN_PAGES = 2  # characters
 _MAX_TICKS = 400
 
 
-class Line(NamedTuple):
+class DocumentLine(NamedTuple):
     """The documents of a question laid end to end: the start of each document and page, and the document lengths."""
 
     starts: Mapping[tuple[str, int | None], int]
     lengths: Mapping[str, int]
 
     @classmethod
-    def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> Line:
+    def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> DocumentLine:
         """Lay out documents in this order; `parts` has the length of each (document, page), page None if unpaged."""
         starts: dict[tuple[str, int | None], int] = {}
         lengths: dict[str, int] = {}
@@ -45,7 +45,7 @@ class Line(NamedTuple):
         """The number of characters of all documents."""
         return sum(self.lengths.values())
 
-    def span(self, place: Piece) -> tuple[int, int] | None:
+    def span(self, place: ChunkRecord) -> tuple[int, int] | None:
         """The start and end of a chunk on the line; None if its document is not on it."""
         start = self.starts.get((place.document, place.page))
         return None if start is None else (start + place.start, start + place.end)
@@ -70,7 +70,10 @@ class ChunkMap(NamedTuple):
 
 
 def chunk_map(
-    line: Line, kept: Sequence[Piece], dropped: Sequence[Piece], evidence: Iterable[tuple[str, int, int]]
+    line: DocumentLine,
+    kept: Sequence[ChunkRecord],
+    dropped: Sequence[ChunkRecord],
+    evidence: Iterable[tuple[str, int, int]],
 ) -> ChunkMap:
     """Draw the kept chunks of a context in context order, the dropped chunks, and the gold evidence."""
     scale = _WIDTH / max(1, line.length)

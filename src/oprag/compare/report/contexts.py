@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import ContextRecord, Piece, QuestionRecord, StoredAnswer
-from oprag.compare.report.chunk_map import Line, chunk_map
+from oprag.compare.db.records import ChunkRecord, ContextRecord, QuestionRecord, StoredAnswer
+from oprag.compare.report.chunk_map import DocumentLine, chunk_map
 from oprag.compare.report.page import render
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.text_table import one_line, shortened
 
-__all__ = ["LONGEST_NAME", "CellName", "Limits", "Side", "Texts", "chosen", "sides_of", "texts_of"]
+__all__ = ["MAX_NAME_LENGTH", "CellName", "Side", "SizeLimits", "Texts", "chosen", "sides_of", "texts_of"]
 
 _NO_EXPERIMENT = (
     "A results file does not contain document text, so only the positions of chunks are shown. "
     "`oprag report --experiment FILE.toml` adds their texts."
 )
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 """Maximum number of characters of a document or question name, which is repeated for every chunk."""
 _EXCERPT = 70  # characters of a chunk shown next to its position
 # Options that only reorder the kept chunks.
@@ -74,7 +74,7 @@ class CellName(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """How much of a question is shown."""
 
     answer: int  # characters of each answer
@@ -137,11 +137,11 @@ def sides_of(
     *,
     reader: ResultsReader,
     texts: Texts,
-    limits: Limits,
+    limits: SizeLimits,
 ) -> tuple[list[Side], list[Mapping[str, Any]]]:
     """The contexts of two cells, and the texts of their chunks in the order of the documents."""
     sides: list[Side] = []
-    shown: dict[tuple[int, int], Piece] = {}
+    shown: dict[tuple[int, int], ChunkRecord] = {}
     indexes: dict[str, int] = {}
     for cell, answer, score in pair:
         context = reader.context(answer.context or "")
@@ -188,7 +188,7 @@ def sides_of(
     return sides, chunk_texts
 
 
-def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
+def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> DocumentLine:
     """The documents laid end to end; their lengths come from the texts if available, else from the results file."""
     parts: dict[tuple[str, int | None], int] = {}
     known = reader.document_ends(context.index_key)
@@ -200,10 +200,10 @@ def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReade
             parts[name, None] = len(document)
         else:
             parts |= {(name, page): len(text) for page, text in enumerate(document, 1)}
-    return Line.of(parts, question.documents)
+    return DocumentLine.of(parts, question.documents)
 
 
-def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
+def _text(question: QuestionRecord, place: ChunkRecord, texts: Texts) -> str:
     document = texts.document(question.key, question.data, place.document)
     if document is None:
         return ""
@@ -212,13 +212,13 @@ def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
     return (document if isinstance(document, str) else "")[place.start : place.end]
 
 
-def _place(place: Piece, *, several: bool) -> str:
-    where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
+def _place(place: ChunkRecord, *, several: bool) -> str:
+    where = f"{shortened(place.document, MAX_NAME_LENGTH)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 
 
-def _is_gold(line: Line, place: Piece, question: QuestionRecord) -> bool:
+def _is_gold(line: DocumentLine, place: ChunkRecord, question: QuestionRecord) -> bool:
     span = line.span(place)
     return span is not None and any(
         span[0] < line.starts[name, None] + end and line.starts[name, None] + start < span[1]

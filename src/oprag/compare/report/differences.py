@@ -153,7 +153,7 @@ def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...
 
 def _folded(some: Sequence[SettingDifference]) -> tuple[str, ...]:
     means = [pair.difference.mean for pair in some if pair.difference.mean is not None]
-    shown = sum(pair.difference.shown for pair in some)
+    shown = sum(pair.difference.significant for pair in some)
     ends = f"{min(means):+z.3f} to {max(means):+z.3f}" if means else "–"
     return (
         value_text(some[0].value),

@@ -9,7 +9,7 @@ from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import counted, listed, name_of, named, unit_of, value_text
-from oprag.compare.report.charts.axes import Axis
+from oprag.compare.report.charts.axes import ChartAxis
 from oprag.compare.report.charts.series import Point, Series, legend, line_chart
 from oprag.compare.report.page import Figure, Part, Points, Section, Text
 from oprag.compare.results import Results
@@ -81,8 +81,8 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
         for curve in curves
     ]
     values = dict.fromkeys(value_text(point.value) for curve in curves for point in curve.points)
-    x = Axis(f"mean context tokens, at {axis} {listed([*values])}" if in_tokens else axis)
-    y = Axis(metric, unit_of(metric))
+    x = ChartAxis(f"mean context tokens, at {axis} {listed([*values])}" if in_tokens else axis)
+    y = ChartAxis(metric, unit_of(metric))
     title = f"{metric} over context length{where and f', {where}'}"
     description = "The section on context length describes each line."
     chart = line_chart(lines, title=title, description=description, x=x, y=y)

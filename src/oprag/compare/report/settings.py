@@ -27,7 +27,7 @@ __all__ = ["measured", "section"]
 
 _MAX_ROWS, _MAX_PHASES, _MAX_DATA_SETS = 400, 200, 4
 _METRICS = 5  # columns of a table, to fit the width of a page
-_NOTES = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+_NOTES = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 _USAGE = {
     "calls": "calls",
     "input_tokens": "input tokens",
@@ -111,7 +111,7 @@ def _usage(results: Results) -> Part:
 def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
     names = [name_of(one.values, results.axes) for one in results.settings]
     rows = list(zip(names, *columns.values(), strict=True))
-    return Table(caption, ("setting", *columns), rows, marked=marked, most=_MAX_ROWS)
+    return Table(caption, ("setting", *columns), rows, marked=marked, max_rows=_MAX_ROWS)
 
 
 def _scores(results: Results, metric: str) -> list[str]:
@@ -175,7 +175,7 @@ def measured(results: Results, _: str | None = None) -> Section | None:
         ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
         rows,
         names=2,
-        most=_MAX_PHASES,
+        max_rows=_MAX_PHASES,
     )
     note = f"Cells were measured one at a time, each in a new process without caches. {measured_how(settings)}"
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])

@@ -16,7 +16,7 @@ from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.metrics.scorer import Scorer
 from oprag.compare.running.library import Library
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import Outcome, WorkItem
@@ -50,7 +50,7 @@ class Recorder:
         embedder = resolved.score_embedder
         self._library = library
         self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
-        self._contexts: Recent[_ContextInfo] = Recent(_MAX_CHUNKS, _weight)
+        self._contexts: LruCache[_ContextInfo] = LruCache(_MAX_CHUNKS, _weight)
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 

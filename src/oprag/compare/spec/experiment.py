@@ -227,21 +227,21 @@ class Experiment(StrictModel):
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
-    def pilot(self, questions: int) -> Experiment:
+    def pilot(self, sample: int) -> Experiment:
         """Make a copy with a sample of the questions of each data set.
 
         Its results show how much scores vary between questions, and hence how many questions are needed. The full
         experiment reuses all of its answers if it is run with the same results file.
 
         Args:
-            questions: Number of questions from each data set.
+            sample: Number of questions from each data set.
 
         Raises:
-            OptionError: `questions` is not a whole number from 1.
+            OptionError: `sample` is not a whole number from 1.
         """
         # Sample from the data set as given, which may already be a sample.
-        check_count("questions", questions, optional=False)
-        return self.replace(data={name: data_set.sample(questions) for name, data_set in self.data.items()})
+        check_count("sample", sample, optional=False)
+        return self.replace(data={name: data_set.sample(sample) for name, data_set in self.data.items()})
 
     def _check_judges(self) -> None:
         for name, judge in self.judges.items():
@@ -275,7 +275,7 @@ class _DataTable(StrictModel, extra="allow"):
     path: String
     format: String = "oprag"
     documents: String | None = None
-    questions: Count | None = None
+    sample: Count | None = None
     seed: Integer | None = None
 
     def model_post_init(self, context: Any, /) -> None:
@@ -283,8 +283,8 @@ class _DataTable(StrictModel, extra="allow"):
         super().model_post_init(context)
         options = self.model_extra or {}
         check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
-        if self.seed is not None and self.questions is None:
-            raise ExperimentError("seed has no effect without questions, the number of questions to sample", self.seed)
+        if self.seed is not None and self.sample is None:
+            raise ExperimentError("seed has no effect without sample, the number of questions to draw", self.seed)
 
     def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
         """Read the data set; for an untrusted file, only files in its folder are read."""
@@ -294,7 +294,7 @@ class _DataTable(StrictModel, extra="allow"):
             data_set = read_data(
                 folder / self.path, self.format, name=name, documents=documents, within=within, **self.model_extra or {}
             )
-            return data_set.sample(self.questions, self.seed or 0)
+            return data_set.sample(self.sample, self.seed or 0)
 
 
 class _ExperimentFile(Experiment):

@@ -213,7 +213,7 @@ def _check_value(name: str, value: Any) -> None:
     elif name == "splitter":
         Split(value).complete()
     elif name in ("chunk_size", "chunk_overlap", "repeat"):
-        check_count(name, value, optional=name != "repeat", least=0 if name == "chunk_overlap" else 1)
+        check_count(name, value, optional=name != "repeat", minimum=0 if name == "chunk_overlap" else 1)
     if name == "inner_method" or (name == "method" and value not in CONTROLS):
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 

@@ -57,14 +57,14 @@ class Difference:
         return self.n > 0 and not self.differing
 
     @property
-    def shown(self) -> bool:
+    def significant(self) -> bool:
         """Whether a difference is shown: the interval excludes 0, and the corrected p-value is below alpha."""
         return self.excludes_zero and self.adjusted_p is not None and self.adjusted_p < self.alpha
 
     @property
-    def shown_higher(self) -> bool:
+    def significantly_higher(self) -> bool:
         """Whether the first is shown to be higher."""
-        return self.shown and self.low is not None and self.low > 0
+        return self.significant and self.low is not None and self.low > 0
 
     def __str__(self) -> str:
         if self.mean is None:

@@ -11,7 +11,7 @@ from math import ceil, floor, log10
 from oprag.compare.report.charts.svg import WIDTH, label, paint, pixels
 from oprag.text_table import escaped
 
-__all__ = ["Axis", "Plot", "Scale", "figure", "scale_of", "span_of"]
+__all__ = ["ChartAxis", "Plot", "Scale", "figure", "scale_of", "span_of"]
 
 _MAX_TICKS = 6
 _DIGIT_WIDTH = 6.8  # pixels, at a font size of 12 pixels
@@ -22,7 +22,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """An axis of a chart.
 
     Attributes:
@@ -156,7 +156,7 @@ class Plot:
         yield "</g>"
 
 
-def span_of(axis: Axis, scale: Scale, values: Sequence[float]) -> str:
+def span_of(axis: ChartAxis, scale: Scale, values: Sequence[float]) -> str:
     """The range of the values on an axis, as a sentence."""
     logarithmic = ", logarithmic" if scale.logarithmic else ""
     return f"{axis.label}{logarithmic}: {figure(min(values))} to {figure(max(values))}."

@@ -25,13 +25,13 @@ def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], st
     grid_lines += f'<path d="M{pixels(scale.place(0))} 0V{_HEIGHT}" stroke="{paint("quiet")}"/>'
     found: list[str] = []
     for one, pooled in rows:
-        colour = paint("1" if one.shown else "quiet")
+        colour = paint("1" if one.significant else "quiet")
         line = ""
         if one.low is not None and one.high is not None:
             ends = f"M{pixels(scale.place(one.low))} 12H{pixels(scale.place(one.high))}"
             line = f'<path d="{ends}" stroke="{colour}" stroke-width="{3 if pooled else 1.6}"/>'
         if one.mean is not None:
-            fill = colour if one.shown else paint("page")
+            fill = colour if one.significant else paint("page")
             shape = f"M{pixels(scale.place(one.mean))} 12{DIAMOND if pooled else CIRCLE}"
             line += f'<path d="{shape}" fill="{fill}" stroke="{colour}" stroke-width="1.6"/>'
         found.append(_drawn(grid_lines + line))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from oprag.compare.report.charts.axes import Axis, Plot, figure, span_of
-from oprag.compare.report.charts.svg import MOST_NAMED, OTHERS, Look, look, paint, pixels, ring, sample, tooltip
+from oprag.compare.report.charts.axes import ChartAxis, Plot, figure, span_of
+from oprag.compare.report.charts.svg import MAX_NAMED, OTHERS, Look, look, paint, pixels, ring, sample, tooltip
 
 __all__ = ["Point", "Series", "legend", "line_chart", "scatter_chart"]
 
@@ -36,7 +36,7 @@ class Series(NamedTuple):
     points: Sequence[Point]
 
 
-def line_chart(lines: Sequence[Series], *, title: str, description: str, x: Axis, y: Axis) -> str:
+def line_chart(lines: Sequence[Series], *, title: str, description: str, x: ChartAxis, y: ChartAxis) -> str:
     """A chart of one or more lines, with error bars if there are at most four; needs at least one point."""
     points = [point for line in lines for point in line.points]
     with_bars = len(lines) <= _MAX_LINES_WITH_BARS
@@ -53,7 +53,13 @@ def line_chart(lines: Sequence[Series], *, title: str, description: str, x: Axis
 
 
 def scatter_chart(
-    groups: Sequence[Series], *, title: str, description: str, x: Axis, y: Axis, front: Sequence[tuple[float, float]]
+    groups: Sequence[Series],
+    *,
+    title: str,
+    description: str,
+    x: ChartAxis,
+    y: ChartAxis,
+    front: Sequence[tuple[float, float]],
 ) -> str:
     """A scatter plot of one or more points, with the Pareto front (low `x`, high `y`) as a step line."""
     points = [point for group in groups for point in group.points]
@@ -80,16 +86,16 @@ def scatter_chart(
 
 def legend(series: Sequence[Series], *, lines: bool = True) -> list[tuple[str, str]]:
     """The entries of a legend, as pairs of a sample image and a name; includes the ring of sweet spots if used."""
-    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MOST_NAMED])]
-    if len(series) > MOST_NAMED:
-        found.append((sample(OTHERS, line=lines), f"{len(series) - MOST_NAMED:,} more"))
+    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MAX_NAMED])]
+    if len(series) > MAX_NAMED:
+        found.append((sample(OTHERS, line=lines), f"{len(series) - MAX_NAMED:,} more"))
     if any(point.mark for one in series for point in one.points):
         found.append((sample(None, line=lines), "sweet spot"))
     return found
 
 
 def _line(
-    line: Series, shown: Look, plot: Plot, axes: tuple[Axis, Axis], offset: float, *, with_bars: bool
+    line: Series, shown: Look, plot: Plot, axes: tuple[ChartAxis, ChartAxis], offset: float, *, with_bars: bool
 ) -> Iterator[str]:
     points = sorted(line.points, key=lambda point: point.x)
     places = [(plot.x.place(point.x) + offset, plot.y.place(point.y)) for point in points]

@@ -15,7 +15,7 @@ __all__ = [
     "CIRCLE",
     "COLOURS",
     "DIAMOND",
-    "MOST_NAMED",
+    "MAX_NAMED",
     "OTHERS",
     "WIDTH",
     "Look",
@@ -59,7 +59,7 @@ _SHAPES = (
     "m0-1.7l2.9-2.9l1.7 1.7l-2.9 2.9l2.9 2.9l-1.7 1.7l-2.9-2.9l-2.9 2.9l-1.7-1.7l2.9-2.9l-2.9-2.9l1.7-1.7z",
     "m-5-1.9h10v3.8h-10z",
 )
-MOST_NAMED = 16
+MAX_NAMED = 16
 """Maximum number of series with a distinct style; more could not be distinguished on one chart."""
 
 
@@ -94,12 +94,12 @@ def paint(name: str) -> str:
 
 CIRCLE, DIAMOND = _SHAPES[0], _SHAPES[3]
 OTHERS = Look(paint("quiet"), "", CIRCLE)
-"""The style of all series after the first `MOST_NAMED`."""
+"""The style of all series after the first `MAX_NAMED`."""
 
 
 def look(number: int) -> Look:
     """The style of a series, by its number from 0."""
-    if number >= MOST_NAMED:
+    if number >= MAX_NAMED:
         return OTHERS
     return Look(
         paint(str(number % _HUES + 1)), dash=_DASHES[number % len(_DASHES)], shape=_SHAPES[number % len(_SHAPES)]

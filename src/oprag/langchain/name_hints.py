@@ -1,6 +1,6 @@
 """Hints for option names that users of LangChain may try, and for objects passed as positional arguments."""
 
-from oprag.options import NEAR_MISSES
+from oprag.options import NAME_HINTS
 
 __all__ = ["CHAIN", "COMPRESSOR", "HOW_TO_PASS", "INDEX_RETRIEVER", "RETRIEVER"]
 
@@ -21,7 +21,7 @@ _ANSWERING = dict.fromkeys(
     ("llm", "model", "prompt", "chain_type", "combine_docs_chain", "document_variable_name"),
     "pass it to OrderPreservingChain, which answers questions",
 )
-_SHARED = {**NEAR_MISSES, **_RENDERING, **_VECTORS}
+_SHARED = {**NAME_HINTS, **_RENDERING, **_VECTORS}
 
 COMPRESSOR = {
     **_SHARED,

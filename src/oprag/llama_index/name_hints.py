@@ -1,6 +1,6 @@
 """Hints for option names that users of LlamaIndex may try, and for objects passed as positional arguments."""
 
-from oprag.options import NEAR_MISSES
+from oprag.options import NAME_HINTS
 
 __all__ = ["ENGINE", "HOW_TO_PASS", "POSTPROCESSOR", "RETRIEVER"]
 
@@ -18,7 +18,7 @@ HOW_TO_PASS = {
 }
 
 _SHARED = {
-    **NEAR_MISSES,
+    **NAME_HINTS,
     "embeddings": "use embed_model=",
     "docstore": "use read_neighbors=docstore",
     "num_nodes": "use neighbors=",
