@@ -25,19 +25,7 @@ from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain_number
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = [
-    "FILE_NAME",
-    "FORMAT",
-    "KINDS",
-    "NOTHING",
-    "PROFILE",
-    "Profile",
-    "check_stitching",
-    "create_from_profile",
-    "is_profile",
-    "read_profile",
-    "write_profile",
-]
+__all__ = ["FILE_NAME", "FORMAT", "Profile", "read_profile", "write_profile"]
 
 FILE_NAME = "oprag.toml"
 """Default file name."""
