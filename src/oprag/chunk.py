@@ -95,7 +95,7 @@ class StorePlace(NamedTuple):
         run: Number of the run that contains the chunk. Adjacent chunks of a run overlap, so their texts confirm the
             order.
         number: Number of the chunk in the source.
-        evidence: What the order is derived from, as text.
+        evidence: A description of what the order is derived from.
         start: Offset of the chunk's first character in the text of the run.
     """
 

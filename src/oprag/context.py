@@ -309,7 +309,7 @@ def build_context(
         **changes: Options of `ContextOptions` to override, such as `token_budget=4096`.
 
     Returns:
-        The context, with `context.tokens <= token_budget`; empty if there are no chunks.
+        The context, with `context.tokens <= token_budget`; empty if `chunks` is empty.
 
     Raises:
         ChunkError: An element is not a chunk, or two chunks have the same rank.

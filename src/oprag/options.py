@@ -77,7 +77,7 @@ def option(default: Any, description: str, function: str = "") -> Any:
 
     Args:
         default: The default value.
-        description: What the option does.
+        description: The effect of the option.
         function: What a function given as the value does, such as "counts the tokens of a text"; empty if a function
             is not allowed.
     """
@@ -293,7 +293,7 @@ def check_names(
         options: The given names.
         names: The valid names.
         name_hints: Hints for names that other packages use.
-        what: What is named, for the message.
+        what: The kind of thing named, for the message.
     """
     for name in options:
         if name not in names:

@@ -203,7 +203,7 @@ def repeated_part(text: str, place: Span, other: str, its: Span) -> tuple[int, i
         its: The span of the other text, of the same length.
 
     Returns:
-        Start and end offsets in `text`; None if there is no overlap, or if it is uncertain.
+        Start and end offsets in `text`; None if they do not overlap, or not for certain.
     """
     if place.start >= its.end or its.start >= place.end or place == its:
         return None

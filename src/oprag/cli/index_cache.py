@@ -116,8 +116,8 @@ def _cached(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], wr
     """Read the value from a cache file, or make it and store it there.
 
     A file that another user may have written is not read, because its content determines the answers. A problem with
-    the file or its folder causes a warning, and the value is made as if there were no file. `write` must write the file
-    atomically, because other processes may write it at the same time.
+    the file or its folder causes a warning, and the value is made as if the file did not exist. `write` must write the
+    file atomically, because other processes may write it at the same time.
     """
     try:
         with open_private(path) as file:

@@ -75,7 +75,7 @@ class Plan:
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
         measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
             shared.
-        power: The smallest difference that all questions together can show, by data set; empty if there are no answers
+        power: The smallest difference that all questions together can show, by data set; empty without answers
             yet to estimate it from.
     """
 

@@ -22,7 +22,7 @@ __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "as_json", "digest_of", "ident
 
 T = TypeVar("T")
 
-# Attributes that contain the name of the model, and values that mean that it is not set.
+# Attributes that contain the name of the model, and values that stand for "not set".
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 NO_NAMES = ("", "unknown")
 # Names of settings that are secrets or do not affect results; all others are part of the identity. Ambiguous words are
@@ -93,7 +93,7 @@ def identity_of(model: Any) -> Identity:
 
 
 class _Snapshot(NamedTuple):
-    """What is read from a model only once, when it is first seen.
+    """Values that are read from a model once, when it is first seen.
 
     Attributes:
         parameters: The names of its constructor parameters.

@@ -60,7 +60,7 @@ class VectorSources:
         return "no embedder" if self.embedder is None else self.embedder.name
 
     def check(self, options: ContextOptions) -> None:
-        """Reject thresholds if there is no source of vectors for them."""
+        """Reject thresholds if vectors cannot be obtained."""
         # A store can provide the vectors of chunks, but not that of the question.
         stored = self.store is not None and options.similarity_threshold is None
         if options.needs_vectors and not (self.embedder or stored):

@@ -91,7 +91,7 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
 
 
 def _interpreter() -> str | None:
-    """Return the path of the Python interpreter; None if there is none, as in a frozen program."""
+    """Return the path of the Python interpreter; None in a frozen program, which has none."""
     if getattr(sys, "frozen", False):
         return None
     if Path(sys.executable or "").name.lower().startswith(("python", "pypy")):

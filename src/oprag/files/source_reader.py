@@ -30,7 +30,7 @@ class SourceFolder:
 
     `read_source=` creates one from a path; pass a `SourceFolder` to change the limits.
 
-    Whoever writes a document can choose the source name in its metadata. Therefore only regular files with the given
+    The author of a document can choose the source name in its metadata. Therefore only regular files with the given
     suffixes are read, no files outside the folder (links are resolved first), and no files or folders whose name starts
     with a dot. Metadata can name any other file in the folder, so use a separate folder or function for each tenant.
 

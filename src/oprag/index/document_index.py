@@ -321,7 +321,7 @@ class DocumentIndex:
         """Load a saved index.
 
         No code in the file is executed, and memory use is bounded by the file size. Vectors are not checked against the
-        texts, which would mean embedding them again, so whoever wrote the file controls what a search returns.
+        texts, which would mean embedding them again, so the author of the file controls what a search returns.
 
         Args:
             path: The file.

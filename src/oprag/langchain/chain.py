@@ -710,7 +710,7 @@ def _check_inputs(inputs: Mapping[Any, Any], used: Collection[str | None]) -> No
         import difflib
 
         close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
-        # A longer name, such as "chat_history_id", is not a typo; nor is "choice" if "choices" is also given.
+        # A longer name, such as "chat_history_id", is not a typo. Neither is "choice" if "choices" is also given.
         if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
             raise OptionError(f"the input contains {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
 

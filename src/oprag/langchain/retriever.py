@@ -83,8 +83,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     Args:
         retriever: Any retriever; the rank of a document is its index in the list.
         vectorstore: Any vector store, instead of `retriever`. Without `k`, up to 128 chunks or 16,384 tokens are
-            returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, there is no token budget
-            unless you set one.
+            returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, the number of tokens is not
+            limited unless you set `token_budget`.
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
         embeddings: For thresholds, if vectors must be computed: LangChain's `Embeddings` or an `oprag.Embedder`; by
@@ -552,7 +552,7 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
 
 
 def _takes_filter(retriever: Any) -> bool:
-    """Whether a retriever uses a filter. `**kwargs` does not count, since LangChain may drop keywords further down."""
+    """Whether a retriever uses a filter. `**kwargs` is not enough, since LangChain may drop keywords further down."""
     if not isinstance(retriever, BaseRetriever):
         return False
     parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001

@@ -81,7 +81,7 @@ def gather_search_results(
 
     Returns:
         An update of the state: the messages of new search results with their new text, whose documents contain their
-        numbers under the metadata key "oprag", and the working context. Empty if there are no new results.
+        numbers under the metadata key "oprag", and the working context. Empty without new results.
 
     Raises:
         ChunkError: The text of a document is not a string.

@@ -118,7 +118,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
-    # None if there is no source of positions other than the metadata.
+    # None if positions come from the metadata alone.
     _find_positions: FindPositions | None = PrivateAttr(default=None)
 
     @field_validator("read_source", mode="before")

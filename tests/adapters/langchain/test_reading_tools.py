@@ -298,7 +298,7 @@ def test_beyond_the_end(end):
 
 def test_numbers_need_a_working_context():
     store = store_of(parts())
-    refused = "there are no numbered passages: search first"
+    refused = "no passages are numbered yet: search first"
     assert refused in called(tools_of(store), "read_around", number=1).text
     turns: Any = [[("search", {"query": "anything"})], [("read_around", {"number": 1})]]
     agent: Any = create_agent(Scripted(turns=turns), [create_search_tool(store), *create_reading_tools(store)])

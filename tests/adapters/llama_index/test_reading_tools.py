@@ -264,7 +264,7 @@ async def test_refusals_are_errors_that_the_model_reads(call: dict[str, Any], ex
 
 async def test_numbers_need_a_search():
     results, _, _ = await after(index_of(parts()), [around(1)])
-    assert results == ["there are no numbered passages: search first"]
+    assert results == ["no passages are numbered yet: search first"]
 
 
 async def test_numbers_may_be_given_as_text():

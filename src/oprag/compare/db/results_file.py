@@ -67,7 +67,7 @@ class ResultsFile:
 
     Attributes:
         path: The file.
-        run: Number of the run in progress; 0 if there is none.
+        run: Number of the run in progress; 0 between runs.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:

@@ -173,7 +173,7 @@ class _MeasuredCell:
                 request = work.body.send(reply)
             except StopIteration:
                 return phases
-            assert not isinstance(request, AskModel)  # noqa: S101 - there are no judges here
+            assert not isinstance(request, AskModel)  # noqa: S101 - judges are not measured
             if isinstance(request, Generate):
                 self._check_limits(request.prompts)
             taken = measure_usage(self._step(item, request))

@@ -192,7 +192,7 @@ def check_texts(prediction: Any, answers: Any) -> None:
     """Check that the prediction is a string, and gold answers as in `check_answers`.
 
     Raises:
-        OptionError: A value has the wrong type, or there are no answers.
+        OptionError: A value has the wrong type, or `answers` is empty.
     """
     check_text("prediction", prediction)
     check_answers("answers", answers)

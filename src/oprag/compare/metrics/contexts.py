@@ -82,7 +82,7 @@ def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float 
         relevant: Identifiers of all relevant chunks.
 
     Returns:
-        A value from 0 to 1; None if there are no relevant chunks.
+        A value from 0 to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates.
@@ -103,7 +103,7 @@ def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | N
         relevant: Identifiers of all relevant chunks.
 
     Returns:
-        A value from 0 (no relevant chunk retrieved) to 1; None if there are no relevant chunks.
+        A value from 0 (no relevant chunk retrieved) to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates.
@@ -129,7 +129,7 @@ def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | No
         k: Number of ranks to consider, in the retrieved and in the ideal ranking; all by default.
 
     Returns:
-        A value from 0 to 1; None if there are no relevant chunks.
+        A value from 0 to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates, or k is less than 1.

@@ -78,7 +78,7 @@ class Metric:
         name: Name under which scores are stored.
         score: Function that scores an answer; returns None if the answer has no score.
         of: What it scores; context metrics are computed once for all answers with the same context.
-        needs: What a question must have, in words; empty if it needs nothing.
+        needs: The required fields of a question, in words; empty if none are required.
         has: Whether a question has what is needed.
         not_better: Why a higher score is not better; empty if it is.
         rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.

@@ -69,7 +69,7 @@ def _addresses(value: Any, *, named: bool) -> Iterator[str]:
 
 
 def provider_of(name: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The provider: LangChain's setting `model_provider`, or that of PROVIDER:MODEL; empty if there is none."""
+    """The provider: LangChain's setting `model_provider`, or that of PROVIDER:MODEL, or an empty string."""
     if isinstance(setting := settings.get("model_provider"), str):
         return setting.replace("-", "_").lower()
     provider, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")

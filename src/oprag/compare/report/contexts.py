@@ -98,7 +98,7 @@ def chosen(
 ) -> list[CellName]:
     """The two cells whose contexts are shown, preferably two that differ only in the order.
 
-    Among such pairs, the one with the largest score difference; if there are none, the best and the worst cell with
+    Among such pairs, the one with the largest score difference; otherwise the best and the worst cell with
     different contexts.
     """
     with_context = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]

@@ -75,7 +75,7 @@ def write_report(
 
 
 def _metric_of(results: Results, metric: str | None) -> str | None:
-    """The metric of the charts, see `write_report`; None if there are no scores."""
+    """The metric of the charts, see `write_report`; None without scores."""
     scored = results.ranking_metrics
     if metric is None:
         return next(iter(scored), None)

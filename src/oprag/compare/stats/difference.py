@@ -26,7 +26,7 @@ class Difference:
         high: The upper end of its confidence interval; None with fewer than two units.
         unpaired: Number of questions with a score in only one of the two; they are ignored.
         p_value: Two-sided p-value of the sign-flip test; None without questions.
-        units: Number of clusters, or of questions if there are no clusters.
+        units: Number of clusters, or of questions if they are not clustered.
         differing: Number of questions with different scores.
         adjusted_p: The p-value corrected for multiple comparisons; None if it was not corrected, because the two have
             no question in common, or equal scores on every question.
