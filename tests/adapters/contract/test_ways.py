@@ -73,7 +73,7 @@ def reply(prompt: str) -> str:
     number = zlib.crc32(prompt.encode())
     if "Confidence: <number>" in prompt:
         return f"Reranked {number} [1].\nConfidence: {number % 101}"
-    if "One question a line" in prompt:
+    if "One question per line" in prompt:
         return "\n".join(f"{count}. Who was {number + count}?" for count in range(1, 5))
     if 'the single word "unanswerable"' in prompt:
         return "Unanswerable."
