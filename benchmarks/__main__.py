@@ -1,4 +1,4 @@
-"""Run benchmarks, each in a process of its own, and write their sections of the pages in docs/benchmarks."""
+"""Run benchmarks, each in a separate process, and write their sections of the pages in docs/benchmarks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLES = {
     "comparing.md": "Benchmarks: comparisons",
 }
 WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
-"""Those that need question sets."""
+"""Benchmarks that need question sets."""
 PACKAGES = (
     "oprag",
     "numpy",
@@ -45,14 +45,14 @@ PACKAGES = (
     "langchain-qdrant",
 )
 
-ABOUT = (
-    "<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->\n\n"
-    "# {title}\n\n"
-    "These are raw results. [Performance](../performance.md) summarizes them. Each section ends with the command that "
-    "writes it again, and the machine on which it ran. The entries of a table were timed in turn, with the garbage "
-    "collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times are medians, with the best repetition in "
-    "parentheses, if nothing else is stated."
-)
+ABOUT = """<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->
+
+# {title}
+
+These are raw results; [Performance](../performance.md) summarizes them. Each section ends with the command that
+reproduces it and the machine on which it ran. The candidates of a table were timed in turn, with the garbage collector
+off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times are medians, with the best repetition in parentheses, unless
+stated otherwise."""
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -60,9 +60,9 @@ def main() -> None:
     """The command line."""
     names = [name for of_page in PAGES.values() for name in of_page]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"by default all: {', '.join(names)}")
-    parser.add_argument("--data", type=Path, help=f"a folder of question sets, for {', '.join(WITH_DATA)}")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="the folder of the pages")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: all ({', '.join(names)})")
+    parser.add_argument("--data", type=Path, help=f"folder of question sets, for {', '.join(WITH_DATA)}")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the pages")
     options = parser.parse_args()
     if unknown := set(options.names).difference(names):
         parser.error(f"unknown benchmarks: {', '.join(sorted(unknown))}")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _write(page: Path, name: str, data: Path | None) -> None:
-    """Run a benchmark and replace its section of a page, or add it."""
+    """Run a benchmark and replace or add its section of a page."""
     about_machine = machine(PACKAGES)
     result = _run(name, *(("--data", str(data.resolve())) if data is not None and name in WITH_DATA else ()))
     command = f"python -m benchmarks {name}{' --data FOLDER' if name in WITH_DATA else ''}"

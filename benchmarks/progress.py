@@ -1,4 +1,4 @@
-"""Saying how far a long run is."""
+"""The progress of a long run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["told"]
 
 
 def told(every: float = 60.0) -> ProgressCallback:
-    """A callback that prints a line now and then, at most every so many seconds."""
+    """A watch that prints the progress, at most once per `every` seconds."""
     last = time.monotonic()
 
     def on_progress(progress: RunReport) -> None:

@@ -167,7 +167,7 @@ class ContextFields(OptionFields):
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
-        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/profiles.md`.
+        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/how_to/profiles.md`.
 
         Args:
             profile: The path of the file, or a `Profile`.

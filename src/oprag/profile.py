@@ -349,7 +349,7 @@ _KEYS = ("format", "written_by", *_TABLES)
 
 
 def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
-    """Read a profile from a TOML file; see `docs/profiles.md` for an example.
+    """Read a profile from a TOML file; see `docs/how_to/profiles.md` for an example.
 
     Args:
         path: The file.

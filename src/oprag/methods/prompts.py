@@ -231,9 +231,7 @@ class Prompts:
     )
     instruction: str = "Give a short and direct answer."
     choice_instruction: str = "Answer with the letter of the right choice, and nothing else."
-    cite_instruction: str = (
-        "The passages are numbered; after each statement, give the number of its passage, like [1]."
-    )
+    cite_instruction: str = "The passages are numbered; after each statement, give the number of its passage, like [1]."
 
     def __post_init__(self) -> None:
         for field in fields(self):

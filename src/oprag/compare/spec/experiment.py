@@ -142,7 +142,7 @@ class Experiment(StrictModel):
     def from_file(
         cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
     ) -> Experiment:
-        """Read an experiment from a TOML file; `docs/experiment_file.md` lists all keys.
+        """Read an experiment from a TOML file; `docs/reference/experiment_file.md` lists all keys.
 
         A file can name functions to call, addresses to send data to, and files to read. Without trust, such a file is
         rejected before any of that happens, and only files in its folder are read. An `Experiment` made in Python is

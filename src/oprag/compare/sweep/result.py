@@ -73,7 +73,7 @@ def read_sweep(
     """Read the result of a sweep.
 
     The recommended setting has the fewest tokens of those at most one standard error below the highest score: the
-    one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984). See docs/sweeping.md for details.
+    one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984). See docs/how_to/sweep.md.
 
     Args:
         path: The results file.

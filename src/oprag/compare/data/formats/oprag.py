@@ -53,7 +53,7 @@ class _QuestionRow(DataRow):
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
-    """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` lists all fields."""
+    """Read lines of `{question, answers, document or path or text, …}`; all fields: docs/reference/data_formats.md."""
     path = builder.path
     if path.is_dir():
         path = needed_file(path, "questions.jsonl")
