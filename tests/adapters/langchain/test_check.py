@@ -431,7 +431,7 @@ def test_a_source_that_was_not_read_whole_is_deleted_whole():
     store = store_of([*chunks * 3, *windows("b.txt", 2)])
     read, total = 2 * len(chunks) + 9, len(store.store)
     sample = check_positions(store, max_chunks=read)
-    assert str(sample).startswith(f"InMemoryVectorStore: 1 source in the first {read} chunks of {total}")
+    assert str(sample).startswith(f"InMemoryVectorStore: the first {read} chunks of {total} from 1 source")
     with pytest.raises(OptionError, match=f"only the first {read} chunks of {total} were read"):
         sample.ids("a.txt")
     (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)
