@@ -301,7 +301,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
     told = json.loads(result.stdout)
     for curve in told["curves"]:
         assert [point["value"] for point in curve["points"]] == [60, 2048]
-        assert curve["conclusion"].endswith("; it already reads everything, so no larger value can score higher")
+        assert curve["conclusion"].endswith(" already reads everything, so no larger value can score higher")
     (remark,) = told["remarks"]
     assert remark.startswith(
         "token_budget=4096, 8192 (source, rank) is not another point of the curve: it has the same contexts as token_"

@@ -285,7 +285,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return found
 
     def best(self, metric: str | None = None) -> Best:
-        """The setting with the highest mean score, and whether every other one is shown to be worse.
+        """The setting with the highest mean score, and whether every other one is significantly worse.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -300,7 +300,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The Pareto front: the settings that no other one matches or beats in both score and cost.
 
-        It compares means; see `best` and `curves` for which differences are shown.
+        It compares means; see `best` and `curves` for which differences are significant.
 
         Args:
             metric: The metric; by default `Results.metric`.
