@@ -69,13 +69,13 @@ def compare(
     limit_calls: LimitCalls = None,
     limit_tokens: LimitTokens = None,
     limit_money: Annotated[
-        float | None, typer.Option(min=0, help="Maximum cost of the models.", rich_help_panel=LIMITS)
+        float | None, typer.Option(min=0, help="Maximum cost of model calls over all runs.", rich_help_panel=LIMITS)
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
-            help="Measure time, CPU and memory: cells run one at a time, in fresh processes that share nothing.",
+            help="Measure time, CPU and memory; cells run one at a time, each in a new process.",
         ),
     ] = False,
     ray: Annotated[
@@ -109,7 +109,7 @@ def compare(
         bool,
         typer.Option(
             "--answers",
-            help="Write one row per answer, with its text, to the CSV and Parquet files instead.",
+            help="With --csv or --parquet: write one row per answer, with its text, instead of one per setting.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,

@@ -114,7 +114,7 @@ written_by = "oprag {__version__}"
 on = 2026-03-01
 
 [context]
-# Maximum number of chunks to keep, by rank.
+# Maximum number of chunks to keep, best-ranked first.
 k = 32
 # Maximum number of tokens in the rendered context.
 token_budget = "none"
