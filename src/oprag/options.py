@@ -185,7 +185,7 @@ class ContextOptions:
             )
         check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
+            raise OptionError(f"seed must be an integer, got {describe(self.seed)}", self.seed)
         if not callable(self.source_ranking):
             check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
         check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
@@ -248,23 +248,23 @@ def requires(function: Any, parameter: str) -> bool:
 
 
 def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Reject anything but a whole number of at least `least`."""
+    """Reject anything but an integer >= `least`."""
     if (value is None and optional) or (type(value) is int and value >= least):
         return
     raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be an integer >= {least}{' or None' if optional else ''}, got {describe(value)}", value
     )
 
 
 def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
-    """Reject anything but a number from -1 to 1."""
+    """Reject anything but a number between -1 and 1."""
     # NaN fails the comparison.
     if (value is None and optional) or (
         type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
     ):
         return
     raise OptionError(
-        f"{name} must be a cosine similarity from -1 to 1{', or None' if optional else ''}, got {describe(value)}",
+        f"{name} must be a number between -1 and 1{' or None' if optional else ''}, got {describe(value)}",
         value,
     )
 

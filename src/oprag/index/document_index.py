@@ -223,7 +223,7 @@ class DocumentIndex:
             MissingExtraError: BM25 is not installed.
         """
         if type(k) is not int or k < 1:
-            raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
+            raise OptionError(f"k must be an integer >= 1, got {describe(k)}", k)
         if isinstance(questions, str):
             raise QueryError("expected a list of questions, got a string; use search() for one question", questions)
         questions = list(questions)

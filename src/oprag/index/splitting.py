@@ -86,10 +86,10 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
 
 def _check_split(text: Any, size: Any, overlap: Any) -> None:
     if type(size) is not int or size < 1:
-        raise OptionError(f"size must be a whole number of tokens from 1, got {describe(size)}", size)
+        raise OptionError(f"size must be an integer >= 1, got {describe(size)}", size)
     if type(overlap) is not int or not 0 <= overlap < size:
         raise OptionError(
-            f"overlap must be a whole number from 0 and less than size={size}, got {describe(overlap)}", overlap
+            f"overlap must be an integer >= 0 and less than size={size}, got {describe(overlap)}", overlap
         )
     if not isinstance(text, str):
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)

@@ -237,7 +237,7 @@ def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_chunks": 0}, "max_chunks must be a whole number from 1"),
+        ({"max_chunks": 0}, "max_chunks must be an integer >= 1"),
         ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
         ({"read_source": "/not/there"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key"),

@@ -592,8 +592,8 @@ def test_every_option_is_taken_by_the_search_or_by_the_working_context(name: str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k must be a whole number from 1"),
-        ({"k": "many"}, "k must be a whole number from 1"),
+        ({"k": 0}, "k must be an integer >= 1"),
+        ({"k": "many"}, "k must be an integer >= 1"),
         ({"token_budget": 0}, "token_budget must be"),
         ({"similarity_top_k": 3}, "similarity_top_k"),
         ({"bogus": 3}, "bogus"),

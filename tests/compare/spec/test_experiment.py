@@ -105,7 +105,7 @@ def test_the_answers_of_a_pilot_are_used_again(tmp_path):
     assert (report.total, report.complete) == (9 * 2, True)
     assert 0 < asked_before < len(model.calls) == len({*model.calls})
     assert whole.pilot(50).data == whole.data
-    with pytest.raises(OptionError, match="questions must be a whole number from 1"):
+    with pytest.raises(OptionError, match="questions must be an integer >= 1"):
         whole.pilot(0)
 
 

@@ -203,7 +203,7 @@ def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
 BAD = {
     "metrics": ('metrics = ["token_f2"]', "unknown metric 'token_f2'"),
     "metrics-text": ('metrics = "token_f1"', "metrics must be a list of names, got 'token_f1'"),
-    "concurrency": ("max_concurrency = 0", "max_concurrency must be a whole number from 1, got 0"),
+    "concurrency": ("max_concurrency = 0", "max_concurrency must be an integer >= 1, got 0"),
     "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
@@ -240,15 +240,15 @@ TABLES = {
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "there is a price for the unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
-    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",
+    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number >= 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
-    "[limits]\ncalls = -3": "limits.calls must be a whole number from 0, got -3",
+    "[limits]\ncalls = -3": "limits.calls must be an integer >= 0, got -3",
     '[data.b]\nformat = "oprag"': "data.b.path is missing",
     "[data.b]\npath = 3": "data.b.path must be a string, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
     '[data.b]\npath = "data"\nqestions = 3': "data.b: unknown key 'qestions'; did you mean 'questions'?",
-    '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
-    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number from 1, got '3'",
+    '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be an integer >= 1",
+    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be an integer >= 1, got '3'",
     '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without questions",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
@@ -277,8 +277,8 @@ GRIDS = {
     "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
     "order = 'sauce'": "grid: invalid value 'sauce' of the axis 'order'",
     "k = [2, 0]": "grid: invalid value 0 of the axis 'k'",
-    "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be a whole "
-    "number from 1, or None, got 'None'; for None write \"none\"",
+    "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be an integer "
+    ">= 1 or None, got 'None'; for None write \"none\"",
     "method = 'stuf'": "grid: invalid value 'stuf' of the axis 'method': method must be one of stuff, map_reduce, "
     "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, closed_book_likelihood, "
     "context_only, answer_likelihood, got 'stuf'",

@@ -237,7 +237,7 @@ def test_a_context_without_thresholds_decides_again_where_it_has_vectors():
 
 def test_a_threshold_that_cannot_be_is_refused_again():
     context = build_context([at(10, 0)], question_vector=QUESTION, similarity_threshold=0.1)
-    with pytest.raises(OptionError, match="similarity_threshold must be a cosine"):
+    with pytest.raises(OptionError, match="similarity_threshold must be a number between -1 and 1"):
         context.rethreshold(similarity_threshold=2)
 
 

@@ -201,7 +201,7 @@ def test_what_is_replaced_is_not_counted_twice():
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "1"])
 def test_a_bound_that_is_none_is_refused(value):
-    with pytest.raises(OptionError, match="max_bytes must be a whole number from 1"):
+    with pytest.raises(OptionError, match="max_bytes must be an integer >= 1"):
         VectorCache(max_bytes=value)
 
 

@@ -386,7 +386,7 @@ def test_no_more_is_read_than_the_sample():
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, "many", True])
 def test_the_size_of_a_sample_is_a_number_from_one(number):
-    with pytest.raises(OptionError, match="max_chunks must be a whole number from 1"):
+    with pytest.raises(OptionError, match="max_chunks must be an integer >= 1"):
         check(cut(), max_chunks=number)
 
 

@@ -46,7 +46,7 @@ def or_null(kind: Kind) -> Kind:
 def _whole(low: int, high: int = _MOST) -> Kind:
     """Whole numbers in a range."""
     return Kind(
-        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"a whole number from {low:,} to {high:,}"
+        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"an integer from {low:,} to {high:,}"
     )
 
 
@@ -58,12 +58,12 @@ def json_of(shape: str, usual: str = "") -> Kind:
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
 
 
-ANY_WHOLE = Kind("typeof({0}) = 'integer'", "a whole number")
+ANY_WHOLE = Kind("typeof({0}) = 'integer'", "an integer")
 TEXT = Kind("typeof({0}) = 'text'", "text")
 COUNT, PLACE, FLAG = _whole(0), _whole(1), _whole(0, 1)
 BYTES, GROWTH = _whole(0, int(_LARGEST)), _whole(-int(_LARGEST), int(_LARGEST))
 NUMBER = Kind(f"{{0}} BETWEEN {-_LARGEST} AND {_LARGEST}", "a finite number")
-AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
+AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number >= 0")
 
 
 def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Kind]]) -> str | None:

@@ -237,7 +237,7 @@ class Experiment(StrictModel):
             questions: Number of questions from each data set.
 
         Raises:
-            OptionError: `questions` is not a whole number from 1.
+            OptionError: `questions` is not an integer >= 1.
         """
         # Sample from the data set as given, which may already be a sample.
         check_count("questions", questions, optional=False)
