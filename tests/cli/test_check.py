@@ -214,7 +214,9 @@ def test_one_of_several_collections_is_named(tmp_path):
     assert f"{folder} does not have exactly one collection; choose with --collection: books, films" in told(
         folder, code=REFUSED
     )
-    assert "has no collection 'songs'; it has books, films" in told(folder, "--collection", "songs", code=REFUSED)
+    assert "has no collection 'songs'; choose one of books, films" in told(
+        folder, "--collection", "songs", code=REFUSED
+    )
     assert "film.txt" not in told(folder, "--collection", "books", code=FINE)
     assert "film.txt" in told(folder, "--collection", "films", code=FINE)
 
@@ -293,7 +295,7 @@ def test_keys_of_metadata(tmp_path):
 
 def test_a_collection_goes_with_a_store(tmp_path, persisted):
     for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
-        assert "--collection needs a Chroma or LanceDB folder" in told(path, "--collection", "a", code=REFUSED)
+        assert "--collection requires a Chroma or LanceDB folder" in told(path, "--collection", "a", code=REFUSED)
 
 
 def test_a_collection_without_chunks(tmp_path):

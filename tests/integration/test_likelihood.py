@@ -299,7 +299,7 @@ def test_options_that_cannot_be(gguf_file, model, tokenizer):
     with pytest.raises(OptionError, match="window must be an integer"):
         TransformersLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
     for missing in ({"name": "tiny"}, {"tokenizer": tokenizer}, {"tokenizer": tokenizer, "name": ""}):
-        with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a unique name"):
+        with pytest.raises(OptionError, match="a loaded model requires its tokenizer and a unique name"):
             TransformersLikelihood(model, **missing)
     with pytest.raises(OptionError, match="uses its own tokenizer"):
         TransformersLikelihood("a/model", tokenizer)

@@ -95,7 +95,10 @@ def ask(
     check_question(question)
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     if model == LOCAL and base_url is not None:
-        raise OptionError(f"--base-url needs --model PROVIDER:MODEL; it has no effect with --model {LOCAL}", base_url)
+        raise OptionError(
+            f"--base-url requires --model PROVIDER:MODEL, got --model {LOCAL}; set --model or remove --base-url",
+            base_url,
+        )
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
     settings = profile_for_answers(profile, options, how)
     context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)

@@ -297,7 +297,9 @@ class Indexing:
             if value is not None and not value.strip():
                 raise OptionError(f"{name} must not be empty", value)
         if self.forget and self.index_cache is None:
-            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
+            raise OptionError(
+                "--forget requires --index-cache, the folder to delete from; set it or remove --forget", self.forget
+            )
 
     @property
     def split(self) -> Split:

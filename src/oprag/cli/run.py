@@ -41,7 +41,7 @@ def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the op
 def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
     from oprag.compare.spec.trust import describe_needs
 
-    tell(f"The experiment file is not trusted, but these parts of it need trust:\n{describe_needs(needs)}", "yellow")
+    tell(f"The experiment file is not trusted, but these parts of it require trust:\n{describe_needs(needs)}", "yellow")
     _confirm("Do you trust its author?")
     return True
 

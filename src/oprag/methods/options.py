@@ -121,7 +121,11 @@ class MethodOptions:
             return context_options
         header = context_options.header
         if callable(header):
-            raise OptionError("header cannot be a function with cite=True, which adds a number to it", header)
+            raise OptionError(
+                "header cannot be a function with cite=True, which adds a number to it; use a string such as "
+                '"[{number}] {source}"',
+                header,
+            )
         if header is None or all(name != "number" for _, name, _, _ in Formatter().parse(header)):
             header = f"[{{number}}] {header or ''}".rstrip()
         return dataclasses.replace(context_options, header=header, stitch=False)

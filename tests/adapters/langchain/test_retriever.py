@@ -168,9 +168,9 @@ async def test_unknown_names_are_refused_in_a_call(store, unknown: dict[str, Any
 
 
 def test_exactly_one_thing_is_wrapped(store):
-    with pytest.raises(ValidationError, match="either retriever= or vectorstore="):
+    with pytest.raises(ValidationError, match="exactly one of retriever= and vectorstore=, got neither"):
         OrderPreservingRetriever()
-    with pytest.raises(ValidationError, match="either retriever= or vectorstore="):
+    with pytest.raises(ValidationError, match="exactly one of retriever= and vectorstore=, got both"):
         OrderPreservingRetriever(retriever=store.as_retriever(), vectorstore=store)
 
 
@@ -210,7 +210,7 @@ def own(store: InMemoryVectorStore) -> OrderPreservingRetriever:
     ids=["itself", "with_config", "bind", "with_retry", "with_fallbacks"],
 )
 def test_our_own_retriever_is_not_wrapped_again(store, wrap: Any):
-    with pytest.raises(ValidationError, match="is already an OrderPreservingRetriever"):
+    with pytest.raises(ValidationError, match="set these options on the wrapped OrderPreservingRetriever"):
         OrderPreservingRetriever(retriever=wrap(store))
 
 

@@ -227,7 +227,7 @@ def test_a_threshold_that_nothing_reaches_gives_nothing():
 
 
 def test_a_threshold_search_needs_a_threshold(store):
-    with pytest.raises(ValidationError, match=r'requires search_kwargs=\{"score_threshold"'):
+    with pytest.raises(ValidationError, match=r'pass search_kwargs=\{"score_threshold"'):
         OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
 
 

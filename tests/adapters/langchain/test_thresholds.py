@@ -665,7 +665,7 @@ def test_neighbours_of_documents(store, ask):
 def test_neighbours_without_a_reader_are_refused_at_construction(store):
     unknown = UnknownStore(store)
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):
-        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             make(neighbors=1)
         with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function that takes"):
             make(neighbors=1, read_neighbors=3)
@@ -823,7 +823,7 @@ def test_a_tenant_never_sees_the_neighbours_of_another():
     alice = DocumentIndexRetriever(index=index_of(["Alice secret.", "The usual clause.", "Alice signs."]), k=1)
     bob = DocumentIndexRetriever(index=index_of(["Bob secret.", "The usual clause.", "Bob signs."]), k=1)
     inner = alice.configurable_alternatives(ConfigurableField("tenant"), default_key="alice", bob=bob)
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingRetriever(retriever=inner, neighbors=1)
     with pytest.raises(ValidationError, match="thresholds need vectors"):
         OrderPreservingRetriever(retriever=inner, redundancy_threshold=0.99)

@@ -145,7 +145,7 @@ async def test_the_budget_of_the_conversation_is_that_of_the_search():
     agent = FunctionAgent(llm=llm, tools=list(tools))
     ctx = Context(agent)
     await agent.run("What?", ctx=ctx)
-    assert "passages left out: no room in the token budget of the context)" in llm.results()[1]
+    assert "passages omitted: token budget exhausted)" in llm.results()[1]
     assert "Chunks 1 to 9" not in llm.results()[1]
     assert (await working_context_of(ctx, **BY_WORDS)).tokens <= 24
 

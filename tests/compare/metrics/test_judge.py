@@ -264,7 +264,7 @@ def test_a_wrong_judge_is_refused(judge, words):
         ({"judges": {"correct": {"model": "m"}, "other": {"model": "m"}}}, "'other' is not among the metrics"),
         (
             {"judges": {"token_f1": {"model": "m"}}, "metrics": ["token_f1"]},
-            "rename the judge",
+            "use a different name for the judge",
         ),
         ({"judges": {}}, "unknown metric 'correct'"),
         ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be named 'order'"),

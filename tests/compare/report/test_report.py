@@ -162,7 +162,7 @@ def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path
         for one in slices
     ]
     contrast = slices[0].contrast
-    assert f"{evil} what minus who, rank order: {-contrast.mean:+z.3f} [" in section.text
+    assert f"{evil} what minus who, rank order: {(-contrast).mean:+z.3f} [" in section.text
 
 
 def test_notes_that_count_are_on_the_first_screen(tmp_path):
@@ -408,7 +408,7 @@ def test_prompts_that_cannot_be_made_are_left_out_and_the_report_says_why(result
 
     monkeypatch.setattr(Engine, "run", missing)
     page = page_of(write_report(results, tmp_path / "r.html", documents=full_experiment()))
-    assert "Prompts are not shown: A store needs" in page.section("questions").text
+    assert "Prompts are not shown: A store requires" in page.section("questions").text
     assert prompts_in(page) == []
 
 

@@ -233,12 +233,12 @@ TABLES = {
     '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
     "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
-    "[embedders]": "an experiment must have an embedder",
-    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be use = \"MODULE:FUNCTION\", got 'chroma'",
+    "[embedders]": "embedders is empty; define at least one embedder",
+    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be a table {use = \"MODULE:FUNCTION\"}, got 'chroma'",
     '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
     '[stores]\nindex = "a:b"': "'index' is the name of a built-in store",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
-    "[prices.small]\ninput = 1\noutput = 1": "there is a price for the unknown model 'small'",
+    "[prices.small]\ninput = 1\noutput = 1": "prices: unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
     "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number >= 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
@@ -249,7 +249,7 @@ TABLES = {
     '[data.b]\npath = "data"\nqestions = 3': "data.b: unknown key 'qestions'; did you mean 'questions'?",
     '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be an integer >= 1",
     '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be an integer >= 1, got '3'",
-    '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without questions",
+    '[data.b]\npath = "data"\nseed = 3': "data.b: seed = 3 requires questions",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
 
@@ -284,7 +284,7 @@ GRIDS = {
     "context_only, answer_likelihood, got 'stuf'",
     "k = []": "grid: the axis 'k' has no values",
     "model = 'big'": "grid: unknown model 'big'; this experiment has: none",
-    "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",
+    "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff requires a model",
     "header = { a = 1 }": "grid: a value of an axis must be a string",
 }
 

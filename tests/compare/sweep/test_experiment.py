@@ -123,7 +123,7 @@ def test_questions_that_name_a_document_keep_it(tmp_path):
         ({"grid": {"neighbors": range(2)}}, "a sweep takes only one value of neighbors"),
         ({"grid": ["neighbors"]}, "grid must map axes to their values"),
         ({"grid": {"splitter": "letters"}}, "splitter must be one of"),
-        ({"method": "refine"}, "method=refine needs a model"),
+        ({"method": "refine"}, "method=refine requires a model"),
         ({"method": 3, "model": "local"}, "method must be the name of a method"),
         ({"metric": 3}, "metrics must be a list of names"),
         ({"method": "step_down", "grid": {"inner_method": "long_context"}, "model": "local"}, "inner_method=long_con"),

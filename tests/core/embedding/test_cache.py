@@ -397,7 +397,7 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(CacheError, match="has format 99, but this version of oprag reads format 1"):
+    with pytest.raises(CacheError, match="has format 99, expected 1; upgrade oprag"):
         VectorCache(path).get("model", ["a"])
 
 

@@ -163,5 +163,7 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    printed = "The recursive splitter needs an optional dependency: pip install 'oprag[langchain]'\n"
+    printed = (
+        "The recursive splitter requires an optional dependency; install it with: pip install 'oprag[langchain]'\n"
+    )
     assert run_python(code) == printed
