@@ -139,7 +139,7 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     for chunk in chunks:
         if chunk.vector is None:
             raise EmbeddingError(
-                f"a chunk ({chunk.label()}) has no vector, which thresholds need; pass Chunk(vector=...), or an "
+                f"a chunk ({chunk.label()}) has no vector, which thresholds require; pass Chunk(vector=...), or an "
                 "embedding model to the retriever",
                 chunk,
             )

@@ -65,7 +65,7 @@ class VectorSources:
         stored = self.store is not None and options.similarity_threshold is None
         if options.needs_vectors and not (self.embedder or stored):
             raise OptionError(
-                f"thresholds need vectors, and there is no embedding model; pass {self.embedder_option}=", None
+                f"thresholds require vectors, but there is no embedding model; pass {self.embedder_option}=...", None
             )
 
 

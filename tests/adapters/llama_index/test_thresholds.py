@@ -386,7 +386,7 @@ def test_errors_name_the_node_and_the_model(index, model, ask):
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_a_model_thresholds_are_refused_at_construction(options):
     with pytest.raises(
-        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embed_model="
+        ValidationError, match="thresholds require vectors, but there is no embedding model; pass embed_model="
     ):
         OrderPreservingPostprocessor(**options)
 

@@ -135,7 +135,7 @@ def test_no_threshold_looks_at_no_vector():
     [
         pytest.param(
             None,
-            r"has no vector, which thresholds need; pass Chunk\(vector=...\), or an embedding model to",
+            r"has no vector, which thresholds require; pass Chunk\(vector=...\), or an embedding model to",
             id="none",
         ),
         pytest.param(
