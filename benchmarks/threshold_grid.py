@@ -76,8 +76,8 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
         f"{len(asked)} questions about {len(texts)} quarterly reports (SEC 10-Q), chunks of 1,000 tokens with an "
         f"overlap of 100, split recursively; the {K} nearest chunks of all reports for each question; similarity and "
         "redundancy thresholds of none and 0.5 to 0.9, as in Şakar and Emekci (doi 10.1017/nlp.2024.53). Retrieval "
-        "runs once per question; every cell applies its thresholds with `Context.with_thresholds`. A source-document hit "
-        "is a question with at least one kept chunk of a document that its answer was taken from.",
+        "runs once per question; every cell applies its thresholds with `Context.with_thresholds`. A source-document "
+        "hit is a question with at least one kept chunk of a document that its answer was taken from.",
     )
     for name, embed in (("static", local.embed_documents), ("MiniLM", _minilm)):
         counted = Counted(name, embed)

@@ -134,7 +134,7 @@ class Chunk:
         origin: The framework's own object: a LangChain `Document` or a LlamaIndex `NodeWithScore`.
 
     Raises:
-        ChunkError: `text` is not a string, `rank` is not a whole number from 0, `score` is not a number, `span` is not
+        ChunkError: `text` is not a string, `rank` is not an integer >= 0, `score` is not a number, `span` is not
             a `Span`, `position` is not a `Position`, or `metadata` is not a mapping.
     """
 
@@ -207,7 +207,7 @@ class Chunk:
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
         if type(rank) is not int or rank < 0:
-            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {describe(rank)}", rank)
+            raise ChunkError(f"the rank of a chunk must be an integer >= 0, got {describe(rank)}", rank)
         if score is not None and type(score) is not float:
             _check_score(score)
         if span is not None and type(span) is not Span:

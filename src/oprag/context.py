@@ -212,13 +212,12 @@ class Context:
         from oprag.context_report import report
 
         chunks, passages = len(self.kept), len(self.passages)
-        tokens = f"{self.tokens:,} tokens"
+        budget = "" if self.options.token_budget is None else f" of {self.options.token_budget:,}"
+        tokens = f"{self.tokens:,}{budget} tokens"
         if self.tokens_are_approximate:
             tokens += " (approximation: UTF-8 bytes / 4)"
-        if self.options.token_budget is not None:
-            tokens += f" of {self.options.token_budget:,}"
         if self.freed_tokens:
-            tokens += f", {self.freed_tokens:,} fewer than the chunks counted separately"
+            tokens += f", {self.freed_tokens:,} saved by joining chunks"
         summary = (
             f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
             f"order {self.options.order}, {tokens}; {len(self.dropped)} dropped"

@@ -189,7 +189,7 @@ class MissingExtraError(OpragError, ImportError):
 
     def __init__(self, feature: str, extra: str, command: str | None = None) -> None:
         command = command or f"pip install 'oprag[{extra}]'"
-        super().__init__(f"{feature} needs an optional dependency: {command}", extra)
+        super().__init__(f"{feature} requires an optional dependency; install it with: {command}", extra)
         self._init_args = feature, extra, command
 
     def __reduce__(self) -> tuple[Any, ...]:

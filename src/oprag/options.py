@@ -78,8 +78,8 @@ def option(default: Any, description: str, function: str = "") -> Any:
     Args:
         default: The default value.
         description: The effect of the option.
-        function: What a function given as the value does, such as "counts the tokens of a text"; empty if a function
-            is not allowed.
+        function: What a function given as the value does, such as "returns the number of tokens in a text"; empty if a
+            function is not allowed.
     """
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
@@ -105,13 +105,13 @@ class ContextOptions:
         OptionError: An option is invalid.
     """
 
-    k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
+    k: int | None = option(None, "Maximum number of chunks to keep, best-ranked first.")
     max_candidates: int | None = option(None, "Number of candidates to retrieve before selection; k by default.")
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
         approximate_tokens,
-        "Token counter; by default an approximation, UTF-8 bytes / 4.",
-        "counts the tokens of a text",
+        "How tokens are counted; by default approximately (UTF-8 bytes / 4).",
+        "returns the number of tokens in a text",
     )
     order: Order = option(
         "source",
@@ -120,34 +120,38 @@ class ContextOptions:
     seed: int = option(0, "Seed of the random order.")
     source_ranking: SourceRanking = option(
         "best_first",
-        "Order of the sources: best_first (the one with the best-ranked chunk first), best_last, score_sum or name "
-        "(2 before 10).",
+        "Order of the sources: best_first (by their best-ranked chunks), best_last (the reverse), score_sum (highest "
+        "sum of scores first) or name (2 before 10).",
         "returns the sort key of a source's chunks",
     )
     on_missing_position: OnMissingPosition = option(
-        "last", "What to do with chunks that have no position: last or first (in their source), drop, or error."
+        "last",
+        "Where to put chunks without a position: last or first within their source; or drop them, or raise an error.",
     )
     source_key: SourceKey | None = option(
-        None, "Metadata key that names the source, or several keys to try in turn.", "returns the source of a chunk"
+        None, "Metadata key that names the source, or several, tried in order.", "returns the source of a chunk"
     )
     position_key: PositionKey | None = option(
         None,
-        "Metadata key that contains the position, or several keys that form it together.",
+        "Metadata key that contains the position, or several, compared as a tuple.",
         "returns the position of a chunk",
     )
     similarity_threshold: float | None = option(
-        None, "Minimum cosine similarity to the question, from -1 to 1; the same scale for every store."
+        None, "Minimum cosine similarity to the question, between -1 and 1; the same scale for every store."
     )
     redundancy_threshold: float | None = option(
-        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, from -1 to 1."
+        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, between -1 and 1."
     )
     min_chunks: int = option(
-        0, "Minimum number of chunks to keep despite the thresholds; by rank, redundant chunks last."
+        0,
+        "If fewer chunks than this pass the thresholds, rejected ones are added back by rank, redundant ones last.",
     )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = option("\n\n", "Text between two passages.")
-    gap: str | None = option(None, "Mark between two passages of one source, such as [...].")
+    gap: str | None = option(
+        None, "Text inserted between two passages of one source to mark skipped text, such as [...]."
+    )
     header: Header | None = option(
         None,
         "Line above each passage; may contain {number}, {source}, {page}, {start}, {end} and {rank}.",
@@ -181,7 +185,7 @@ class ContextOptions:
             )
         check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
+            raise OptionError(f"seed must be an integer, got {describe(self.seed)}", self.seed)
         if not callable(self.source_ranking):
             check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
         check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
@@ -244,23 +248,23 @@ def requires(function: Any, parameter: str) -> bool:
 
 
 def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 1) -> None:
-    """Reject anything but a whole number of at least `minimum`."""
+    """Reject anything but an integer >= `minimum`."""
     if (value is None and optional) or (type(value) is int and value >= minimum):
         return
     raise OptionError(
-        f"{name} must be a whole number from {minimum}{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be an integer >= {minimum}{' or None' if optional else ''}, got {describe(value)}", value
     )
 
 
 def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
-    """Reject anything but a number from -1 to 1."""
+    """Reject anything but a number between -1 and 1."""
     # NaN fails the comparison.
     if (value is None and optional) or (
         type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
     ):
         return
     raise OptionError(
-        f"{name} must be a cosine similarity from -1 to 1{', or None' if optional else ''}, got {describe(value)}",
+        f"{name} must be a number between -1 and 1{' or None' if optional else ''}, got {describe(value)}",
         value,
     )
 

@@ -322,25 +322,25 @@ def _line(name: str, value: Any) -> str:
     """A key and its value in TOML; text with inner line breaks, such as a prompt, becomes a multi-line string."""
     import tomli_w
 
-    _check_storable(value)
+    _check_storable(name, value)
     # In multi-line strings, tomli-w would convert Windows line endings to Unix ones.
     as_lines = isinstance(value, str) and "\n" in value.strip("\n") and "\r" not in value
     return tomli_w.dumps({name: value}, multiline_strings=as_lines)
 
 
-def _check_storable(value: Any) -> None:
+def _check_storable(name: str, value: Any) -> None:
     """Reject values that TOML cannot represent."""
     if isinstance(value, list | tuple):
         for one in value:
-            _check_storable(one)
+            _check_storable(name, one)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OptionError("an integer has more than 64 bits, which TOML does not support", value)
+        raise OptionError(f"{name} contains an integer of more than 64 bits, which TOML does not support", value)
     elif isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise OptionError(
-                f"a string contains a lone surrogate, which cannot be encoded as UTF-8: {describe(value)}", value
+                f"{name} contains a lone surrogate, which cannot be encoded as UTF-8: {describe(value)}", value
             ) from error
 
 
@@ -402,7 +402,7 @@ def _value(value: Any, optional: bool) -> Any:  # noqa: FBT001
 def _check_format(tables: Mapping[str, Any], name: str) -> None:
     if "format" not in tables:
         raise OptionError(
-            f"{name}: missing key format, so this may not be a profile; oprag {__version__} reads format = {FORMAT}",
+            f"{name}: the key format is missing, so this may not be a profile; if it is, add format = {FORMAT}",
             None,
         )
     given = tables["format"]
@@ -420,7 +420,7 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
     for name in tables:
         for table, kind in KINDS.items():
             if name not in _KEYS and name in kind.__dataclass_fields__:
-                raise OptionError(f"{name} belongs in the table [{table}]", name)
+                raise OptionError(f"{name} belongs in the table [{table}]; move it there", name)
     check_names(tables, _KEYS)
     writer = tables.get("written_by", "")
     if not isinstance(writer, str):
@@ -539,8 +539,8 @@ def _reject_method(profile: Profile, name: str, kind: str) -> None:
     }
     if ignored:
         raise OptionError(
-            f"{name} sets {_as_keywords(ignored)}, which {kind} would ignore, since it does not answer questions; use "
-            "a chain or an engine, or drop the method options: "
+            f"{name} sets {_as_keywords(ignored)}, but {kind} does not answer questions; use a chain or an engine, or "
+            "remove the method options: "
             f"{kind}.from_profile(read_profile(...).without_method(), ...)",
             ignored,
         )

@@ -148,7 +148,9 @@ class StoredSources:
         check_count("before", before, optional=False, minimum=0)
         check_count("after", after, optional=False, minimum=0)
         if chunk.source is None:
-            raise SourceReadError("cannot read around this passage: its source is unknown")
+            raise SourceReadError(
+                "cannot read around this passage, because its source is unknown; search again instead"
+            )
         store = self._open()
         ordered = self._ordered(store, chunk.source, self._list_source(store, chunk.source))
         at = _row(store, chunk, ordered)
@@ -314,7 +316,7 @@ class StoredSources:
         if chunks and not by_key:
             raise SourceReadError(
                 f"{_label(source)} cannot be read: the store has more than {_MAX_CHUNKS:,} chunks, and no metadata "
-                "key with this name",
+                "key that contains exactly this name; store the name under a key of its own, and set source_key",
                 source,
             )
         return _Listed(by_key, in_sequence=False)
@@ -387,7 +389,7 @@ class StoredSources:
                 raise BudgetError(
                     f"chunk {at + 1} of {_label(ordered.source)} has "
                     f"{counted(self._count(ordered.chunks[at].text), 'token')}, more than the token budget of "
-                    f"{self._budget:,} of a reading",
+                    f"{self._budget:,} per reading; raise token_budget",
                     self._budget,
                 )
             low, high = (low, high - 1) if high - at >= at - low else (low + 1, high)

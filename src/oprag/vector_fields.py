@@ -41,8 +41,8 @@ class VectorFields(OptionFields):
     )
     read_neighbors: SkipValidation[Any] = Field(
         default=None,
-        description="Where to read neighbors: an index or docstore, or a function that takes a chunk and a number. By "
-        "default the searched store or index, if the filter of the search can be applied to the neighbors.",
+        description="Where to read neighbors: an index, a docstore, or a function of a chunk and a number; by default "
+        "the searched store or index, if the filter of the search can be applied to the neighbors.",
         exclude=True,
         repr=False,
     )

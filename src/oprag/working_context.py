@@ -297,7 +297,7 @@ class WorkingContext:
         check_text("search", search, optional=True)
         check_text("note", note)
         if search in self._searches:
-            raise OptionError(f"the search {describe(search)} was already added; use another name", search)
+            raise OptionError(f"the search {describe(search)} was already added; use a different name", search)
         options = self._options
         given = sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)
         placed = place(given, options.source_key, options.position_key)
@@ -454,9 +454,10 @@ class WorkingContext:
             OptionError: No chunk has this number.
         """
         if type(number) is not int or not 1 <= number <= len(self._gathered):
-            raise OptionError(
-                f"no passage has the number {describe(number)}; the numbers are 1 to {len(self._gathered)}", number
+            numbers = (
+                f"the numbers are 1 to {len(self._gathered)}" if self._gathered else "the working context is empty"
             )
+            raise OptionError(f"no passage has the number {describe(number)}; {numbers}", number)
         return self._gathered[number - 1].chunk
 
     def to_dict(self) -> dict[str, Any]:
@@ -851,7 +852,11 @@ def check_layout(layout: Any, compact_above: Any) -> None:
     check_choice("layout", layout, get_args(Layout))
     check_count("compact_above", compact_above, optional=False, minimum=0)
     if compact_above and layout != "compact":
-        raise OptionError('compact_above has no effect without layout="compact"', compact_above)
+        raise OptionError(
+            f'compact_above={compact_above} requires layout="compact", got layout="{layout}"; set layout="compact" or '
+            "remove compact_above",
+            compact_above,
+        )
 
 
 def _checksum(text: str) -> int:
@@ -1018,4 +1023,4 @@ def _follows(first: Gathered, second: Gathered, index: int) -> bool:
 
 
 def _over_budget_line(number: int) -> str:
-    return f"{counted(number, 'passage')} left out: no room in the token budget of the context"
+    return f"{counted(number, 'passage')} omitted: token budget exhausted"

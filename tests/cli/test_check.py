@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import re
 import sqlite3
 import sys
 
@@ -73,8 +74,8 @@ def state(folder):
 def test_documents_as_json(tmp_path, name, form):
     path = write(tmp_path / name, with_offsets(), form)
     output = told(path, code=FINE)
-    assert output.startswith(f"documents: 1 source in {len(PIECES)} chunks; no problem\n")
-    assert "3 offset: start_index" in output
+    assert output.startswith(f"documents: {len(PIECES)} chunks from 1 source; no problems found\n")
+    assert "kind 3, offset: start_index" in output
 
 
 def test_documents_of_langchain(tmp_path):
@@ -90,14 +91,14 @@ def test_a_store_of_langchain_that_dumped_itself(tmp_path):
     store.dump(str(tmp_path / "store.json"))
     output = told(tmp_path / "store.json", code=FINE)
     assert output.startswith("InMemoryVectorStore: ")
-    assert "6 store: " in output
+    assert "kind 6, insertion order: " in output
 
 
 @pytest.mark.parametrize("embedded", [False, True])
 def test_an_index_of_our_own(tmp_path, embedded):
     path = tmp_path / "index.npz"
     DocumentIndex.from_texts({"book.txt": TEXT}, LocalEmbedder() if embedded else None).save(path)
-    assert "1 stamped: chunk_index" in told(path, code=FINE)
+    assert "kind 1, stamped: chunk_index" in told(path, code=FINE)
 
 
 # Folders.
@@ -115,8 +116,8 @@ def persisted(tmp_path):
 def test_a_folder_of_llama_index(persisted):
     before = state(persisted)
     output = told(persisted, code=FINE)
-    assert output.startswith("SimpleVectorStore: 2 sources in ")
-    assert "3 offset: span" in output
+    assert re.match(r"SimpleVectorStore: \d+ chunks from 2 sources; ", output)
+    assert "kind 3, offset: span" in output
     assert told(persisted / "docstore.json", code=FINE) == output
     assert state(persisted) == before
 
@@ -128,7 +129,7 @@ def test_documents_of_a_pipeline_are_left_out_beside_nodes(tmp_path):
         [document, *SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([document])]
     )
     docstore.persist(str(tmp_path / "docstore.json"))
-    assert "SimpleDocumentStore: 1 source in" in told(tmp_path, code=FINE)
+    assert re.match(r"SimpleDocumentStore: \d+ chunks from 1 source; ", told(tmp_path, code=FINE))
 
 
 def test_a_folder_of_llama_index_with_faiss(tmp_path):
@@ -141,14 +142,14 @@ def test_a_folder_of_llama_index_with_faiss(tmp_path):
     index.storage_context.persist(tmp_path)
     (tmp_path / "default__vector_store.json").write_bytes(b"IxFI\x03\x00\x00\x00")
     output = told(tmp_path, code=PROBLEMS_FOUND)
-    assert output.startswith(f"FaissVectorStore: 1 source in {len(nodes)} chunks; 1 with a problem")
+    assert output.startswith(f"FaissVectorStore: {len(nodes)} chunks from 1 source; problems in 1 source")
     assert "added to the store apart from each other" in output
 
 
 def test_a_folder_of_an_index_without_vectors(tmp_path):
     nodes = [TextNode(text=piece, metadata={"file_name": "a.txt"}) for piece in PIECES]
     SummaryIndex(nodes).storage_context.persist(tmp_path)
-    assert f"1 source in {len(nodes)} chunks; no problem" in told(tmp_path, code=FINE)
+    assert f"{len(nodes)} chunks from 1 source; no problems found" in told(tmp_path, code=FINE)
 
 
 def test_a_docstore_of_a_pipeline_has_no_chunks(tmp_path):
@@ -160,7 +161,7 @@ def test_a_docstore_of_a_pipeline_has_no_chunks(tmp_path):
 
 def test_a_docstore_of_llama_index_alone(persisted):
     (persisted / "default__vector_store.json").unlink()
-    assert told(persisted, code=FINE).startswith("SimpleDocumentStore: 2 sources in ")
+    assert re.match(r"SimpleDocumentStore: \d+ chunks from 2 sources; ", told(persisted, code=FINE))
 
 
 CHROMA = """
@@ -196,14 +197,14 @@ def test_a_folder_of_chroma(tmp_path):
     folder = chroma(tmp_path / "db", books=with_offsets())
     before = state(folder)
     output = told(folder, code=FINE)
-    assert output.startswith(f"Chroma: 1 source in {len(PIECES)} chunks; no problem\n")
-    assert "3 offset: start_index" in output
+    assert output.startswith(f"Chroma: {len(PIECES)} chunks from 1 source; no problems found\n")
+    assert "kind 3, offset: start_index" in output
     assert told(folder / "chroma.sqlite3", code=FINE) == output
     assert state(folder) == before
 
 
 def test_the_sequence_of_chroma_counts(tmp_path):
-    assert "6 store: " in told(chroma(tmp_path / "db", books=rows()), code=FINE)
+    assert "kind 6, insertion order: " in told(chroma(tmp_path / "db", books=rows()), code=FINE)
     torn = chroma(tmp_path / "torn", books=[*rows()[9:], *rows()[:9]])
     assert "were added to the store apart from each other" in told(torn, code=PROBLEMS_FOUND)
 
@@ -213,7 +214,9 @@ def test_one_of_several_collections_is_named(tmp_path):
     assert f"{folder} does not have exactly one collection; choose with --collection: books, films" in told(
         folder, code=INVALID_INPUT
     )
-    assert "has no collection 'songs'; it has books, films" in told(folder, "--collection", "songs", code=INVALID_INPUT)
+    assert "has no collection 'songs'; choose one of books, films" in told(
+        folder, "--collection", "songs", code=INVALID_INPUT
+    )
     assert "film.txt" not in told(folder, "--collection", "books", code=FINE)
     assert "film.txt" in told(folder, "--collection", "films", code=FINE)
 
@@ -226,7 +229,7 @@ def test_nodes_of_llama_index_in_chroma(tmp_path, persisted):
         {"id": node.node_id, "text": node.get_content(), "metadata": node_to_metadata_dict(node, remove_text=True)}
         for node in nodes
     ]
-    assert "3 offset: span" in told(chroma(tmp_path / "db", nodes=documents), code=FINE)
+    assert "kind 3, offset: span" in told(chroma(tmp_path / "db", nodes=documents), code=FINE)
 
 
 def test_other_folders_are_refused(tmp_path):
@@ -265,7 +268,7 @@ def test_texts_of_the_sources(tmp_path):
     texts.mkdir()
     (texts / "book.txt").write_text(TEXT, encoding="utf-8")
     path = write(tmp_path / "docs.jsonl", rows())
-    assert "3 offset: text of the source" in told(path, "--read-source", texts, code=FINE)
+    assert "kind 3, offset: text of the source" in told(path, "--read-source", texts, code=FINE)
     (texts / "book.txt").unlink()
     assert "the text of 1 source cannot be read, such as 'book.txt'" in told(
         path, "--read-source", texts, code=PROBLEMS_FOUND
@@ -276,7 +279,8 @@ def test_texts_of_the_sources(tmp_path):
 def test_a_sample(tmp_path):
     path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
     output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
-    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which was read only in part" in output
+    read = f"the first {len(PIECES)} chunks of {2 * len(PIECES)} from 1 source"
+    assert f"{read}, without b.txt, which was read only in part" in output
     assert "max-chunks" in told(path, "--max-chunks", 0, code=INVALID_INPUT)
 
 
@@ -284,14 +288,16 @@ def test_keys_of_metadata(tmp_path):
     documents = [{"text": text, "metadata": {"book": "b", "verse": n}} for n, text in enumerate("abc")]
     path = write(tmp_path / "docs.jsonl", documents)
     assert "do not name their source" in told(path, code=PROBLEMS_FOUND)
-    assert "0 key: verse" in told(path, "--source-key", "title,book", "--position-key", "verse", code=FINE)
+    assert "kind 0, position_key: verse" in told(
+        path, "--source-key", "title,book", "--position-key", "verse", code=FINE
+    )
     result = run(path, "--source-key", "bok")
     assert "Warning: source_key='bok': none of the 3 chunks has the metadata key 'bok'" in result.stderr
 
 
 def test_a_collection_goes_with_a_store(tmp_path, persisted):
     for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
-        assert "--collection needs a Chroma or LanceDB folder" in told(path, "--collection", "a", code=INVALID_INPUT)
+        assert "--collection requires a Chroma or LanceDB folder" in told(path, "--collection", "a", code=INVALID_INPUT)
 
 
 def test_a_collection_without_chunks(tmp_path):
@@ -304,7 +310,7 @@ def test_a_collection_without_chunks(tmp_path):
 def test_numbers_that_only_python_writes(tmp_path):
     path = write(tmp_path / "docs.jsonl", rows(score=math.nan))
     assert "NaN" in path.read_text()
-    assert f"in {len(PIECES)} chunks" in told(path, code=PROBLEMS_FOUND)
+    assert f" {len(PIECES)} chunks from " in told(path, code=PROBLEMS_FOUND)
 
 
 # What others may have put there.

@@ -572,7 +572,7 @@ ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
-    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "omit --ray", 2),
+    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "remove --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
     "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
 }

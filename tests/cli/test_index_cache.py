@@ -245,7 +245,7 @@ def test_two_processes_at_once_both_answer(book, tmp_path):
 
 
 def test_clearing_needs_a_folder_and_takes_a_missing_one(tmp_path):
-    with pytest.raises(OptionError, match="--clear-index-cache needs --index-cache"):
+    with pytest.raises(OptionError, match="--clear-index-cache requires --index-cache"):
         Indexing(clear_index_cache=True)
     clear_cache(tmp_path / "missing")
     (tmp_path / f"{'0' * 32}.oprag-pages").mkdir()

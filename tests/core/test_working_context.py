@@ -110,7 +110,7 @@ def test_a_search_without_a_name_never_takes_the_name_of_another():
 
 
 def test_what_a_text_for_the_model_shows_can_be_cited():
-    working = WorkingContext(token_budget=95)
+    working = WorkingContext(token_budget=85)
     delta = working.add(cut(TEXT, [(0, 100), (200, 300), (400, 500), (600, 700)]))
     assert delta.over_budget == (3, 4)
     assert working.cited("[1] [4]").unknown == (4,)
@@ -142,7 +142,7 @@ def test_the_first_search_to_be_left_out_is_the_worst_of_it():
     working = WorkingContext(token_budget=80)
     delta = working.add(cut(TEXT, [(400, 500), (200, 300), (0, 100), (600, 700)]))
     assert delta.over_budget == (1, 4)
-    assert delta.text.endswith("(2 passages left out: no room in the token budget of the context)")
+    assert delta.text.endswith("(2 passages omitted: token budget exhausted)")
 
 
 def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():

@@ -26,7 +26,7 @@ def test_blocks_run_as_they_stand(names, capsys):
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "order source" in printed
-    assert "InMemoryVectorStore: 1 source in 3 chunks" in printed
+    assert "InMemoryVectorStore: 3 chunks from 1 source" in printed
     assert "Ada Brand." in printed
 
 

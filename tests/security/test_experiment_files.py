@@ -171,7 +171,7 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
 
 def test_a_file_that_is_invalid_is_refused_before_anyone_is_asked(tmp_path):
     path = write_experiment(tmp_path, GRID, model())
-    with pytest.raises(ExperimentError, match="max_concurrency must be a whole number from 1"):
+    with pytest.raises(ExperimentError, match="max_concurrency must be an integer >= 1"):
         Experiment.from_file(path, trust=lambda _: pytest.fail("asked"), changes={"max_concurrency": 0})
 
 

@@ -56,7 +56,9 @@ def add_neighbors(
     """
     if read is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that returns the chunks around a given one", options.neighbors
+            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            "the chunks around a given one",
+            options.neighbors,
         )
     # Also for chunks without a position: links determine it only together with the neighbors.
     read_for = {

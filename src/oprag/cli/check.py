@@ -37,7 +37,7 @@ def check(
     ] = None,
     read_source: Annotated[
         str | None,
-        typer.Option(help="A folder with the source texts, in which chunks without a position are located."),
+        typer.Option(help="A folder with the full texts of the sources, to locate chunks without a position."),
     ] = None,
     max_chunks: Annotated[int, typer.Option(min=1, help="Maximum number of chunks to read.")] = 20_000,
     as_json: AsJson = False,

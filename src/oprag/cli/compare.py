@@ -69,13 +69,13 @@ def compare(
     limit_calls: LimitCalls = None,
     limit_tokens: LimitTokens = None,
     limit_money: Annotated[
-        float | None, typer.Option(min=0, help="Maximum cost of the models.", rich_help_panel=LIMITS)
+        float | None, typer.Option(min=0, help="Maximum cost of model calls over all runs.", rich_help_panel=LIMITS)
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
-            help="Measure time, CPU and memory: cells run one at a time, in fresh processes that share nothing.",
+            help="Measure time, CPU and memory; cells run one at a time, each in a new process.",
         ),
     ] = False,
     ray: Annotated[
@@ -109,7 +109,7 @@ def compare(
         bool,
         typer.Option(
             "--answers",
-            help="Write one row per answer, with its text, to the CSV and Parquet files instead.",
+            help="With --csv or --parquet: write one row per answer, with its text, instead of one per setting.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -128,7 +128,7 @@ def compare(
 
     check_axis(compare_axis)
     if measure and (ray is not None or retry_failed):
-        raise OptionError("--measure runs cells one at a time on this machine; omit --ray and --retry-failed", ray)
+        raise OptionError("--measure runs cells one at a time on this machine; remove --ray and --retry-failed", ray)
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
@@ -178,12 +178,12 @@ def _check_metric(metric: str | None, experiment: Experiment) -> None:
 def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
     """Reject output files that cannot be written, before any model is called."""
     if answers and not files:
-        raise OptionError("--answers needs an output file; add --csv or --parquet", answers)
+        raise OptionError("--answers requires an output file; add --csv or --parquet", answers)
     if not files:
         return
     named = list(files.values())
     if plan:
-        raise OptionError("--plan runs nothing, so there is no table to write; omit --csv and --parquet", named)
+        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv and --parquet", named)
     from oprag.compare.export import CSV, PARQUET, check_parquet
 
     if "Parquet" in files:

@@ -15,7 +15,7 @@ from oprag.errors import IndexFileError, IndexFileWarning, OpragError, OptionErr
 from oprag.files.opening import open_private
 from oprag.files.writing import replacing
 from oprag.index.document_index import DocumentIndex
-from oprag.index.file import read_index
+from oprag.index.file import REBUILD, read_index
 from oprag.index.splitting import Split
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _cached(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], wr
 
 def _reason(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
-        return str(error)
+        return str(error).removesuffix(REBUILD)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 

@@ -49,10 +49,10 @@ def map_(
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
-    """Show where in FILES the kept and the dropped chunks for a QUESTION are.
+    """Show where in FILES the kept and dropped chunks for a QUESTION are.
 
-    Keeps the same chunks as `oprag context`, but retrieves twice as many: the second half, dropped by max_candidates,
-    shows the near misses.
+    Keeps the same chunks as `oprag context`, but retrieves twice as many to show near misses, which are marked as
+    dropped by max_candidates.
     """
     check_question(question)
     context_options, indexing = context_options_of(options, profile), indexed.value()

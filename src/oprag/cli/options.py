@@ -110,10 +110,14 @@ MainMetric = Annotated[
 MaxConcurrency = Annotated[
     int | None, typer.Option(min=1, help="Maximum number of concurrent model calls.", rich_help_panel=LIMITS)
 ]
-LimitCalls = Annotated[int | None, typer.Option(min=0, help="Maximum number of model calls.", rich_help_panel=LIMITS)]
+LimitCalls = Annotated[
+    int | None, typer.Option(min=0, help="Maximum number of model calls over all runs.", rich_help_panel=LIMITS)
+]
 LimitTokens = Annotated[
     int | None,
-    typer.Option(min=0, help="Maximum number of model tokens, input and output together.", rich_help_panel=LIMITS),
+    typer.Option(
+        min=0, help="Maximum number of model tokens, input plus output, over all runs.", rich_help_panel=LIMITS
+    ),
 ]
 
 _KEYS = ("source_key", "position_key")
@@ -208,7 +212,7 @@ def typed_options(
 def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
     if name == "count_tokens":
         description += (
-            " Or words, characters, local (the tokens of the local embedder), tiktoken:ENCODING, "
+            " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING, "
             "huggingface:PATH or MODULE:FUNCTION."
         )
         default = _APPROXIMATE
@@ -263,7 +267,7 @@ class Indexing:
 
     splitter: Splitter = option(
         "tokens",
-        "How files are split: tokens or words (windows of equal size) or recursive (at paragraphs, lines, words).",
+        "How files are split: tokens or words (chunks of equal size), or recursive (at paragraphs, lines, words).",
     )
     chunk_size: int | None = option(
         None, "Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens."
@@ -282,8 +286,8 @@ class Indexing:
     )
     index_cache: str | None = option(
         None,
-        "A folder to cache the index and the pages of PDF files in, so that later questions about the same files reuse "
-        "them. The cached files contain the text of your files; only you can read them.",
+        "A folder to cache the index and the pages of PDF files in, for later questions about the same files. It "
+        "contains the text of your files; only you can read it.",
     )
     clear_index_cache: bool = option(
         default=False,
@@ -297,7 +301,8 @@ class Indexing:
                 raise OptionError(f"{name} must not be empty", value)
         if self.clear_index_cache and self.index_cache is None:
             raise OptionError(
-                "--clear-index-cache needs --index-cache, the folder to delete from", self.clear_index_cache
+                "--clear-index-cache requires --index-cache, the folder whose contents it deletes",
+                self.clear_index_cache,
             )
 
     @property

@@ -42,7 +42,7 @@ def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
     from oprag.compare.spec.trust import describe_needs
 
     print_status(
-        f"The experiment file is not trusted, but these parts of it need trust:\n{describe_needs(needs)}", "yellow"
+        f"The experiment file is not trusted, but these parts of it require trust:\n{describe_needs(needs)}", "yellow"
     )
     _confirm("Do you trust its author?")
     return True

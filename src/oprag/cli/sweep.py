@@ -50,7 +50,9 @@ def _format_names() -> tuple[str, ...]:
 @typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
 def sweep(
     indexed: TypedOptions,
-    data: Annotated[str, typer.Argument(help="A folder or file of questions, or (with --questions) their document.")],
+    data: Annotated[
+        str, typer.Argument(help="A folder or file of questions; with --questions, the document that they are about.")
+    ],
     questions: Annotated[
         str | None,
         typer.Option(help="Questions about the document DATA: JSON lines with question, answers and evidence."),

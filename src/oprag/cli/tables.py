@@ -156,9 +156,11 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
     """Yield notes on the table of settings."""
     if any(pair.difference.significant for pair in pairs):
         corrected = pairs[0].difference.comparisons
-        yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
+        yield "* significant: the interval excludes 0 and p < 0.05"
+        if corrected > 1:
+            yield f"p is corrected for all {corrected:,} comparisons of settings in {metric}."
     elif any(pair.difference.differing for pair in pairs):
-        yield "No difference is shown (none is marked *); this does not prove that the settings are equal."
+        yield "No significant difference (none is marked *); this does not prove that the settings are equal."
     if cost == "context_tokens":
         yield "The column tokens counts the tokens of the context."
     max_questions = _max_questions(results.settings, metric)

@@ -441,7 +441,7 @@ def _check_same(ray: Any, address: str | None) -> None:
     # Compare only ports, since a machine has several host names.
     if address is not None and address not in _NAMES and address.rpartition(":")[2] != current.rpartition(":")[2]:
         raise ExperimentError(
-            f"this process is already connected to the Ray cluster at {current!r}, got the address {address!r}; omit "
+            f"this process is already connected to the Ray cluster at {current!r}, got the address {address!r}; remove "
             "the address, or call ray.shutdown() first",
             address,
         )

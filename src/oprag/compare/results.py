@@ -90,7 +90,9 @@ def compare(
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError(
-            "path is missing: an experiment that is not read from a file needs the path of its results file", path
+            "path is missing; an experiment that was not read from a file requires the path of its results file, such "
+            'as path="results.db"',
+            path,
         )
     report = run(experiment, path, retry_failed=retry_failed, on_progress=on_progress)
     return Results(read_matrix(path, experiment.name), path, run=report)
@@ -184,8 +186,11 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         if self.ranking_metrics:
             return self.ranking_metrics[0]
-        others = f"; metrics with scores: {', '.join(self.metrics)}" if self.metrics else ""
-        raise OptionError(f"no metric for which higher is better has scores{others}", self.metrics)
+        others = f"only {', '.join(self.metrics)}" if self.metrics else "no metric has scores yet"
+        raise OptionError(
+            f"no metric for which higher is better has scores, {others}; add one, such as token_f1, to the experiment",
+            self.metrics,
+        )
 
     @cached_property
     def axes(self) -> tuple[str, ...]:
@@ -269,7 +274,7 @@ class Results(Sequence[Mapping[str, Any]]):
             asked = self.matrix.status[:, questions] != NOT_ASKED
             kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
         if not kept:
-            raise OptionError(f"no setting has all of {dict(values)}", values)
+            raise OptionError(f"no setting has all of {dict(values)}; remove one of these conditions", values)
         return self.select(kept, None if questions.all() else questions)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
@@ -285,7 +290,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return found
 
     def best(self, metric: str | None = None) -> Best:
-        """The setting with the highest mean score, and whether every other one is shown to be worse.
+        """The setting with the highest mean score, and whether every other one is significantly worse.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -300,7 +305,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The Pareto front: the settings that no other one matches or beats in both score and cost.
 
-        It compares means; see `best` and `curves` for which differences are shown.
+        It compares means; see `best` and `curves` for which differences are significant.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -482,7 +487,11 @@ class Results(Sequence[Mapping[str, Any]]):
         check_choice("kind", kind, ("curve", "pareto"))
         unused = ("x", x) if kind == "pareto" else ("cost", cost)
         if unused[1] is not None:
-            raise OptionError(f"{unused[0]} has no effect on a {kind} plot; leave it out", unused[1])
+            other = "curve" if kind == "pareto" else "pareto"
+            raise OptionError(
+                f'{unused[0]}={describe(unused[1])} requires kind="{other}", got kind="{kind}"; remove {unused[0]}',
+                unused[1],
+            )
         if kind == "pareto":
             cost, points = self._points(metric, cost)
             group = next((name for name in ("order", "method", *self.axes) if name in self.axes), None)
@@ -499,7 +508,9 @@ class Results(Sequence[Mapping[str, Any]]):
             axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
         if axis is None:
             varying = ", ".join(self.axes) or "none"
-            raise OptionError(f"a curve needs a numeric axis with several values; axes with several: {varying}", x)
+            raise OptionError(
+                f"a curve requires a numeric axis with several values; axes with several values: {varying}", x
+            )
         curves = self.curves(axis, metric)
         names = [assignments(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
         return plot_curves(curves, names, x=x or axis)

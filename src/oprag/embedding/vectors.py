@@ -65,7 +65,7 @@ class VectorSources:
         stored = self.store is not None and options.similarity_threshold is None
         if options.needs_vectors and not (self.embedder or stored):
             raise OptionError(
-                f"thresholds need vectors, and there is no embedding model; pass {self.embedder_option}=", None
+                f"thresholds require vectors, but there is no embedding model; pass {self.embedder_option}=...", None
             )
 
 
@@ -85,7 +85,7 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
     """The vector of a question, of shape (dimension,): from the cache, else from the embedder."""
     if sources.embedder is None:
         raise EmbeddingError(
-            f"similarity_threshold needs the vector of the question; pass {sources.embedder_option}=", None
+            f"similarity_threshold requires the vector of the question; pass {sources.embedder_option}=...", None
         )
     vectors = yield from embedded_once(sources.embedder, sources.cache, "question", {question: question})
     return vectors[question].vector

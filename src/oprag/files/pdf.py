@@ -119,8 +119,8 @@ def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str)
         )
     what = {
         "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
-        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]', "
-        "or make a copy without a password first, for example with qpdf --decrypt",
+        "encrypted_with_aes": "is encrypted with AES, which requires an optional dependency; install it with: "
+        "pip install 'pypdf[crypto]', or make a copy without a password first, for example with qpdf --decrypt",
         "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
         "start": f"cannot be read: failed to start Python ({detail})",
         "crash": f"is corrupt or needs too much memory: the PDF reader exited with status {detail}; repair it first, "

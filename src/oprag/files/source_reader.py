@@ -66,7 +66,7 @@ class SourceFolder:
         is_list = isinstance(value, Iterable) and not isinstance(value, str)
         self._suffixes = tuple(str(suffix).lower() for suffix in value) if is_list else ()
         if not self._suffixes or not all(suffix.startswith(".") for suffix in self._suffixes):
-            raise OptionError('suffixes must be a list such as [".txt", ".md"]', suffixes)
+            raise OptionError(f'suffixes must be a list such as [".txt", ".md"], got {describe(suffixes)}', suffixes)
         check_count("max_bytes", max_bytes, optional=False)
         self._max_bytes = max_bytes
 
@@ -112,11 +112,21 @@ class SourceFolder:
         except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links
             raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
         if not inside:
-            raise SourceReadError(f"source {name!r} is outside the folder {str(folder)!r}", name)
+            raise SourceReadError(
+                f"source {name!r} is outside the folder {str(folder)!r}; pass a folder that contains all sources as "
+                "read_source=",
+                name,
+            )
         if path is None:
-            raise SourceReadError(f"file {name!r} not found in {str(folder)!r}", name)
+            raise SourceReadError(
+                f"file {name!r} not found in {str(folder)!r}; if the files have other names, pass a mapping or a "
+                "function as read_source=",
+                name,
+            )
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
-            raise SourceReadError(f"source {name!r} is hidden: names that start with a dot are not read", name)
+            raise SourceReadError(
+                f"source {name!r} is hidden, and names that start with a dot are not read; rename it", name
+            )
         if not path.name.lower().endswith(self._suffixes):
             raise SourceReadError(
                 f"source {name!r} is not read: its name must end with one of {', '.join(self._suffixes)}; to allow "

@@ -19,7 +19,7 @@ from oprag.embedding.question_vectors import QuestionVectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.files.opening import open_regular
 from oprag.index.bm25 import BM25Search
-from oprag.index.file import Contents, read_index, write_index
+from oprag.index.file import REBUILD, Contents, read_index, write_index
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.masking import describe
@@ -224,7 +224,7 @@ class DocumentIndex:
             MissingExtraError: BM25 is not installed.
         """
         if type(k) is not int or k < 1:
-            raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
+            raise OptionError(f"k must be an integer >= 1, got {describe(k)}", k)
         if isinstance(questions, str):
             raise QueryError("expected a list of questions, got a string; use search() for one question", questions)
         questions = list(questions)
@@ -252,7 +252,7 @@ class DocumentIndex:
         check_choice("search", search, get_args(SearchKind))
         if search != "bm25" and self._questions is None:
             raise OptionError(
-                f'search="{search}" needs vectors, but this index has no embedder; create it with one, or use '
+                f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
                 'search="bm25"',
                 search,
             )
@@ -348,7 +348,7 @@ class DocumentIndex:
         try:
             return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
-            raise IndexFileError(f"{path} is corrupt: {error}", path) from error
+            raise IndexFileError(f"{path} is corrupt: {error}{REBUILD}", path) from error
 
 
 def _embedded(

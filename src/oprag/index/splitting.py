@@ -86,10 +86,10 @@ def split_tokens(text: str, tokenizer: Any, chunk_size: int = 128, chunk_overlap
 
 def _check_split(text: Any, chunk_size: Any, chunk_overlap: Any) -> None:
     if type(chunk_size) is not int or chunk_size < 1:
-        raise OptionError(f"chunk_size must be a whole number of tokens from 1, got {describe(chunk_size)}", chunk_size)
+        raise OptionError(f"chunk_size must be an integer >= 1, got {describe(chunk_size)}", chunk_size)
     if type(chunk_overlap) is not int or not 0 <= chunk_overlap < chunk_size:
         raise OptionError(
-            f"chunk_overlap must be a whole number from 0 and less than chunk_size={chunk_size}, "
+            f"chunk_overlap must be an integer >= 0 and less than chunk_size={chunk_size}, "
             f"got {describe(chunk_overlap)}",
             chunk_overlap,
         )

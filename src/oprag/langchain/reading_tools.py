@@ -147,7 +147,8 @@ def _chunk_in(runtime: Any, number: int) -> Chunk:
     working = None if state is None else working_context_of(state)
     if not working:
         raise ToolException(
-            "no passages are numbered yet: search first (the agent needs OrderPreservingMiddleware, which numbers them)"
+            "no passages are numbered yet: search first (the agent requires OrderPreservingMiddleware, which "
+            "numbers them)"
         )
     return working.chunk(number)
 

@@ -148,7 +148,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if isinstance(search_kwargs, dict) and "k" in search_kwargs:
             if "k" in values:
                 raise OptionError(
-                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
+                    "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", search_kwargs
                 )
             values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
             values["k"] = search_kwargs["k"]
@@ -157,25 +157,31 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:
         if (self.retriever is None) == (self.vectorstore is None):
-            raise OptionError("pass either retriever= or vectorstore=", None)
+            got = "neither" if self.retriever is None else "both"
+            raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
         if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
             raise OptionError(
-                "the wrapped retriever is already an OrderPreservingRetriever: in source order, the index of a "
-                "document is no longer its rank; set the options of that retriever instead",
+                "set these options on the wrapped OrderPreservingRetriever itself instead of wrapping it again: its "
+                "documents are in source order, so their index is no longer their rank",
                 self.retriever,
             )
         if self.vectorstore is None:
             if self.search_kwargs or self.search_type != "similarity":
                 raise OptionError(
-                    "search_type and search_kwargs require vectorstore=, not retriever=", self.search_kwargs
+                    "search_type and search_kwargs require vectorstore=, got retriever=; set them on the retriever "
+                    "that you pass, or pass vectorstore=...",
+                    self.search_kwargs,
                 )
         elif self.k is None and self.max_candidates is None:
             raise OptionError(
-                "k=None with vectorstore= requires max_candidates, the number of documents to retrieve", None
+                "k=None with vectorstore= requires max_candidates; pass max_candidates=..., the number of documents to "
+                "retrieve",
+                None,
             )
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
-                'search_type="similarity_score_threshold" requires search_kwargs={"score_threshold": ...}',
+                'search_type="similarity_score_threshold" requires a score threshold; pass '
+                'search_kwargs={"score_threshold": ...}',
                 self.search_kwargs,
             )
         self._check_sources()
@@ -371,7 +377,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         assert self.vectorstore is not None  # noqa: S101 - checked by the caller
         if "k" in self.search_kwargs:
             raise OptionError(
-                "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", self.search_kwargs
+                "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", self.search_kwargs
             )
         kwargs = {**self._store_keywords(filter), "k": options.max_candidates or options.k}
         # The vector of another embedder would not match the vectors in the store.

@@ -62,9 +62,9 @@ def check_sources(
         sources().check(options)
     if options.neighbors and neighbors() is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that returns the documents around one, or a DocumentIndex; "
-            "by default they are read from the store that is searched, where oprag can list its chunks with the filter "
-            "of the search",
+            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            "the documents around one, or a DocumentIndex; by default they are read from the store that is searched, "
+            "where oprag can list its chunks with the filter of the search",
             options.neighbors,
         )
 

@@ -62,6 +62,6 @@ ENGINE = {
     "text_qa_template": 'use prompts={"answer": text_qa_template}',
     "refine_template": 'use prompts={"refine": refine_template}',
     "summary_template": 'use prompts={"reduce": summary_template}',
-    "use_async": "leave it out: aquery() is async",
-    "verbose": "leave it out: callbacks and instrumentation show every step",
+    "use_async": "remove it: aquery() is async",
+    "verbose": "remove it: callbacks and instrumentation show every step",
 }

@@ -111,7 +111,7 @@ def _filled(parts: _Parts, values: Mapping[str, Any]) -> str:
     for _, name in parts:
         if name is not None and name not in values:
             known = ", ".join(sorted(values))
-            raise PromptError(f"the prompt needs a value for {{{name}}}, which is missing; available: {known}", name)
+            raise PromptError(f"the prompt requires a value for {{{name}}}, which is missing; available: {known}", name)
     return "".join([literal if name is None else literal + _text_of(values[name]) for literal, name in parts])
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "counts_from_document",
     "find_positions",
     "is_exact",
+    "kind_text",
     "numberings",
     "page_of",
     "shared",
@@ -70,6 +71,16 @@ LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
 """Appended to the field if the chunks of a page are in insertion order."""
+_KIND_NAMES = {
+    PositionKind.KEY: "position_key",
+    PositionKind.STAMPED: "stamped",
+    PositionKind.PAGE_OFFSET: "page and offset",
+    PositionKind.OFFSET: "offset",
+    PositionKind.LINKS: "links",
+    PositionKind.PAGE: "page or number",
+    PositionKind.STORE: "insertion order",
+    PositionKind.NONE: "none",
+}
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 """Fields that offsets may be relative to; `source` if it contains a page."""
 NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
@@ -431,6 +442,15 @@ def stated_span(chunk: Chunk) -> Span | None:
 def is_exact(chunk: Chunk, span: Span) -> bool:
     """Return whether the span is exactly as long as the chunk's text."""
     return span.end - span.start == len(chunk.text)
+
+
+def kind_text(kind: PositionKind, field: str) -> str:
+    """Return the number and name of a kind, as in the documentation, and the field that it was read from."""
+    text = f"kind {kind.value}, {_KIND_NAMES[kind]}"
+    if kind is PositionKind.PAGE:
+        ties = "insertion" if field.endswith(TIES_BY_STORE) else "rank"
+        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in {ties} order)"
+    return f"{text}: {field}" if field else text
 
 
 def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:

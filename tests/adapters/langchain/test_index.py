@@ -182,14 +182,14 @@ async def test_a_question_that_cannot_be_searched_for(retriever, is_async: bool,
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.0, "2", None, [2]])
 def test_an_impossible_k_is_refused_at_construction(index, k: Any):
-    with pytest.raises(ValidationError, match="k must be a whole number from 1"):
+    with pytest.raises(ValidationError, match="k must be an integer >= 1"):
         DocumentIndexRetriever(index=index, k=k)
 
 
 @both_sides
 @pytest.mark.parametrize("k", [0, -1, True, False, 2.0, "2", "", [2]])
 async def test_an_impossible_k_of_a_call_is_refused(retriever, is_async: bool, k: Any):
-    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+    with pytest.raises(OptionError, match="k must be an integer >= 1") as caught:
         await ask(retriever, QUESTION, is_async=is_async, k=k)
     assert caught.value.value == k
 

@@ -33,8 +33,8 @@ def test_the_highest_is_shown_where_every_other_is_far_behind():
     assert [other.baseline.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
     assert text.startswith("k=8, order=source has the highest token_f1, 0.")
-    assert "is shown to be better than each of the 2 others (p corrected for 2 comparisons); the nearest is" in text
-    assert "; the nearest is k=8, order=rank (difference +0." in text
+    assert "is significantly better than each of the 2 others (p corrected for 2 comparisons); the closest is" in text
+    assert "; the closest is k=8, order=rank (difference +0." in text
 
 
 def test_the_highest_is_not_shown_where_another_is_near():
@@ -42,7 +42,7 @@ def test_the_highest_is_not_shown_where_another_is_near():
     assert not found.significant
     assert len(found.rivals) == 5
     assert found.others[-1].difference.significantly_higher
-    assert "is not shown to be better than 5 of the 6 others (p corrected for " in found.describe()
+    assert "is not significantly better than 5 of the 6 others (p corrected for " in found.describe()
     assert found.describe().endswith("; and 2 more")
 
 

@@ -120,8 +120,8 @@ def test_progress_is_told():
         ({"confidence": 95}, "such as 0.95, got 95"),
         ({"confidence": math.nan}, "confidence must be between 0 and 1"),
         ({"confidence": "0.95"}, "confidence must be between 0 and 1"),
-        ({"resamples": 99}, "resamples must be a whole number from 100"),
-        ({"resamples": 1e4}, "resamples must be a whole number from 100"),
+        ({"resamples": 99}, "resamples must be an integer >= 100"),
+        ({"resamples": 1e4}, "resamples must be an integer >= 100"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

@@ -263,7 +263,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     model = RecordingModel()
-    with pytest.raises(ResultsFileError, match="has format 99, but this version of oprag reads format"):
+    with pytest.raises(ResultsFileError, match="has format 99, expected 1; upgrade oprag"):
         run(experiment(model, grid=GRID), path)
     assert not model.calls
 

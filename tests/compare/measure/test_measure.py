@@ -444,7 +444,7 @@ def test_it_may_be_interrupted_or_killed_at_any_time(number, path, log):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"warmup": -1}, "warmup must be a whole number from 0"), ({"repeats": 0}, "repeats must be a whole number")],
+    [({"warmup": -1}, "warmup must be an integer >= 0"), ({"repeats": 0}, "repeats must be an integer")],
 )
 def test_numbers_that_cannot_be(options, words, path):
     with pytest.raises(OptionError, match=words):

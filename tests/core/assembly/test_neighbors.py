@@ -148,7 +148,7 @@ def test_no_chunks_have_no_neighbours():
 
 
 def test_without_a_reader_neighbours_are_refused():
-    with pytest.raises(OptionError, match="neighbors needs read_neighbors=") as caught:
+    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors=") as caught:
         build_context([found(2, 0)], neighbors=1)
     assert caught.value.value == 1
 

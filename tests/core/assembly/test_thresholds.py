@@ -135,7 +135,7 @@ def test_no_threshold_looks_at_no_vector():
     [
         pytest.param(
             None,
-            r"has no vector, which thresholds need; pass Chunk\(vector=...\), or an embedding model to",
+            r"has no vector, which thresholds require; pass Chunk\(vector=...\), or an embedding model to",
             id="none",
         ),
         pytest.param(
@@ -165,7 +165,7 @@ def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, m
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        pytest.param(None, "similarity_threshold needs the vector of the question", id="none"),
+        pytest.param(None, "similarity_threshold requires the vector of the question", id="none"),
         pytest.param([1.0, 0.0, 0.0], "has dimension 3, those of the chunks have 2", id="another dimension"),
         pytest.param([0.0, 0.0], "is all zeros, so it has no cosine similarity", id="zeros"),
         pytest.param([np.nan, 0.0], "not finite", id="nan"),
@@ -237,7 +237,7 @@ def test_a_context_without_thresholds_decides_again_where_it_has_vectors():
 
 def test_a_threshold_that_cannot_be_is_refused_again():
     context = build_context([at(10, 0)], question_vector=QUESTION, similarity_threshold=0.1)
-    with pytest.raises(OptionError, match="similarity_threshold must be a cosine"):
+    with pytest.raises(OptionError, match="similarity_threshold must be a number between -1 and 1"):
         context.with_thresholds(similarity_threshold=2)
 
 
@@ -269,6 +269,6 @@ def test_a_context_can_be_sent_to_another_process():
     # What read the neighbours stays where it is, and what was read goes along.
     assert ranks(again.with_thresholds(similarity_threshold=0.5).kept) == [0]
     bare = build_context([at(10, 0)], question_vector=QUESTION)
-    with pytest.raises(OptionError, match="neighbors needs read_neighbors="):
+    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors="):
         assemble(ContextInputs([at(10, 0)]), ContextOptions(neighbors=1))
     assert bare.kept

@@ -130,9 +130,9 @@ def test_without_an_embedder_words_can_be_searched_for(index, plain):
 
 @pytest.mark.parametrize("search", ["dense", "hybrid"])
 def test_without_an_embedder_the_others_are_refused(plain, search):
-    with pytest.raises(OptionError, match=rf'search="{search}" needs vectors.*use search="bm25"'):
+    with pytest.raises(OptionError, match=rf'search="{search}" requires vectors.*use search="bm25"'):
         plain.search("ocean5", 3, search=search)
-    with pytest.raises(OptionError, match="needs vectors"):
+    with pytest.raises(OptionError, match="requires vectors"):
         DocumentIndex([], []).search("ocean5", 3, search=search)
 
 

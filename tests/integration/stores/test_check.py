@@ -155,4 +155,4 @@ def test_nodes_of_llama_index_in_chroma(tmp_path: Path):
         transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=20)],
         embed_model=MockEmbedding(4),
     )
-    assert "3 offset: span" in told(tmp_path, FINE)
+    assert "kind 3, offset: span" in told(tmp_path, FINE)

@@ -23,7 +23,7 @@ _PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in sou
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The setting with the highest score, and whether it is shown to be the best one.
+    """The setting with the highest score, and whether it is significantly better than the others.
 
     Attributes:
         metric: The metric.
@@ -48,19 +48,19 @@ class Best:
 
     @property
     def significant(self) -> bool:
-        """Whether every other setting is shown to be worse; if not, other questions might yield another highest one."""
+        """Whether every other setting is significantly worse; if not, other questions might yield another highest."""
         return bool(self.others) and not self.rivals
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
-        """The other settings that are not shown to be worse, smallest difference first."""
+        """The other settings that are not significantly worse, smallest difference first."""
         return tuple(other for other in self.others if not other.difference.significantly_higher)
 
     def describe(self) -> str:
-        """One sentence: the highest setting, and whether it is shown to be better than the others."""
+        """One sentence: the highest setting, and whether it is significantly better than the others."""
         text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.describe()}"
         if self.tied:
-            text += f", tied in every question with {_listed([self._named(one) for one in self.tied])}"
+            text += f", tied on every question with {_listed([self._named(one) for one in self.tied])}"
         if not self.others:
             return (
                 text if self.tied else f"{text}, n = {self.summary.n:,}; there is no other setting to compare it with"
@@ -71,10 +71,10 @@ class Best:
         if count == 1:
             than = f"the other{corrected}: "
         elif self.significant:
-            than = f"each of the {count:,} others{corrected}; the nearest is "
+            than = f"each of the {count:,} others{corrected}; the closest is "
         else:
             than = f"{'any' if rivals == count else f'{rivals:,}'} of the {count:,} others{corrected}: "
-        text += f", and is {'' if self.significant else 'not '}shown to be better than {than}"
+        text += f", and is {'' if self.significant else 'not '}significantly better than {than}"
         texts = [f"{self._named(one.baseline)} ({one.describe()})" for one in named]
         return text + _listed(texts, 0 if self.significant else rivals - len(named))
 
@@ -91,7 +91,7 @@ def _listed(texts: Sequence[str], more: int | None = None) -> str:
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
     """The setting with the highest score, compared with every other one, question by question.
 
-    As for the points of a curve, it is shown to be better only if the intervals of all paired differences are above 0
+    As for the points of a curve, it is significantly better only if the intervals of all paired differences are above 0
     and all corrected p-values are below 1 - confidence. Settings with the same score in every question are
     indistinguishable and are not compared.
 
@@ -148,11 +148,11 @@ def choose_economical(
 
     if chosen is not settings[top]:
         why = (
-            f"the fewest tokens among {len(near)} settings within one standard error of the difference to the highest "
-            f"{metric} ({score_at(settings[top])})"
+            f"the fewest tokens of the {len(near)} settings within one standard error (of the paired difference) of "
+            f"the highest {metric} ({score_at(settings[top])})"
         )
     elif any(one.low is not None for one in below.values()):
-        why = f"the highest {metric}; settings with fewer tokens are lower by more than one standard error"
+        why = f"the highest {metric}; settings with fewer tokens score lower by more than one standard error"
     else:
         why = f"the highest {metric}; there are too few questions to estimate a standard error"
     if any(_tokens(one) < _tokens(chosen) for one in near):
@@ -185,7 +185,7 @@ def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
     """Indices of the points that no other point dominates, cheapest first.
 
     A point dominates another if its score is at least as high and its cost at least as low, and one of both is better.
-    Numbers are compared without intervals: two points of the front need not be shown to differ. Equal points are
+    Numbers are compared without intervals: two points of the front need not differ significantly. Equal points are
     either all included or all left out.
 
     Example:

@@ -75,7 +75,7 @@ def interval(summary: Summary | None) -> str:
 
 
 def difference_text(difference: Difference) -> str:
-    """A difference with its interval, and a star if it is shown."""
+    """A difference with its interval, and a star if it is significant."""
     return f"{difference}{' *' if difference.significant else ''}"
 
 

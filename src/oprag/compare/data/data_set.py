@@ -125,7 +125,7 @@ class DataSet:
         """
         check_count("count", count)
         if type(seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {describe(seed)}", seed)
+            raise OptionError(f"seed must be an integer, got {describe(seed)}", seed)
         if count is None or count >= len(self.questions):
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))

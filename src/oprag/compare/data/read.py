@@ -73,7 +73,7 @@ def read_data(
     if not place.exists():
         raise InputFileError(f"no such file or folder: {place}", str(place))
     if place.is_dir() and format not in _FOLDERS:
-        raise InputFileError(f"{place} is a folder; the format {format!r} needs a file of questions", str(place))
+        raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
     _reader(format)(builder, **options)
     return builder.data_set(name or _name(place))

@@ -46,7 +46,7 @@ def or_null(kind: Kind) -> Kind:
 def _whole(low: int, high: int = _MAX_COUNT) -> Kind:
     """Whole numbers in a range."""
     return Kind(
-        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"a whole number from {low:,} to {high:,}"
+        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"an integer from {low:,} to {high:,}"
     )
 
 
@@ -58,12 +58,12 @@ def json_of(shape: str, usual: str = "") -> Kind:
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
 
 
-ANY_WHOLE = Kind("typeof({0}) = 'integer'", "a whole number")
+ANY_WHOLE = Kind("typeof({0}) = 'integer'", "an integer")
 TEXT = Kind("typeof({0}) = 'text'", "text")
 COUNT, PLACE, FLAG = _whole(0), _whole(1), _whole(0, 1)
 BYTES, GROWTH = _whole(0, int(_MAX_NUMBER)), _whole(-int(_MAX_NUMBER), int(_MAX_NUMBER))
 NUMBER = Kind(f"{{0}} BETWEEN {-_MAX_NUMBER} AND {_MAX_NUMBER}", "a finite number")
-AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_MAX_NUMBER}", "a finite number from 0")
+AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_MAX_NUMBER}", "a finite number >= 0")
 
 
 def fault_of(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Kind]]) -> str | None:

@@ -149,7 +149,7 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
         The share, from 0; None if the sources have no tokens.
 
     Raises:
-        OptionError: A count is not a whole number of at least 0.
+        OptionError: A count is not an integer >= 0.
 
     Example:
         >>> long_context_share(2_000, 125_000)

@@ -90,17 +90,18 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken
         if name not in given:
             raise ExperimentError(f"the judge {describe(name)} is not among the metrics; add it to `metrics`", name)
         if name in METRICS:
-            raise ExperimentError(f"a metric {name!r} already exists; rename the judge", name)
+            raise ExperimentError(f"a metric named {name!r} already exists; use a different name for the judge", name)
     names: set[str] = set()
     for one in given:
         name = metric_name(one)
         _check_name(one, name, (*METRICS, *judges))
         if name in RESERVED or name in taken:
             raise ExperimentError(
-                f"a metric cannot be named {name!r}: results already have a column with this name", name
+                f"a metric cannot be named {name!r}: results have a column with this name; use a different name",
+                name,
             )
         if name in names:
-            raise ExperimentError(f"two metrics are named {name!r}; rename one", name)
+            raise ExperimentError(f"two metrics are named {name!r}; use different names", name)
         names.add(name)
 
 
@@ -109,9 +110,9 @@ def _check_name(given: Any, name: str, known: Collection[str]) -> None:
         choices = f"use one of {', '.join(known)}, or a function as MODULE:FUNCTION"
         raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
     if given != name and iscoroutinefunction(given):
-        raise ExperimentError(f"a metric must not be async, got {describe(given)}", given)
+        raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     if given != name and name in known:
-        raise ExperimentError(f"a metric {name!r} already exists; rename yours", name)
+        raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
     if not name.isidentifier():
         raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
 

@@ -191,4 +191,6 @@ def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
     """
     if not higher_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
-        raise OptionError(f"higher {name} is not better: {why}; choose a metric that scores answers", name)
+        raise OptionError(
+            f"{name} cannot rank settings: {why}; use a metric for which higher is better, such as token_f1", name
+        )

@@ -80,7 +80,7 @@ def _as_number(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise OptionError(f"its score must be a finite number, got {describe(value)}", value)
+        raise OptionError(f"it returned {describe(value)}; a metric must return a finite number or None", value)
     return number
 
 

@@ -121,7 +121,7 @@ def with_api_key(name: str, settings: Mapping[str, Any], variable: str | None) -
     foreign = addresses_of(settings, provider)
     given = _has_key(provider, settings)
     if variable is not None and given:
-        raise ExperimentError(f"the settings of {name} already contain a key; omit api_key_env", variable)
+        raise ExperimentError(f"the settings of {name} already contain a key; remove api_key_env", variable)
     key = None if variable is None else _value_of(variable)
     if foreign:
         _check_client(name, provider, shown_address(foreign[0]), variable)

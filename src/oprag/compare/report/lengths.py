@@ -34,8 +34,8 @@ def section(results: Results, metric: str | None) -> Section | None:
         Text(
             "Longer contexts contain more relevant and more irrelevant text, so scores often rise and then fall (an "
             "inverted U). Error bars are 95 % intervals of each mean, drawn for up to four lines. A curve only has a "
-            "sweet spot if every other point is shown to be worse; otherwise it is called flat, which does not "
-            "show that its points are equal."
+            "sweet spot if every other point is significantly worse; otherwise it is called flat, which does not "
+            "prove that its points are equal."
         )
     ]
     for group, *others in list(by_points.values())[:_MAX_CHARTS]:

@@ -116,12 +116,12 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
         else named(one.values, differ)
         for one in shown
     ]
-    caption = f"Source order minus each other order in {metric}{where}; filled if a difference is shown"
+    caption = f"Each other order minus source order in {metric}{where}; filled if significant"
     if len(shown) < len(rows):
         caption += "; the table of differences lists each setting"
     elif tied:
         caption += f"; without {counted(tied, 'pair')} with equal scores on every question"
-    return forest_of([(name, one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
+    return forest_of([(name, -one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
 
 
 def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:

@@ -65,9 +65,7 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     caption = f"{metric} with 95 % interval"
     if baselines:
         first = next(iter(baselines.values())).baseline_value
-        caption += (
-            f"; differences are from the same setting with {axis} {value_text(first)}, * if a difference is shown"
-        )
+        caption += f"; differences are from the same setting with {axis} {value_text(first)}, * if significant"
     caption += f"; tokens{' and money' if 'money' in columns else ''} are means per answer"
     yield _table(results, caption, columns, _highest(results, metric))
 

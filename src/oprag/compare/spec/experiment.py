@@ -84,7 +84,7 @@ def _store(given: Any) -> Any:
         check_names(given, ("use",), what="key")
         given = given.get("use", "")
     if isinstance(given, str) and ":" not in given:
-        raise ExperimentError(f'a store must be use = "MODULE:FUNCTION", got {describe(given)}', given)
+        raise ExperimentError(f'a store must be a table {{use = "MODULE:FUNCTION"}}, got {describe(given)}', given)
     return given
 
 
@@ -184,11 +184,11 @@ class Experiment(StrictModel):
         """Reject values that contradict each other."""
         super().model_post_init(context)
         if not self.embedders:
-            raise ExperimentError("an experiment must have an embedder", self.embedders)
+            raise ExperimentError("embedders is empty; define at least one embedder", self.embedders)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
-                raise ExperimentError(f"{name!r} is the name of a built-in store; choose another name for yours", name)
+                raise ExperimentError(f"{name!r} is the name of a built-in store; use a different name", name)
         _ = self.store_identities
         check_metric_names(self.metrics, self.judges, taken=axes())
         self._check_judges()
@@ -237,7 +237,7 @@ class Experiment(StrictModel):
             sample: Number of questions from each data set.
 
         Raises:
-            OptionError: `sample` is not a whole number from 1.
+            OptionError: `sample` is not an integer >= 1.
         """
         # Sample from the data set as given, which may already be a sample.
         check_count("sample", sample, optional=False)
@@ -260,11 +260,13 @@ class Experiment(StrictModel):
     def _check_prices(self) -> None:
         for name in self.prices:
             if name not in self.models:
-                raise ExperimentError(f"there is a price for the unknown model {name!r}", name)
+                raise ExperimentError(
+                    f"prices: unknown model {name!r}; the models are {', '.join(self.models) or 'none'}", name
+                )
         without = [name for name in self.models if name not in self.prices]
         if self.limits.money is not None and without:
             raise ExperimentError(
-                f"limits.money needs a price for every model, and {without[0]!r} has none; set one, which may be 0",
+                f"limits.money requires a price for every model, but {without[0]!r} has none; set one (0 is valid)",
                 without[0],
             )
 
@@ -284,7 +286,10 @@ class _DataTable(StrictModel, extra="allow"):
         options = self.model_extra or {}
         check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
         if self.seed is not None and self.sample is None:
-            raise ExperimentError("seed has no effect without sample, the number of questions to draw", self.seed)
+            raise ExperimentError(
+                f"seed = {self.seed} requires sample, the number to sample; set sample or remove seed",
+                self.seed,
+            )
 
     def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
         """Read the data set; for an untrusted file, only files in its folder are read."""

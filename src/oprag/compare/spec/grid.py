@@ -223,7 +223,7 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     if reason := _wrong_model(cell, likelihood_models):
         return reason
     if cell.search != "dense" and cell.store != "index":
-        return f"vector stores only support dense search, so search={cell.search} needs store=index"
+        return f"vector stores only support dense search, so search={cell.search} requires store=index"
     reads = kind_of(cell.method).reads is not None
     if reads and cell.context_options.k is None and cell.context_options.token_budget is None:
         return "neither k nor token_budget is set, so the context would be the whole documents"
@@ -241,7 +241,7 @@ def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     """Why the model of a cell cannot be used with its method; None if it can."""
     writes = kind_of(cell.method).writes
     if cell.model is None and writes is not None:
-        return f"method={cell.method} needs a model"
+        return f"method={cell.method} requires a model"
     if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
         only = "only returns likelihoods" if cell.model in likelihood_models else "does not return likelihoods"
         return f"the model {cell.model!r} {only}, so it does not support method={cell.method}"

@@ -169,7 +169,7 @@ def _method(given: Any, model: Any) -> str:
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     _check_bounded("method", given)
     if model is not None and kind_of(given).writes is None:
-        raise OptionError(f"method={given} does not call a model; omit the model, or use another method", given)
+        raise OptionError(f"method={given} does not call a model; remove the model, or use another method", given)
     return given
 
 

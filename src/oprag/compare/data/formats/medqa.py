@@ -30,7 +30,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     Every question is about the whole corpus.
     """
     if documents is None:
-        raise OptionError("medqa needs documents=, the folder with the textbooks to search", None)
+        raise OptionError("medqa requires documents; pass documents=..., the folder with the textbooks to search", None)
     corpus = folder_library(documents, builder).take_all()
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):

@@ -154,7 +154,7 @@ def _documents(names: list[str], about: dict[str, Any], library: DocumentLibrary
         raise RecordError(
             f"document is {describe(names[0] if len(names) == 1 else names)}, but there are no documents to look it up "
             "in; pass documents= as a folder or as JSON Lines, or put documents.jsonl next to the questions. If all "
-            "questions are about one file, omit document"
+            "questions are about one file, remove document"
         )
     sources = about.get("source_documents")
     if (

@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT, _INSET = 240, 24, 16
 def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], str]:
     """An SVG for each difference with its interval, and one for the axis below them, which contains 0.
 
-    The marker is filled if a difference is shown; that of a pooled difference is a diamond.
+    The marker is filled if a difference is significant; that of a pooled difference is a diamond.
     """
     values = [end for one, _ in rows for end in (one.mean, one.low, one.high) if end is not None]
     scale = scale_of([0.0, *values], _INSET, _WIDTH - _INSET)
