@@ -40,7 +40,7 @@ def text_blocks(path: Path) -> list[str]:
 
 def readers_names() -> dict[str, Any]:
     """The names that the examples take for granted."""
-    book = "The captain is Ada Brand. She left port in May and came back with salt."
+    book = "The captain is Ada Brand. She left port in mid-May. She came back with salt."
     parts = [book[start : start + 26] for start in range(0, len(book), 26)]
     documents = [Document(part, metadata={"source": "book.txt"}) for part in parts]
     store = InMemoryVectorStore.from_documents(

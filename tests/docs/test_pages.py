@@ -4,10 +4,15 @@ import pkgutil
 import re
 import tomllib
 from importlib import import_module
+from pydoc_data.topics import topics
 from typing import Any, get_args
 
 import pytest
 import typer.main
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from typer.testing import CliRunner
 
 import oprag
@@ -15,6 +20,7 @@ from docs.generate import DOCUMENTS, PARTS, generated
 from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
 from oprag.cli.app import app
 from oprag.compare.spec.axes import axes
+from oprag.langchain import check_positions
 from oprag.methods.options import OnError, Overflow, RankBy
 from oprag.methods.prompts import OUR_PROMPTS
 from oprag.options import HEADER_FIELDS, OnMissingPosition, Order, SourceRanking
@@ -54,16 +60,16 @@ def _printed():
         "concepts/rank_then_order.md": text_blocks(DOCS / "concepts" / "rank_then_order.md")[1],
         "how_to/existing_stores.md": f"{table}[0, 1, 2]\n"
         "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
-        "how_to/agents.md": "[1] book.txt\nShe left port in May and c\n[2] ame back with salt.\n---\n"
-        "[3] book.txt\nThe captain is Ada Brand. \n\n[2] (already shown)\n---\n"
+        "how_to/agents.md": "[1] book.txt\nShe left port in mid-May. \n[2] She came back with salt.\n---\n"
+        "[3] book.txt\nThe captain is Ada Brand. \n\n[1] (already shown)\n---\n"
         "3 book.txt Span(start=0, end=26, page=None)\n(7,)\n"
         "[3] book\nIt goes on.\n\n[2] (already shown)\nIt begins.\n\nIt goes on.",
         "how_to/chains_and_engines.md": "Ada Brand.\n{}{}3 documents in order\n{}voyages\n".format(
             *text_blocks(DOCS / "how_to" / "chains_and_engines.md")[1:]
         ),
-        "how_to/neighbors.md": "2\n2\n",
+        "how_to/neighbors.md": "3\n3\n",
         "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
-        "how_to/rerankers.md": "[26, 52]\n[26, 52]\n",
+        "how_to/rerankers.md": "[0, 52]\n[0, 52]\n",
         "how_to/ray.md": "complete 0 questions in cells are left\n",
         "how_to/tenants.md": "2\n2\n",
         "how_to/vector_cache.md": " vectors deleted\n",
@@ -91,6 +97,32 @@ def test_examples_run_as_they_stand(page, tmp_path, monkeypatch, capsys):
 def test_no_page_has_an_example_that_is_not_run():
     with_examples = {path for path in DOCUMENTS if "```python" in path.read_text(encoding="utf-8")}
     assert with_examples == {*(DOCS / page for page in PAGES), *ELSEWHERE}
+
+
+def test_the_check_of_a_store_prints_what_the_page_shows():
+    """The store that docs/how_to/existing_stores.md describes."""
+    with_offsets, without = (
+        RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200, add_start_index=wanted)
+        for wanted in (True, False)
+    )
+
+    def add(splitter, text, source, **more):
+        store.add_documents(splitter.split_documents([Document(text, metadata={"source": source, **more})]))
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    add(without, topics["compound"], "compound.md")
+    add(with_offsets, topics["types"], "types.md")
+    names = topics["specialnames"]
+    for number, start in enumerate(range(0, len(names), 3000)):
+        add(without, names[start : start + 3000], "names.pdf", page=number)
+    formats = topics["formatstrings"]
+    add(with_offsets, formats, "formats.md")
+    add(with_offsets, formats.replace("replacement field", "placeholder", 8), "formats.md")
+    page = (DOCS / "how_to" / "existing_stores.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(InMemoryVectorStore: .*?)```", page, re.DOTALL)
+    # The numbers are those of one version of Python's reference.
+    printed = str(check_positions(store))
+    assert re.sub(r"\d+", "0", " ".join(printed.split())) == re.sub(r"\d+", "0", " ".join(shown.split()))
 
 
 def test_the_grid_that_finds_out_is_one():
