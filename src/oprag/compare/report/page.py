@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oprag.compare.report.charts.svg import CHART_STYLE
+from oprag.compare.report.charts import CHART_STYLE
 from oprag.errors import MissingExtraError
 from oprag.text_table import visible
 

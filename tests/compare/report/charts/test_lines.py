@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts.axes import Axis
-from oprag.compare.report.charts.series import Point, Series, legend, line_chart
+from oprag.compare.report.charts import Axis, Point, Series, legend, line_chart
 from tests.compare.report.charts.helpers import NS, axes, by_class, marked, parsed, points, texts, value_at
 
 TOKENS = Axis("context length", "tokens")
