@@ -8,10 +8,17 @@ from typing import Any, Literal
 
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.metrics.answers import answer_cosine, exact_match, long_context_share, paper_token_usage, token_f1
-from oprag.compare.metrics.choices import REVISION, choice_accuracy
+from oprag.compare.metrics.answers import (
+    REVISION,
+    answer_cosine,
+    choice_accuracy,
+    exact_match,
+    long_context_share,
+    paper_token_usage,
+    rouge_l,
+    token_f1,
+)
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
-from oprag.compare.metrics.rouge import rouge_l
 from oprag.context import Context
 from oprag.errors import OptionError
 
