@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from oprag.compare.db.records import QuestionRecord
-from oprag.compare.metrics.custom import RESERVED
+from oprag.compare.metrics.registry import RESERVED
 from oprag.compare.spec.axes import axes
 
 __all__ = ["MOST_FIELDS", "Fields", "question_fields"]
