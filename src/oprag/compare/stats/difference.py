@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oprag.compare.stats.permutation import sign_flip_p_value
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray, bootstrap_interval, units_of
+from oprag.compare.stats.resampling import (
+    RESAMPLES,
+    FloatArray,
+    IntArray,
+    bootstrap_interval,
+    sign_flip_p_value,
+    units_of,
+)
 
 __all__ = ["FEW_UNITS", "Difference", "paired_difference"]
 
