@@ -5,8 +5,7 @@ import pytest
 
 from oprag.compare.analysis.differences import family_of
 from oprag.compare.analysis.effects import order_effects, pool_pairs, power_of
-from oprag.compare.stats.difference import paired_difference
-from oprag.compare.stats.power import detectable_difference
+from oprag.compare.stats.difference import detectable_difference, paired_difference
 from tests.compare.analysis.matrices import made, results_of
 
 QUESTIONS = [f"q{number}" for number in range(12)]

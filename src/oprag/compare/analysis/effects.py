@@ -14,8 +14,7 @@ from oprag.compare.analysis.differences import ComparisonFamily, axis_pairs
 from oprag.compare.analysis.matrix import ResultMatrix, mean_over
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.metrics.registry import more_is_better
-from oprag.compare.stats.difference import Difference
-from oprag.compare.stats.power import POWER, detectable_difference
+from oprag.compare.stats.difference import POWER, Difference, detectable_difference
 from oprag.compare.stats.resampling import FloatArray
 
 __all__ = ["OrderEffect", "PooledPairs", "compare_pooled", "order_effects", "pool_pairs", "power_of"]
