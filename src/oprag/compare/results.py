@@ -26,7 +26,7 @@ from oprag.compare.analysis.rows import (
 )
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
 from oprag.compare.analysis.slices import Slice, slices_of
-from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
@@ -35,7 +35,7 @@ from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.errors import OptionError
-from oprag.files.writing import FileKind, check_target
+from oprag.files.writing import check_target
 from oprag.masking import describe
 from oprag.options import check_choice, check_count, check_names
 from oprag.text_table import html_table, table
@@ -386,7 +386,7 @@ class Results(Sequence[Mapping[str, Any]]):
         for name in metrics or ():
             self._check_known(name)
         names = [name for name in self.matrix.metrics if metrics is None or name in metrics]
-        pairs = self._pairs(axis)
+        pairs = list(axis_pairs(self.matrix, axis))
         found: list[SettingDifference] = []
         for number, (metric, (first, other)) in enumerate(((name, pair) for name in names for pair in pairs), 1):
             if any(metric in self.settings[one].scores for one in (first, other)):
@@ -409,7 +409,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
         """
-        return len(self._pairs(axis))
+        return sum(1 for _ in axis_pairs(self.matrix, axis))
 
     def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
         """The differences between the values of an axis, pooled over settings, for each value of a question field.
@@ -542,7 +542,7 @@ class Results(Sequence[Mapping[str, Any]]):
             ResultsFileError: The results file is missing or corrupt.
         """
         columns, rows = self._exported(answers=answers)
-        write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
+        write_csv(check_target(path, self.path, kind=CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
     def to_parquet(self, path: File, *, answers: bool = False) -> None:
         """Write a Parquet file atomically.
@@ -557,7 +557,7 @@ class Results(Sequence[Mapping[str, Any]]):
             MissingExtraError: pyarrow is not installed.
         """
         columns, rows = self._exported(answers=answers)
-        write_parquet(self._target(path, PARQUET), columns, rows, numbers=self._numbers(columns))
+        write_parquet(check_target(path, self.path, kind=PARQUET), columns, rows, numbers=self._numbers(columns))
 
     def __repr__(self) -> str:
         return "\n".join([self._caption(), *table(*self._table(), indent="")])
@@ -567,8 +567,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _caption(self) -> str:
         parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
-        problems = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
-        for name, what in problems.items():
+        for name, what in PROBLEMS.items():
             if count := sum(getattr(one, name) for one in self.settings):
                 parts.append(f"{count:,} {what}")
         more = f"; the first {_MAX_SHOWN}:" if len(self) > _MAX_SHOWN else ""
@@ -602,12 +601,6 @@ class Results(Sequence[Mapping[str, Any]]):
         """The names of the numeric columns, including those without any value."""
         texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
         return {name for name in columns if name not in texts}
-
-    def _target(self, path: File, kind: FileKind) -> Path:
-        return check_target(path, self.path, kind=kind)
-
-    def _pairs(self, axis: str) -> list[tuple[int, int]]:
-        return list(axis_pairs(self.matrix, axis))
 
     def _matching_questions(self, field: str, value: Any) -> BoolArray:
         """Mask of the questions whose field has the value, has one of several values, or satisfies a predicate."""

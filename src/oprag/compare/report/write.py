@@ -13,7 +13,7 @@ from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
-from oprag.files.writing import FileKind, begins_with, check_target, replacing
+from oprag.files.writing import FileKind, begins_with, check_target, replacing_target
 from oprag.masking import describe
 
 __all__ = ["REPORT", "write_report"]
@@ -66,11 +66,8 @@ def write_report(
     check_target(output, *([] if known is None else files_of(known.data)), kind=REPORT)
     metric = _metric_of(results, metric)
     sections = _sections(results, metric, known, with_prompts=known is documents)
-    try:
-        with replacing(output) as file:
-            file.write(page(f"Results of {results.experiment}", sections).encode())
-    except OSError as error:
-        raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
+    with replacing_target(output) as file:
+        file.write(page(f"Results of {results.experiment}", sections).encode())
     return output
 
 
