@@ -187,6 +187,21 @@ class Results(Sequence[Mapping[str, Any]]):
         others = f"; metrics with scores: {', '.join(self.metrics)}" if self.metrics else ""
         raise OptionError(f"no metric for which higher is better has scores{others}", self.metrics)
 
+    def ranking_metric(self, metric: str | None = None) -> str:
+        """The metric, or the default one, after checking that settings can be ranked by it.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Raises:
+            OptionError: The metric has no scores, or higher is not better for it.
+        """
+        metric = self._check_rankable(self.metric if metric is None else metric)
+        if metric not in self.metrics:
+            scored = ", ".join(self.metrics) or "none"
+            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
+        return metric
+
     @cached_property
     def axes(self) -> tuple[str, ...]:
         """The axes in which settings differ."""
@@ -293,7 +308,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, higher is not better for it, or there are several data sets.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("best()")
         return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
 
@@ -313,7 +328,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The cost is unknown, no setting with scores has it, or as in `best`.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("pareto()")
         cost, points = self._points(metric, cost)
         front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
@@ -427,7 +442,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: No question has the field, the axis or metric is unknown, or there are several data sets.
         """
         check_axis(axis)
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("slices()")
         return slices_of(self.matrix, field, metric, axis)
 
@@ -445,7 +460,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, or higher is not better for it.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         return verdicts(self.settings, metric, self.family(metric))
 
     def family(self, metric: str) -> ComparisonFamily:
@@ -478,7 +493,7 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         from oprag.compare.plotting import plot_curves, plot_pareto
 
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         check_choice("kind", kind, ("curve", "pareto"))
         unused = ("x", x) if kind == "pareto" else ("cost", cost)
         if unused[1] is not None:
@@ -628,14 +643,6 @@ class Results(Sequence[Mapping[str, Any]]):
         """Check that the metric is known and higher is better for it; it may have no scores."""
         check_better(metric, self.matrix.described)
         self._check_known(metric)
-        return metric
-
-    def _ranking_metric(self, metric: str | None) -> str:
-        """The metric, or the default one; raises unless it has scores and higher is better."""
-        metric = self._check_rankable(self.metric if metric is None else metric)
-        if metric not in self.metrics:
-            scored = ", ".join(self.metrics) or "none"
-            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
         return metric
 
     def _check_one_data_set(self, what: str) -> None:
