@@ -23,7 +23,6 @@ from oprag.cli.options import (
     metric_names,
     typed_options,
 )
-from oprag.cli.progress import LateProgress
 from oprag.cli.run import carry_out, chatter_apart, leave, tell_what_next
 from oprag.errors import ExperimentError
 from oprag.files.writing import check_target
@@ -173,8 +172,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
     from oprag.compare.sweep.result import read_sweep
 
     try:
-        with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, experiment.metric_names[0], watch=progress.update)
+        return read_sweep(path, experiment.name, experiment.metric_names[0])
     except ExperimentError as error:
         # Print what failed or stopped the run: the cause of this error.
         tell_what_next(experiment.name, path, report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from numbers import Real
@@ -233,26 +233,6 @@ class Results(Sequence[Mapping[str, Any]]):
     def __len__(self) -> int:
         return len(self.settings)
 
-    def compute(
-        self, metrics: Collection[str] | None = None, watch: Callable[[int, int], None] | None = None
-    ) -> Results:
-        """Compute the intervals of all settings now instead of on first use.
-
-        Args:
-            metrics: The names of the metrics; all by default.
-            watch: Called with the number of finished settings, and the number of all settings.
-
-        Returns:
-            These results.
-        """
-        for done, setting in enumerate(self.settings, 1):
-            for metric in setting.scores:
-                if metrics is None or metric in metrics:
-                    setting.scores[metric]
-            if watch is not None:
-                watch(done, len(self))
-        return self
-
     def where(self, **values: Any) -> Results:
         """Keep only the settings with these axis values, and the questions with these field values.
 
@@ -375,13 +355,7 @@ class Results(Sequence[Mapping[str, Any]]):
         metric = self._check_rankable(self.metric if metric is None else metric)
         return curves_of(self.settings, axis, metric, self.family(metric)) if metric in self.metrics else []
 
-    def differences(
-        self,
-        axis: str = "order",
-        metrics: Collection[str] | None = None,
-        *,
-        watch: Callable[[int, int], None] | None = None,
-    ) -> list[SettingDifference]:
+    def differences(self, axis: str = "order", metrics: Collection[str] | None = None) -> list[SettingDifference]:
         """Each setting minus its baseline: the setting with the first value of an axis, and otherwise equal values.
 
         Axes without effect in one of the two settings are ignored: a method without a context has no `k`, and is
@@ -392,7 +366,6 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
             metrics: The names of the metrics; by default all with scores.
-            watch: Called with the number of computed differences, and the number of all differences.
 
         Raises:
             OptionError: The axis or a metric is unknown.
@@ -400,23 +373,20 @@ class Results(Sequence[Mapping[str, Any]]):
         check_axis(axis)
         for name in metrics or ():
             self._check_known(name)
-        names = [name for name in self.matrix.metrics if metrics is None or name in metrics]
         pairs = list(axis_pairs(self.matrix, axis))
-        found: list[SettingDifference] = []
-        for number, (metric, (first, other)) in enumerate(((name, pair) for name in names for pair in pairs), 1):
-            if any(metric in self.settings[one].scores for one in (first, other)):
-                found.append(
-                    SettingDifference(
-                        metric=metric,
-                        axis=axis,
-                        setting=self.settings[other],
-                        baseline=self.settings[first],
-                        difference=self.family(metric).compare(other, first),
-                    )
-                )
-            if watch is not None:
-                watch(number, len(names) * len(pairs))
-        return found
+        return [
+            SettingDifference(
+                metric=metric,
+                axis=axis,
+                setting=self.settings[other],
+                baseline=self.settings[first],
+                difference=self.family(metric).compare(other, first),
+            )
+            for metric in self.matrix.metrics
+            if metrics is None or metric in metrics
+            for first, other in pairs
+            if any(metric in self.settings[one].scores for one in (first, other))
+        ]
 
     def count_pairs(self, axis: str = "order") -> int:
         """The number of pairs of settings that `differences` compares in each metric.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -67,13 +67,7 @@ class Sweep:
         return replace(report, failed=others, total=report.total - report.failed.get(_NO_ROOM, 0))
 
 
-def read_sweep(
-    path: str | os.PathLike[str],
-    experiment: str,
-    metric: str,
-    *,
-    watch: Callable[[int, int], None] | None = None,
-) -> Sweep:
+def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sweep:
     """Read the result of a sweep.
 
     The recommended setting has the fewest tokens of those at most one standard error below the highest score: the
@@ -83,13 +77,12 @@ def read_sweep(
         path: The results file.
         experiment: The name of the sweep in the file.
         metric: The metric that was scored.
-        watch: Called with the number of finished settings, and the number of all settings.
 
     Raises:
         ExperimentError: The file does not contain the experiment, or no answer has a score.
         ResultsFileError: The file is missing, corrupt or not a results file.
     """
-    results = Results.open(path, experiment).compute([metric], watch)
+    results = Results.open(path, experiment)
     impossible = [one for one in results.settings if _is_impossible(one)]
     tried = [one for one in results.settings if not _is_impossible(one)]
     contexts = _read_contexts(tried, path)
