@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.report import costs, differences, lengths, long_context, overview, pivots, questions, run, settings
+from oprag.compare.report import costs, differences, lengths, overview, pivots, questions, run, settings
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
@@ -82,7 +82,6 @@ def _sections(
         lengths.section,
         costs.section,
         pivots.section,
-        long_context.section,
         settings.measured,
     )
     found = [made for part in parts if (made := part(results, metric)) is not None]
