@@ -1,10 +1,11 @@
-"""Timings compared with the peers.
+"""Benchmarks against LangChain and LlamaIndex.
 
-`python -m benchmarks` writes docs/benchmarks/assembly.md, `python -m benchmarks.NAME` runs one.
+`python -m benchmarks` runs most of them and writes their pages in docs/benchmarks; `python -m benchmarks.NAME` runs
+one.
 
-One BLAS thread: with more, small products jump from 0.1 ms to 8 ms on a machine with few cores. NumPy reads this when
-it is imported, so it has to be said before. The same goes for the local model's threads: if they spin while they wait
-for each other, any other program on the machine makes them many times as slow.
+One BLAS thread: with more, small products jump from 0.1 ms to 8 ms on a machine with few cores. NumPy reads the
+variable when it is imported, so it is set here. The threads of the local model wait passively: if they spin, any other
+program on the machine slows them down many times.
 """
 
 import os

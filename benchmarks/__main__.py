@@ -1,37 +1,32 @@
-"""Run every benchmark, each in a process of its own, and write docs/benchmarks/assembly.md."""
+"""Run benchmarks, each in a separate process, and write their sections of the pages in docs/benchmarks."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
-OUTPUT = Path(__file__).parent.parent / "docs" / "benchmarks" / "assembly.md"
-BENCHMARKS = (
-    "imports",
-    "assembly",
-    "adapters",
-    "overhead",
-    "first_token",
-    "concurrency",
-    "search",
-    "cold",
-    "second_question",
-    "redundancy",
-    "thresholds",
-    "harness",
-    "sharing",
-    "kills",
-    "sweep",
-    "html_report",
-)
+FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
+PAGES = {
+    "assembly.md": ("imports", "assembly", "adapters", "search", "cold", "inversions"),
+    "answering.md": ("overhead", "first_token", "concurrency"),
+    "thresholds.md": ("second_question", "redundancy", "thresholds", "coverage", "threshold_grid"),
+    "comparing.md": ("harness", "sharing", "kills", "sweep", "html_report", "orders", "infinitebench_scores"),
+}
+TITLES = {
+    "assembly.md": "Benchmarks: imports, assembly, search",
+    "answering.md": "Benchmarks: chains and query engines",
+    "thresholds.md": "Benchmarks: thresholds and search",
+    "comparing.md": "Benchmarks: comparisons",
+}
 WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
-"""Those that need question sets."""
+"""Benchmarks that need question sets."""
 PACKAGES = (
     "oprag",
     "numpy",
@@ -50,56 +45,60 @@ PACKAGES = (
     "langchain-qdrant",
 )
 
-ABOUT = (
-    "Written by `{command}`, on one machine in one run; each `python -m benchmarks.NAME` also runs alone. The entries "
-    "of a table were timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). "
-    "Times are medians, with the best repetition in parentheses."
-)
+ABOUT = """<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->
+
+# {title}
+
+These are raw results; [Performance](../performance.md) summarizes them. Each section ends with the command that
+reproduces it and the machine on which it ran. The candidates of a table were timed in turn, with the garbage collector
+off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times are medians, with the best repetition in parentheses, unless
+stated otherwise."""
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
 def main() -> None:
     """The command line."""
+    names = [name for of_page in PAGES.values() for name in of_page]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--data", type=Path, help=f"a folder of question sets, for {', '.join(WITH_DATA)}")
-    parser.add_argument("--only", nargs="+", choices=(*BENCHMARKS, *WITH_DATA), help="some of the benchmarks")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: all ({', '.join(names)})")
+    parser.add_argument("--data", type=Path, help=f"folder of question sets, for {', '.join(WITH_DATA)}")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the pages")
     options = parser.parse_args()
+    if unknown := set(options.names).difference(names):
+        parser.error(f"unknown benchmarks: {', '.join(sorted(unknown))}")
+    if options.data is None and (needing := set(options.names).intersection(WITH_DATA)):
+        parser.error(f"{', '.join(sorted(needing))}: --data is required")
+    for page, of_page in PAGES.items():
+        for name in of_page:
+            if (name in options.names or not options.names) and (options.data is not None or name not in WITH_DATA):
+                _write(options.folder / page, name, options.data)
+
+
+def _write(page: Path, name: str, data: Path | None) -> None:
+    """Run a benchmark and replace or add its section of a page."""
     about_machine = machine(PACKAGES)
-    names = options.only or [*BENCHMARKS, *(() if options.data is None else WITH_DATA)]
-    if options.data is None and (needing := set(names) & set(WITH_DATA)):
-        parser.error(f"{', '.join(sorted(needing))}: give --data")
-    results = [_run(name, *(("--data", str(options.data.resolve())) if name in WITH_DATA else ())) for name in names]
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    command = " ".join(
-        [
-            "python -m benchmarks",
-            *([] if options.only is None else ["--only", *options.only]),
-            *([] if options.data is None else ["--data FOLDER"]),
-        ]
-    )
-    report = _report(command, about_machine, results, all_of_them=options.only is None)
-    options.output.write_text(report, encoding="utf-8")
-    print(f"wrote {options.output}")
+    result = _run(name, *(("--data", str(data.resolve())) if data is not None and name in WITH_DATA else ()))
+    command = f"python -m benchmarks {name}{' --data FOLDER' if name in WITH_DATA else ''}"
+    section = f"{markdown(result)}\n\nWritten by `{command}`:\n\n{about_machine}"
+    sections = {**_sections(page), result.title: section}
+    page.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join([ABOUT.format(title=TITLES[page.name]), *sections.values()])
+    page.write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {result.title} in {page}", flush=True)
+
+
+def _sections(page: Path) -> Mapping[str, str]:
+    """The sections of a page by title."""
+    if not page.exists():
+        return {}
+    parts = _SECTION.split(page.read_text(encoding="utf-8"))[1:]
+    return {title: f"## {title}{text}".strip() for title, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _run(name: str, *arguments: str) -> Result:
     print(f"benchmarks.{name} …", flush=True)
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *arguments]
     return Result.from_json(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
-def _report(command: str, about_machine: str, results: Sequence[Result], *, all_of_them: bool) -> str:
-    parts = [
-        f"<!-- Written by `{command}`; change the benchmarks, not this file. -->",
-        "# Benchmarks",
-        "These are raw results. [Performance](../performance.md) summarizes them.",
-        ABOUT.format(command=command),
-        about_machine,
-        *(markdown(result) for result in results),
-    ]
-    if all_of_them and "--data" not in command:
-        parts.append(f"Not run, since they need question sets (`--data`): {', '.join(WITH_DATA)}.")
-    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

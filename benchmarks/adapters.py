@@ -1,4 +1,4 @@
-"""What the LangChain retriever and the LlamaIndex postprocessor take, beside the frameworks' own reordering."""
+"""Overhead of the LangChain retriever and the LlamaIndex postprocessor, and the frameworks' own reordering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDS, IN_A_ROW = 30, 10
 LIMIT = 1.5
 BUDGET = 16_384
 QUESTION = "What follows?"
-BASE, OURS, BUDGETED = "wrapped", "ours", f"ours, with `token_budget={BUDGET:_}`"
+BASE, OURS, BUDGETED = "wrapped", "oprag", f"oprag, with `token_budget={BUDGET:_}`"
 
 Rows = dict[str, dict[str, Timing]]
 
@@ -39,18 +39,24 @@ def run() -> Result:
     in_llama_index = _llama_index()
     return Result(
         "Adapters",
-        f"{COUNT} retrieved chunks of about 128 tokens, in random sequence. LangChain: documents with `source` and "
-        "`start_index`, behind a retriever that gives them from memory. LlamaIndex: nodes that a `SentenceSplitter` "
-        "made of the pages of a file, with `file_name` and `page_label`. The frameworks' `LongContextReorder` moves a "
-        "list around and looks at no position; `PrevNextNodePostprocessor` reads the neighbours of every node from a "
-        "document store in memory.",
+        f"{COUNT} retrieved chunks of about 128 tokens, in random order. LangChain: documents with `source` and "
+        "`start_index`, from an in-memory retriever. LlamaIndex: nodes that a `SentenceSplitter` made from the pages "
+        "of a file, with `file_name` and `page_label`. The frameworks' `LongContextReorder` rearranges the list and "
+        "ignores positions; `PrevNextNodePostprocessor` also fetches the neighbors of every node from an in-memory "
+        "document store and adds them.",
         figures=[
-            *(_figure("LangChain retriever beyond the wrapped one", *pair) for pair in in_langchain[OURS].items()),
+            *(
+                _figure("LangChain retriever, in addition to the wrapped one", *pair)
+                for pair in in_langchain[OURS].items()
+            ),
             *(_figure("LlamaIndex postprocessor", *pair) for pair in in_llama_index[OURS].items()),
         ],
         tables=[
-            _table("LangChain, milliseconds beyond the wrapped retriever's best, median (best):", in_langchain),
-            _table("LlamaIndex, milliseconds, median (best):", in_llama_index),
+            _table(
+                "LangChain: milliseconds in addition to the best time of the wrapped retriever, median (best):",
+                in_langchain,
+            ),
+            _table("LlamaIndex: milliseconds, median (best):", in_llama_index),
         ],
         notes=missing,
     )
@@ -90,7 +96,7 @@ def _langchain() -> tuple[Rows, list[str]]:
 def _community_reorder() -> BaseDocumentTransformer | None:
     try:
         with warnings.catch_warnings():
-            # It announces its own end when it is imported.
+            # The import raises a deprecation warning.
             warnings.simplefilter("ignore", DeprecationWarning)
             community = importlib.import_module("langchain_community.document_transformers")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Agents of `create_agent` that search four times, with a scripted chat model that records the requests it gets."""
+"""Agents of `create_agent` that search four times, with a scripted chat model that records its requests."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Place(NamedTuple):
 class Store:
     """The chunks of all documents of a set in an `InMemoryVectorStore`, and the true place of each by its id.
 
-    Each search is made once and remembered: all agents get the same documents.
+    Each search is made once and cached, so all agents get the same documents.
     """
 
     def __init__(self, texts: Mapping[str, str], embeddings: LocalEmbeddings, *, add_start_index: bool) -> None:
@@ -95,7 +95,7 @@ class Store:
                 known[key] = search(embedding, k, filter)
             return list(known[key])
 
-        # On the store itself: a subclass might search in another way, and oprag would not take its vectors.
+        # On the store itself: a subclass might search in another way, and oprag would not use its vectors.
         self.vectors._similarity_search_with_score_by_vector = remembered  # type: ignore[method-assign]
 
     def found(self, query: str, k: int) -> list[Document]:
@@ -103,7 +103,7 @@ class Store:
         return self.vectors.similarity_search(query, k=k)
 
     def reformulations(self, question: str) -> list[str]:
-        """The question and three others that ask for the same, made without a model."""
+        """The question and three reformulations, made without a model."""
         stop_words = _STOP_WORDS.split()
         keywords = [word for word in dict.fromkeys(_words(question)) if word not in stop_words] or _words(question)
         rarest = sorted(keywords, key=lambda word: self._words[word])[: max(2, (len(keywords) + 1) // 2)]
@@ -137,7 +137,7 @@ def queries_of_runs(data: DataSet, store: Store, kind: str, runs: int) -> list[l
 
 
 class Request(NamedTuple):
-    """A request to a chat model: all of it as one text, the definitions of the tools first, and its messages."""
+    """A request to a chat model: its whole text, tool definitions first, and its messages."""
 
     text: str
     messages: Sequence[BaseMessage]
@@ -149,7 +149,7 @@ class Request(NamedTuple):
 
 
 class ScriptedModel(BaseChatModel):
-    """Searches for the given queries, some at a time, and then answers."""
+    """Searches for the given queries, step by step, and then answers."""
 
     steps: list[list[str]] = Field(default_factory=list)
     requests: list[Request] = Field(default_factory=list)
@@ -192,7 +192,7 @@ class Arm:
         self._agent = create_agent(self._model, [_tool(name, store.vectors, k)], middleware=_middleware(name))
 
     def run(self, steps: Sequence[Sequence[str]]) -> AgentRun:
-        """Let the agent search for these queries, those of a step in parallel calls."""
+        """Run the agent on these queries, those of a step in parallel calls."""
         self._model.steps, self._model.requests = [list(step) for step in steps], []
         state = self._agent.invoke({"messages": [HumanMessage(steps[0][0])]})
         return AgentRun(self._model.requests, state)
@@ -208,7 +208,7 @@ def _tool(name: str, store: InMemoryVectorStore, k: int) -> Any:
 
 
 def _tutorial_tool(store: InMemoryVectorStore, k: int) -> Any:
-    """The tool of LangChain's tutorial for RAG agents, with another name and another k."""
+    """The tool of LangChain's tutorial for RAG agents, with a different name and k."""
 
     @tool("search", response_format="content_and_artifact")
     def retrieve_context(query: str) -> tuple[str, list[Document]]:
@@ -225,7 +225,7 @@ def _middleware(name: str) -> list[Any]:
 
 
 def _written(message: BaseMessage) -> str:
-    """A message as text, with all that a provider is sent."""
+    """A message as text, with everything that is sent to a provider."""
     calls = [[call["id"], call["name"], call["args"]] for call in getattr(message, "tool_calls", ())]
     parts = [message.type, getattr(message, "tool_call_id", ""), str(message.content)]
     return "\n".join([*filter(None, parts), *(json.dumps(call, ensure_ascii=False) for call in calls)])
@@ -235,7 +235,7 @@ def _place(chunk: Document, texts: Mapping[str, str]) -> Place:
     source, start = chunk.metadata["source"], chunk.metadata["start_index"]
     end = start + len(chunk.page_content)
     if texts[source][start:end] != chunk.page_content:
-        raise ValueError(f"the chunk at {start} of {source} is not there")
+        raise ValueError(f"the text at {start} of {source} is not that of its chunk")
     return Place(source, start, end)
 
 

@@ -1,7 +1,7 @@
-"""What parts of the sources the search results of an agent show, read from their text alone.
+"""The parts of the sources that the search results of an agent show, read only from their text.
 
-Nothing here asks a working context: the numbers in the text lead to documents, these to their places in the source,
-and each piece of text must be found in its document.
+The working context is not used: the numbers in the text lead to documents, these to their places in the source, and
+each piece of text must occur in its document.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHER = ("Everything that was found so far, in the order of the sources:", "Not
 
 
 class Piece(NamedTuple):
-    """A piece of text in a search result: the document that it is of, the characters of the source, and the text."""
+    """A piece of text in a search result: its document, its place in the source, and the text."""
 
     document: str
     place: Place
@@ -34,26 +34,26 @@ class Piece(NamedTuple):
 
 
 def numbered_documents(results: Iterable[ToolMessage]) -> dict[int, Document]:
-    """The documents of search results by the numbers that they have there.
+    """Return the documents of search results by their numbers in the text.
 
     Raises:
-        ValueError: One number is that of two documents.
+        ValueError: Two documents have the same number.
     """
     known: dict[int, Document] = {}
     for document in (document for message in results for document in message.artifact):
         number = document.metadata["oprag"]["number"]
         if known.setdefault(number, document).id != document.id:
-            raise ValueError(f"[{number}] is the number of two documents")
+            raise ValueError(f"two documents have the number [{number}]")
     return known
 
 
 def pieces_of(
     results: Sequence[ToolMessage], documents: Mapping[int, Document], places: Mapping[str, Place]
 ) -> list[list[Piece]]:
-    """The pieces of text of each search result, in sequence.
+    """Return the pieces of text of each search result, in order.
 
     Raises:
-        ValueError: A text has something that is not in the document with its number.
+        ValueError: A text contains something that is not in the document with its number.
     """
     shown: list[Place] = []
     pieces: list[list[Piece]] = []
@@ -68,7 +68,7 @@ def pieces_of(
 
 
 def union(places: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
-    """The characters of these places, each once, as spans of each source in sequence."""
+    """Return the characters of these places, each once, as spans of each source in order."""
     spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for source, start, end in sorted(places):
         if spans[source] and start <= spans[source][-1][1]:
@@ -80,13 +80,13 @@ def union(places: Iterable[Place]) -> dict[str, list[tuple[int, int]]]:
 
 
 def repeated(places: Sequence[Place]) -> int:
-    """How many characters of the sources are there again."""
+    """Return the number of repeated characters of the sources."""
     once = sum(end - start for spans in union(places).values() for start, end in spans)
     return sum(place.end - place.start for place in places) - once
 
 
 def _labelled(content: str, documents: Mapping[int, Document]) -> Iterable[tuple[int, str]]:
-    """The numbers of a search result, each with a piece of its text."""
+    """Yield the numbers of a search result, each with a piece of its text."""
     number = 0
     lines: list[str] = []
     for line in [*content.split("\n"), None]:
@@ -107,13 +107,13 @@ def _labelled(content: str, documents: Mapping[int, Document]) -> Iterable[tuple
 
 
 def _first_line(rest: str, source: str) -> list[str]:
-    """What follows a number on its line, if it is text of the document and not its source and what it continues."""
+    """Return what follows a number on its line, unless it is only the source and a continuation note."""
     head = rest.removeprefix(f" {source}")
     return [] if rest and _NOTES.fullmatch(head) else [rest]
 
 
 def _located(text: str, document: Document, of_document: Place, shown: Iterable[Place]) -> Place:
-    """The place of a piece in its source; of several, the one that shows the fewest characters again."""
+    """Return the place of a piece in its source; of several, the one with the fewest repeated characters."""
     whole, offsets = _as_shown(document.page_content)
     found = [match.start() for match in re.finditer(f"(?={re.escape(text)})", whole)]
     if not found:
@@ -127,7 +127,7 @@ def _located(text: str, document: Document, of_document: Place, shown: Iterable[
 
 
 def _as_shown(text: str) -> tuple[str, Sequence[int]]:
-    """A text with a space inside the brackets of what looks like a number of ours, and the offset of each character."""
+    """Return a text with spaces inside brackets that look like oprag's numbers, and the offset of each character."""
     written = _MARKER.sub(r"[ \1 ]", text)
     if written == text:
         return text, range(len(text))
@@ -141,5 +141,5 @@ def _as_shown(text: str) -> tuple[str, Sequence[int]]:
 
 
 def shown_as(text: str) -> str:
-    """A text without white space, as a search result shows it."""
+    """Return a text without whitespace, as a search result shows it."""
     return "".join(_as_shown(text)[0].split())

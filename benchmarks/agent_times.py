@@ -41,9 +41,9 @@ SOURCES, WORDS = 10, 140_000  # of each source
 
 ABOUT = (
     f"Generated documents ({SOURCES} sources), chunks of `RecursiveCharacterTextSplitter` ({CHUNK:,} characters, "
-    f"overlap {OVERLAP}) with `add_start_index=True` and random ids, in random sequence. Seconds of the thread's or "
-    "the process's own work (`time.thread_time`, `time.process_time`), with the garbage collector off: {rounds} "
-    "repetitions, median (best)."
+    f"overlap {OVERLAP}) with `add_start_index=True` and random ids, in random order. CPU time of the thread or "
+    "the process (`time.thread_time`, `time.process_time`), with the garbage collector off: {rounds} repetitions, "
+    "median (best)."
 )
 
 
@@ -68,7 +68,7 @@ def times(rounds: int = ROUNDS) -> Result:
 
 
 def _documents() -> list[Document]:
-    """The chunks of all sources, mixed up by their random ids."""
+    """The chunks of all sources, shuffled by their random ids."""
     splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP, add_start_index=True)
     texts = [document(WORDS, seed) for seed in range(SOURCES)]
     chunks = splitter.create_documents(texts, [{"source": f"documents/book_{number}.txt"} for number in range(SOURCES)])
@@ -86,7 +86,7 @@ def _chunks(documents: Sequence[Document]) -> list[Chunk]:
 
 
 def _gathered(documents: Sequence[Document]) -> dict[str, Any]:
-    """The state after searches that found these."""
+    """The state after searches that found these documents."""
     working = WorkingContext()
     for at in range(0, len(documents), FOUND):
         working.add(_chunks(documents[at : at + FOUND]))
@@ -116,7 +116,7 @@ def _add_searches(result: Result, documents: Sequence[Document], rounds: int) ->
     growth = (timed[many].median / many.new) / (timed[few].median / few.new)
     result.figures.append(
         Figure(
-            f"time of a new chunk: {many.new} at once beside {few.new}",
+            f"time per new chunk, {many.new} at once relative to {few.new}",
             f"linear (at most {LIMIT_GROWTH:g} times)",
             f"{growth:.2f} times",
             growth <= LIMIT_GROWTH,
@@ -124,8 +124,8 @@ def _add_searches(result: Result, documents: Sequence[Document], rounds: int) ->
     )
     result.tables.append(
         Table(
-            "`WorkingContext.add`, milliseconds, and microseconds a chunk (median):",
-            ["found", "gathered before", "chunks", "ms", "µs a chunk"],
+            "`WorkingContext.add`: milliseconds, and microseconds per chunk (median):",
+            ["found", "in the context before", "chunks added", "ms", "µs per chunk"],
             [
                 [
                     case.name,
@@ -141,7 +141,7 @@ def _add_searches(result: Result, documents: Sequence[Document], rounds: int) ->
 
 
 def _time_searches(documents: Sequence[Document], cases: Sequence[_Case], rounds: int) -> dict[_Case, Timing]:
-    """Each case in turn, on a working context of its own each time."""
+    """Time the cases in turn, each on a new working context."""
     documents, last = documents[:-1], _chunks(documents[-1:])
     states = {case.gathered: _gathered(documents[: case.gathered]) for case in cases}
     seconds: dict[_Case, list[float]] = {case: [] for case in cases}
@@ -149,7 +149,7 @@ def _time_searches(documents: Sequence[Document], cases: Sequence[_Case], rounds
     for number in range(rounds + 1):
         for case in cases:
             working = WorkingContext.from_dict(states[case.gathered])
-            # What was read is looked through when something is added first; `_add_states` times that.
+            # The first `add` after reading a state processes it; `_add_states` times that.
             working.add(last)
             at = number * 37 % (case.gathered - case.known + 1)
             new = case.gathered + number * 53 % (len(documents) - case.gathered - case.new + 1)
@@ -166,7 +166,7 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
     found = documents[:GATHERED]
     with_offsets = _gathered(found)
     working = WorkingContext()
-    # As a store tells it that was searched without offsets.
+    # As if a store without offsets had been searched.
     evidence = "InMemoryVectorStore, 998 of 999 neighbors overlap"
     for at in range(0, len(found), FOUND):
         chunks = []
@@ -178,13 +178,13 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
         working.add(chunks)
     text = sum(len(one.page_content.encode()) for one in found)
     rows = []
-    for name, state in (("with offsets", with_offsets), ("by the sequence of a store", working.to_dict())):
+    for name, state in (("with offsets", with_offsets), ("by the order of a store", working.to_dict())):
         size = len(json.dumps(state, separators=(",", ":"), ensure_ascii=False).encode()) / text
         checkpoint = len(JsonPlusSerializer().dumps_typed(state)[1]) / text
         rows.append([name, f"{text:,}", f"{size:.3f}", f"{checkpoint:.3f}"])
         result.figures.append(
             Figure(
-                f"JSON of the state of {GATHERED:,} chunks beside their text, {name}",
+                f"JSON of the state of {GATHERED:,} chunks, relative to their text, {name}",
                 f"at most {LIMIT_SIZE:g} times the text",
                 f"{size:.3f} times",
                 size <= LIMIT_SIZE,
@@ -192,7 +192,7 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
         )
     result.tables.append(
         Table(
-            f"State of {GATHERED:,} chunks that {-(-GATHERED // FOUND)} searches found, in times of its text:",
+            f"Size of the state of {GATHERED:,} chunks from {-(-GATHERED // FOUND)} searches, relative to its text:",
             ["positions", "bytes of text", "JSON", "LangGraph's checkpoint"],
             rows,
         )
@@ -200,7 +200,7 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
 
 
 def _add_states(result: Result, documents: Sequence[Document], rounds: int) -> None:
-    """Reading and writing the state, and a search between the two, as in a call of the middleware."""
+    """Time reading the state, adding a search and writing the state, as in a call of the middleware."""
     rows = []
     for size in STATES:
         state = _gathered(documents[:size])
@@ -220,15 +220,15 @@ def _add_states(result: Result, documents: Sequence[Document], rounds: int) -> N
         rows.append([f"{size:,}", *(str(Timing(tuple(values[1:]))) for values in seconds)])
     result.tables.append(
         Table(
-            f"From one checkpoint to the next, milliseconds; the search finds {K} chunks, half of them new:",
-            ["gathered", "`from_dict`", "first `add`", "`to_dict`"],
+            f"From one checkpoint to the next, in milliseconds; the search finds {K} chunks, half of them new:",
+            ["in the context before", "`from_dict`", "first `add`", "`to_dict`"],
             rows,
         )
     )
 
 
 class _Clock(ScriptedModel):
-    """Notes how much the process has worked between two calls of the model."""
+    """Records the CPU time of the process between two model calls."""
 
     _between: list[float] = PrivateAttr(default_factory=list)
     _last: float = PrivateAttr(0.0)
@@ -241,13 +241,13 @@ class _Clock(ScriptedModel):
         return reply
 
     def timed(self) -> list[float]:
-        """The times noted since the last call."""
+        """Return the times recorded since the last call."""
         noted, self._between = self._between, []
         return noted
 
 
 class _Nothing(AgentMiddleware[Any, Any, Any]):
-    """Has the same hooks, and does nothing."""
+    """Middleware with the same hooks that does nothing."""
 
     def before_model(self, state: Any, runtime: Any) -> None:
         """Do nothing."""
@@ -264,7 +264,7 @@ NONE, IDLE = "no middleware", "middleware that does nothing"
 
 
 def _add_calls(result: Result, documents: Sequence[Document], rounds: int) -> None:
-    """Agents whose first search finds much, and the others `K` chunks each, half of which were found before."""
+    """Time agents whose first search finds many chunks, and the others `K` each, half of them found before."""
     middleware: dict[str, list[Any]] = {
         NONE: [],
         IDLE: [_Nothing()],
@@ -284,7 +284,7 @@ def _add_calls(result: Result, documents: Sequence[Document], rounds: int) -> No
         for number in range(max(3, rounds // SEARCHES + 1)):
             for name, (model, invoke) in agents.items():
                 invoke()
-                # The first call has no search before it, and the second one that which finds much.
+                # No search precedes the first call, and the large search precedes the second.
                 noted = model.timed()[2:]
                 if number:
                     seconds[name] += noted
@@ -297,10 +297,10 @@ def _add_calls(result: Result, documents: Sequence[Document], rounds: int) -> No
             rows.append([f"{size:,}", name, str(timing), beyond])
     result.tables.append(
         Table(
-            "From one call of the model to the next in `create_agent`, with one search between them that finds "
-            f"{K} chunks, half of them new, in milliseconds; the middleware reads "
-            "its state twice for each call of the model, and writes it once:",
-            ["gathered", "agent", "ms a call", "beyond no middleware (median)"],
+            "From one model call to the next in `create_agent`, in milliseconds, with one search between them that "
+            f"finds {K} chunks, half of them new. The middleware reads its state twice per model call and writes it "
+            "once:",
+            ["in the context before", "agent", "ms per call", "in addition to no middleware (median)"],
             rows,
         )
     )

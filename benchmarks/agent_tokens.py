@@ -1,4 +1,4 @@
-"""How many tokens the model reads in a run of an agent, how many of them again, and whether nothing is lost."""
+"""Tokens that the model reads in a run of an agent, repeated tokens, and checks that no text is lost."""
 
 from __future__ import annotations
 
@@ -39,25 +39,24 @@ __all__ = ["RUNS", "SETS", "tokens"]
 SETS = ("qmsum", "chroma_spans", "fairytaleqa_books", "kg_rag_sec10q")
 RUNS = 60
 KS = (8, 16)
-OFFSETS, NOTHING = "`add_start_index=True`", "nothing stamped"
-ONE, TWO = "one search a step", "two parallel searches a step"
+OFFSETS, NOTHING = "`add_start_index=True`", "without offsets"
+ONE, TWO = "one search per step", "two parallel searches per step"
 CACHED = 0.1  # of the price of input
 OURS = (DELTA, COMPACT)
 
 ABOUT = (
     f"A run is an agent of `create_agent` with a scripted chat model that searches {SEARCHES} times and then answers; "
-    "{runs} runs of each kind on each set, k = 8 and 16. A run is four different questions about one document of the "
+    "{runs} runs of each kind on each set, k = 8 and 16. A run asks four different questions about one document of the "
     "set, drawn at random, or one question in four forms, made without a model: the question; its keywords (without "
     "stop words); the half of the keywords that is in the fewest chunks; the keywords and the three words of the best "
-    "chunk that tell most (frequency in the chunk times log of the inverse share of chunks). All documents of a set "
-    "are in one `InMemoryVectorStore`, with the packaged static embedder, as chunks of "
-    "`RecursiveCharacterTextSplitter` (1,000 characters, overlap 200), whose metadata are the source, and with "
-    "`add_start_index=True` the offset. The four arms ask the same questions of the same store: LangChain's "
-    "`create_retriever_tool` over the store's retriever; the tool of LangChain's tutorial (`Source: {{metadata}}`, "
-    "`Content: {{text}}`); `create_search_tool` with `OrderPreservingMiddleware`, layout `delta`; the same with layout "
-    "`compact`. Tokens are those of `approximate_tokens`: UTF-8 bytes divided by 4. A request is all that the model "
-    "is sent: the definition of the tool, and every message with its tool calls. No answers are made, so nothing here "
-    "is about accuracy."
+    "chunk with the highest TF-IDF. All documents of a set are in one `InMemoryVectorStore` with the packaged static "
+    "embedder, as chunks of `RecursiveCharacterTextSplitter` (1,000 characters, overlap 200) with the source as "
+    "metadata, and with `add_start_index=True` also the offset. The four arms ask the same questions of the same "
+    "store: LangChain's `create_retriever_tool` over the store's retriever; the tool of LangChain's tutorial "
+    "(`Source: {{metadata}}`, `Content: {{text}}`); `create_search_tool` with `OrderPreservingMiddleware`, layout "
+    "`delta`; the same with layout `compact`. Tokens are counted by `approximate_tokens`: UTF-8 bytes divided by 4. A "
+    "request is everything that is sent to the model: the definition of the tool and all messages with their tool "
+    "calls. No answers are generated, so accuracy is not measured."
 )
 
 
@@ -88,7 +87,7 @@ class Sums:
     runs: int = 0
 
     def add(self, other: Sums) -> None:
-        """Include those of other runs."""
+        """Add the sums of other runs."""
         for name, value in vars(other).items():
             if isinstance(value, Counter):
                 getattr(self, name).update(value)
@@ -98,37 +97,37 @@ class Sums:
 
 @dataclass
 class Checks:
-    """How often each check was made, and where it failed."""
+    """The number of times each check was made, and where it failed."""
 
     made: Counter[str] = field(default_factory=Counter)
     failed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def check(self, what: str, where: str, *, right: bool, details: str = "") -> None:
-        """Note whether something is right."""
+        """Record the outcome of a check."""
         self.made[what] += 1
         if not right:
             self.failed[what].append(where)
             print(f"FAILED {what}: {where} {details}", file=sys.stderr, flush=True)
 
 
-REPEATED = "characters of a source that are again in the last request, `{}`{}"
-AS_MUCH = "runs in which the model was shown as much text as `build_context` has, `{}`{}"
-PREFIX = "requests that begin with the whole previous one, byte for byte, `delta`"
-WHOLE = "final context, `compact`: equal to `build_context` over all chunks found{}"
-READ = "text that the model reads, `compact`: that of this context{}"
-LOST = "runs in which the model was shown all text that was found, `{}`"
+REPEATED = "repeated source characters in the last request, `{}`{}"
+AS_MUCH = "runs in which the model was shown as much text as `build_context` returns, `{}`{}"
+PREFIX = "requests that start with the whole previous request, byte for byte, `delta`"
+WHOLE = "runs whose final context equals `build_context` over all retrieved chunks, `compact`{}"
+READ = "runs in which the model read exactly the text of this context, `compact`{}"
+LOST = "runs in which the model was shown all retrieved text, `{}`"
 INVERTED = "inverted pairs in search results, `{}`{}"
-NUMBERS = "runs in which each number has the text of its document, `{}`"
-WITH, WITHOUT = ", with offsets", ", nothing stamped"
+NUMBERS = "runs in which each number labels text of its document, `{}`"
+WITH, WITHOUT = ", with offsets", ", without offsets"
 
 
 def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
-    """Run agents over these sets, count the tokens that the model reads, and check what it reads."""
+    """Run agents over these sets, count the tokens that the model reads, and check the text."""
     embeddings = LocalEmbeddings(LocalEmbedder())
     sums: dict[Case, Sums] = {}
     checks = Checks()
     with warnings.catch_warnings():
-        # That the sequence of the store is used where nothing else tells the order is one of the cases.
+        # In one of the cases, only the order of the store is known.
         warnings.simplefilter("ignore", PositionWarning)
         for name, splitting in product(sets, (OFFSETS, NOTHING)):
             read = read_set(data / name)
@@ -146,7 +145,7 @@ def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
 
 def _count(case: Case, store: Store, queries: Sequence[Sequence[str]], checks: Checks) -> Sums:
     arms = [Arm(name, store, case.k) for name in ARMS]
-    # As a search tool does, it also places the chunks that a search finds alone in their source.
+    # Like a search tool, it also places chunks that are the only ones found of their source.
     retriever = OrderPreservingRetriever(vectorstore=store.vectors, k=case.k)._for_many_searches()
     sums = Sums(runs=len(queries))
     for number, asked in enumerate(queries):
@@ -204,7 +203,7 @@ def _add_tokens(sums: Sums, name: str, run: AgentRun) -> None:
 
 
 def _common(text: str, other: str) -> int:
-    """The number of characters that two texts begin with both."""
+    """The length of the common prefix of two texts."""
     low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -214,7 +213,7 @@ def _common(text: str, other: str) -> int:
 
 def _add_places(sums: Sums, name: str, shown: Sequence[Sequence[Piece]], store: Store) -> None:
     sums.repeated[name] += repeated([piece.place for result in shown for piece in result])
-    # Where a chunk begins, which is shown without what overlaps.
+    # Where a chunk starts, even if its overlap is not shown.
     starts = [[store.places[piece.document] for piece in result] for result in shown]
     for result in starts:
         inverted, pairs = _inverted(result)
@@ -226,7 +225,7 @@ def _add_places(sums: Sums, name: str, shown: Sequence[Sequence[Piece]], store: 
 
 
 def _inverted(places: Iterable[Place]) -> tuple[int, int]:
-    """The pairs of chunks of one source in the wrong sequence, and all pairs."""
+    """The number of pairs of chunks of one source in the wrong order, and of all pairs."""
     pairs = [
         (one.start, other.start)
         for one, other in combinations(places, 2)
@@ -261,7 +260,7 @@ def _check(
 
 
 def _lost(store: Store, found: Iterable[Place], shown: Iterable[Place]) -> str:
-    """The characters that were found and not shown."""
+    """The retrieved characters that were not shown."""
     read = union(shown)
     parts: list[str] = []
     for source, spans in union(found).items():
@@ -285,7 +284,7 @@ def _check_context(
     *,
     offsets: bool,
 ) -> None:
-    """Compare what was gathered and shown with the context of all chunks that were found."""
+    """Compare the gathered and the shown text with the context of all retrieved chunks."""
     text, known = shown_as(expected.text), WITH if offsets else WITHOUT
     # The numbers between the passages are not part of the context.
     read = ["".join("".join(piece.text.split()) for piece in result) for result in shown]
@@ -304,10 +303,10 @@ def _check_context(
 def _all_found(
     retriever: OrderPreservingRetriever, queries: Sequence[str], store: Store, *, offsets: bool
 ) -> list[Chunk]:
-    """The chunks of all searches, each once, ranked by their best rank, and then in the sequence of the searches."""
+    """The chunks of all searches, each once, by their best rank, and then in the order of the searches."""
     best: dict[str, tuple[int, Chunk]] = {}
     for query in queries:
-        # Without offsets, the order of the store is told by the retriever alone.
+        # Without offsets, only the retriever knows the order of the store.
         context = retriever.get_context(query)
         chunks: Iterable[Chunk] = context.kept
         if offsets:
@@ -341,7 +340,7 @@ def _identity(context: Context) -> list[tuple[str | None, str, str | None]]:
 
 
 def _difference(text: str, expected: str) -> str:
-    """Where two texts begin to differ."""
+    """Describe where two texts start to differ."""
     at = _common(text, expected)
     return f"from {at}: {text[at : at + 80]!r}, expected {expected[at : at + 80]!r}"
 
@@ -350,9 +349,9 @@ def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
     figures = []
     for what in checks.made:
         made, failed = checks.made[what], len(checks.failed[what])
-        asked = "0" if what.startswith(("characters", "inverted")) else "all"
+        asked = "0" if what.startswith(("repeated", "inverted")) else "all"
         measured = f"{made - failed:,} of {made:,}"
-        if what.startswith("characters"):
+        if what.startswith("repeated"):
             name = DELTA if DELTA in what else COMPACT
             measured = f"{_sum(sums, splitting=OFFSETS).repeated[name]:,} in {made:,} runs"
         elif what.startswith("inverted"):
@@ -364,7 +363,7 @@ def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
 
 
 def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
-    """Each set in the usual case, and all sets in the other ones."""
+    """Yield the tables: each set in the usual case, then all sets in every case."""
     usual = [
         ([name, kind, str(k)], _sum(sums, data=name, kind=kind, k=k, splitting=OFFSETS, steps=ONE))
         for name, kind, k in product(sets, KINDS, KS)
@@ -375,19 +374,20 @@ def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
     ]
     for rows, about, first in (
         (usual, f"{OFFSETS}, {ONE}", "set"),
-        (others, "All sets together", "chunks and steps"),
+        (others, "all sets together", "chunks and steps"),
     ):
         yield Table(
-            f"**The search results in the last request** ({about}). Of the chunks that later searches find, the share "
-            "that earlier ones found; the mean number of tokens, and of those that repeat characters of a source that "
-            "are there already; the tokens of the other arms in times of the retriever tool:",
+            f"**Search results in the last request** ({about}): the share of the chunks of later searches that earlier "
+            "searches had found; the mean number of tokens of the retriever tool, and how many of them repeat source "
+            "text; the tokens of the other arms relative to the retriever tool:",
             [first, "searches", "k", "found before", PLAIN, "of them repeated", f"{TUTORIAL}", DELTA, COMPACT],
             [[*names, *_result_cells(one)] for names, one in rows],
         )
         yield Table(
-            f"**The input of all model calls of a run** ({about}). The mean number of tokens, and the input of the "
-            "other arms in times of it; the share that is the start of the previous request, which a provider's prompt "
-            f"cache can serve; and the cost, where cached input costs {CACHED:g} times as much as other input:",
+            f"**Input of all model calls of a run** ({about}): the mean number of tokens of the retriever tool, and "
+            "the input of the other arms relative to it; the share that equals the start of the previous request, "
+            "which a provider's prompt cache can serve; the cost relative to the retriever tool, if cached input costs "
+            f"{CACHED:g} times as much as other input:",
             [
                 first,
                 "searches",
@@ -450,8 +450,8 @@ def _orders(sums: dict[Case, Sums]) -> Table:
         )
     return Table(
         "**Order and repeats in the last request**, all sets, kinds and k: pairs of chunks of one source in the wrong "
-        "sequence, inside each search result and over all results; tokens that repeat characters of a source:",
-        ["chunks", "arm", "inverted inside a result", "inverted over all results", "repeated tokens"],
+        "order, within each search result and over all results; tokens that repeat source text:",
+        ["chunks", "arm", "inverted within a result", "inverted over all results", "repeated tokens"],
         rows,
     )
 
@@ -465,19 +465,19 @@ def _notes(sums: dict[Case, Sums]) -> list[str]:
     delta, compact = _sum(sums).inverted[DELTA], _sum(sums).inverted[COMPACT]
     return [
         (
-            f"Later searches find what earlier ones found in {_found_before(different)} for different questions and "
-            f"{_found_before(reformulated)} for one question in four forms. `delta` keeps each result in source order, "
-            f"and not all results together ({delta:,} inverted pairs over all results, `compact` {compact:,}): later "
-            "results cannot be put before earlier ones without changing what the model was sent. `compact` does that, "
-            "and so a prompt cache serves less of it."
+            f"Of the chunks of later searches, earlier ones had found {_found_before(different)} for different "
+            f"questions and {_found_before(reformulated)} for one question in four forms. `delta` keeps document order "
+            f"within each result, but not over all results ({delta:,} inverted pairs; `compact`: {compact:,}), because "
+            "moving later results before earlier ones would change what was already sent to the model. `compact` does "
+            "so, so a prompt cache serves less of its input."
         ),
         (
-            "Where the texts do not confirm an overlap, as in a source that repeats one line over and over, ours show "
-            "it twice, as `build_context` does: losing nothing comes first. Without offsets this is more frequent."
+            "If the texts do not confirm an overlap, as in a source that repeats one line many times, oprag shows it "
+            "twice, as `build_context` does, so that no text is lost. This is more frequent without offsets."
         ),
         (
-            "Our tool has a longer description than the others, which is part of each request. Numbers, sources and "
-            "pointers count as text of the results."
+            "oprag's tool has a longer description than the others, which is part of each request. Numbers, sources "
+            "and pointers count as text of the results."
         ),
     ]
 

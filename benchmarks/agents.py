@@ -1,4 +1,4 @@
-"""Agents that search four times in a run: what the model reads with a working context, and what that takes.
+"""Agents that search four times in a run: tokens read by the model, and time and size of a working context.
 
 `python -m benchmarks.agents tokens --data FOLDER` runs agents over four question sets, and `python -m benchmarks.agents
 times` times the working context and the middleware. Each writes its part of docs/benchmarks/agents.md.
@@ -24,17 +24,17 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agents", description=__doc__)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, help="tokens: a folder with a folder for each set")
+    parser.add_argument("--data", type=Path, help="tokens: folder with a folder for each set")
     parser.add_argument("--sets", nargs="+", default=SETS, help="tokens: the sets")
     parser.add_argument("--runs", type=int, default=RUNS, help="tokens: the number of runs of each kind on each set")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="times: how often each case is timed")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page that has a place for the part")
-    parser.add_argument("--print", action="store_true", help="print the part instead")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="times: number of repetitions of each case")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page with markers for the part")
+    parser.add_argument("--print", action="store_true", help="print the part instead of writing the page")
     options = parser.parse_args()
     about_machine = machine(PACKAGES)
     if options.part == "tokens":
         if options.data is None:
-            parser.error("tokens: give --data")
+            parser.error("tokens: --data is required")
         result = tokens(options.data, options.sets, options.runs)
         command = f"python -m benchmarks.agents tokens --data FOLDER --runs {options.runs}"
     else:
@@ -48,7 +48,7 @@ def main() -> None:
     before, begin, rest = options.page.read_text(encoding="utf-8").partition(f"<!-- begin {options.part} -->")
     _, end, after = rest.partition(f"<!-- end {options.part} -->")
     if not end:
-        sys.exit(f"{options.page} has no place for the part {options.part}")
+        sys.exit(f"{options.page} has no markers for the part {options.part}")
     options.page.write_text("".join([before, begin, "\n", written, "\n", end, after]), encoding="utf-8")
     print(f"wrote {options.page}")
 

@@ -1,4 +1,4 @@
-"""The assembly of retrieved chunks: ordering alone, and everything from selection to rendered text."""
+"""The assembly of retrieved chunks: ordering only, and everything from selection to rendered text."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from oprag import Chunk, ContextOptions, OpragWarning, arrange, build_context
 
 COUNT = 128
 ROUNDS, IN_A_ROW = 20, 10
-# A counter that costs nothing: what a tokenizer takes is no time of the assembly.
+# A counter that takes no time, because the time of a tokenizer is not part of the assembly.
 AMPLE = ContextOptions(token_budget=10**9, count_tokens=len)
 TIGHT = ContextOptions(token_budget=35_000, count_tokens=len)
 
-ARRANGE, BUILD, BUDGET, CUT = "`arrange`", "`build_context`", "with a budget", "with a budget that cuts"
+ARRANGE, BUILD, BUDGET, CUT = "`arrange`", "`build_context`", "with a budget", "with a tight budget"
 
 GROWTH = (128, 1_000, 10_000, 100_000)
-GROWING = ("stamped", "offsets", "a source each")
+GROWING = ("stamped", "offsets", "one source per chunk")
 CLOSE = 1.5
 
 
 def run() -> Result:
-    """Time the assembly of 128 chunks by what their metadata says, and how the time grows."""
+    """Time the assembly of 128 chunks for each kind of metadata, and its growth with the number of chunks."""
     warnings.simplefilter("ignore", OpragWarning)
     chunks = {kind: retrieved(kind, COUNT, among=8) for kind in KINDS}
-    chunks["stamped, with offsets, touching"] = retrieved("stamped, with offsets", COUNT)
+    chunks["stamped, with offsets, adjacent"] = retrieved("stamped, with offsets", COUNT)
     chunks["offsets, overlapping"] = retrieved("offsets", COUNT, overlap=60)
     timings = {name: _time(given) for name, given in chunks.items()}
     growth = {kind: {count: _grown(kind, count) for count in GROWTH} for kind in GROWING}
     return Result(
         "Assembly",
-        f"{COUNT} chunks of about 128 tokens, in random sequence; one of eight chunks of the source was retrieved, in "
-        "the last two rows every one. `arrange` orders; `build_context` selects, keeps the budget, orders, stitches "
-        "and renders. The token counter is `len`, which is free. Nothing can be faster than sorting: "
+        f"{COUNT} retrieved chunks of about 128 tokens, in random order: one in eight of the source's chunks, in the "
+        "last two rows all of them. `arrange` only orders; `build_context` selects, applies the budget, orders, "
+        "stitches and renders. The token counter is `len`, which takes no time. Sorting is the lower bound: "
         f"{ms(_sorted().median)} ms for {COUNT} offsets with Python's `sorted`.",
         figures=[
             _slowest(f"ordering {COUNT} chunks", timings, [ARRANGE], 1),
-            _slowest(f"whole assembly of {COUNT} chunks", timings, [BUILD, BUDGET, CUT], 4),
+            _slowest(f"assembly of {COUNT} chunks", timings, [BUILD, BUDGET, CUT], 4),
             *(_close(kind, times) for kind, times in growth.items()),
         ],
         tables=[
@@ -52,7 +52,8 @@ def run() -> Result:
                 [[name, *(str(t) for t in row.values())] for name, row in timings.items()],
             ),
             Table(
-                "Growth of `build_context`: milliseconds, in brackets the time over n · log n against 1,000 chunks:",
+                "Growth of `build_context(chunks).text`: milliseconds, median; in parentheses, the growth from 1,000 "
+                "chunks relative to n · log n:",
                 ["chunks", *(f"{count:,}" for count in GROWTH)],
                 [
                     [kind, *(f"{ms(times[count])} ({_against(times, count):.2f})" for count in GROWTH)]
@@ -77,9 +78,9 @@ def _time(chunks: Sequence[Chunk]) -> dict[str, Timing]:
 
 
 def _grown(kind: str, count: int) -> float:
-    """The best of a few repetitions: with this much memory in play, the median says more about the machine."""
+    """The median time of selecting, ordering, stitching and rendering."""
     chunks = retrieved(kind, count, among=8)
-    return interleave({BUILD: lambda: build_context(chunks)}, rounds=max(4, 50_000 // count))[BUILD].best
+    return interleave({BUILD: lambda: build_context(chunks).text}, rounds=max(4, 50_000 // count))[BUILD].median
 
 
 def _sorted() -> Timing:
@@ -93,7 +94,7 @@ def _against(times: Mapping[int, float], count: int, base: int = 1_000) -> float
 
 
 def _slowest(what: str, timings: Mapping[str, Mapping[str, Timing]], columns: Sequence[str], limit: float) -> Figure:
-    """The figure holds for every kind of metadata, so the slowest one decides."""
+    """The limit applies to every kind of metadata, so the slowest decides."""
     slowest, kind, column = max((timings[kind][column].median, kind, column) for kind in timings for column in columns)
     how = kind if column == ARRANGE else f"{kind}, {column}"
     return Figure(
@@ -104,8 +105,8 @@ def _slowest(what: str, timings: Mapping[str, Mapping[str, Timing]], columns: Se
 def _close(kind: str, times: Mapping[int, float]) -> Figure:
     growth = _against(times, 10_000)
     return Figure(
-        f"growth from 1,000 to 10,000 chunks beyond n · log n, {kind}",
-        f"close to n · log n (at most {CLOSE} times)",
+        f"growth from 1,000 to 10,000 chunks, relative to n · log n, {kind}",
+        f"at most {CLOSE} times",
         f"{growth:.2f} times",
         growth <= CLOSE,
     )

@@ -1,4 +1,4 @@
-"""Retrieved chunks with the metadata that real pipelines leave, in a random sequence of ranks."""
+"""Retrieved chunks with the metadata of real pipelines, in random order."""
 
 from __future__ import annotations
 
@@ -10,23 +10,31 @@ from oprag import Chunk
 
 __all__ = ["KINDS", "retrieved"]
 
-KINDS = ("stamped", "offsets", "stamped, with offsets", "page and offset", "page alone", "no position", "a source each")
+KINDS = (
+    "stamped",
+    "offsets",
+    "stamped, with offsets",
+    "page and offset",
+    "page only",
+    "no position",
+    "one source per chunk",
+)
 # About 128 tokens.
 WORDS = 100
-# Characters of the source between two chunks that were retrieved, where not all were.
+# Characters of the source between two retrieved chunks, unless all chunks were retrieved.
 HOLE = 1_000
 CHUNKS_ON_A_PAGE = 5
 
 
 def retrieved(kind: str, count: int, *, among: int = 1, overlap: int = 0, seed: int = 0) -> list[Chunk]:
-    """Chunks as a retriever would give them.
+    """Return chunks as a retriever would.
 
     Args:
-        kind: One of `KINDS`: what their metadata says.
-        count: How many.
-        among: One of how many chunks of the source was retrieved; 1 = all of them, without a hole.
-        overlap: Characters that a chunk shares with the next one.
-        seed: Of the texts and of the ranks.
+        kind: One of `KINDS`: the kind of metadata.
+        count: Number of chunks.
+        among: One in so many chunks of the source was retrieved; 1 = all of them, without gaps.
+        overlap: Number of characters shared with the next chunk.
+        seed: Seed of the texts and the ranks.
     """
     chance = random.Random(seed)
     places = sorted(chance.sample(range(count * among), count))
@@ -52,10 +60,10 @@ def _metadata(kind: str, place: int, start: int, end: int) -> dict[str, Any]:
             return {"source": "book.txt", "chunk_index": place, "start_index": start, "end_index": end}
         case "page and offset":
             return {"source": "book.pdf", "page": page, "total_pages": 900, "start_index": on_page * HOLE}
-        case "page alone":
+        case "page only":
             return {"source": "book.pdf", "page": page, "total_pages": 900}
         case "no position":
             return {"source": "book.txt"}
-        case "a source each":
+        case "one source per chunk":
             return {"source": f"note-{place}.txt", "chunk_index": 0}
     raise ValueError(f"unknown kind {kind!r}")

@@ -1,4 +1,4 @@
-"""From nothing to an ordered context: a cold process, a document of 150,000 words, one question."""
+"""Time from the start of a process to an ordered context: a document of 150,000 words, one question."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RUNS = 5
 LIMIT = 3.0
 QUESTION = "Which objects can be called with keyword arguments?"
 STEPS = {"import": "import", "load": "load the embedder", "index": "split and embed", "answer": "search and order"}
-# What `ru_maxrss` counts in.
+# The unit of `ru_maxrss`, in bytes.
 UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
 class Start:
-    """One cold process."""
+    """The measurements of one new process."""
 
     wall: float
     megabytes: float
@@ -36,7 +36,7 @@ class Start:
 
 
 def run(runs: int = RUNS) -> Result:
-    """Time cold processes, start of Python included, in turn."""
+    """Time new processes in turn, including Python's start."""
     text = document(WORDS)
     starts: dict[str, list[Start]] = {way: [] for way in WAYS}
     with TemporaryDirectory() as folder:
@@ -45,23 +45,23 @@ def run(runs: int = RUNS) -> Result:
         for turn in range(runs + 1):
             for way in WAYS:
                 started = _start(way, path)
-                # The first turn brings the files of the packages into the system's cache.
+                # The first turn brings the package files into the file system cache.
                 if turn:
                     starts[way].append(started)
     wall = median(start.wall for start in starts["oprag"])
     return Result(
         "Cold start",
         f"A generated document of {WORDS:,} words ({len(text) / 1e6:.2f} million characters), a new process for each "
-        "run: start of Python, imports, loading the embedder, splitting into chunks of 128 tokens, embedding them, "
-        "searching for 128 chunks. oprag gives the ordered and stitched context; the frameworks' own splitters and "
-        "in-memory stores, with the same embedder, give their chunks in rank order.",
+        "run: Python's start, imports, loading the embedder, splitting into chunks of 128 tokens, embedding them, "
+        "searching for 128 chunks. oprag returns the ordered and stitched context; the frameworks' own splitters and "
+        "in-memory stores, with the same embedder, return their chunks in rank order.",
         figures=[
-            Figure("ordered context from a cold process", f"at most {LIMIT:g} s", f"{wall:.2f} s", wall <= LIMIT),
+            Figure("ordered context, in a new process", f"at most {LIMIT:g} s", f"{wall:.2f} s", wall <= LIMIT),
         ],
         tables=[
             Table(
                 f"Seconds, median of {runs} runs, and peak memory of the process:",
-                ["", "whole", *STEPS.values(), "peak memory"],
+                ["", "total", *STEPS.values(), "peak memory"],
                 [_row(way, runs_of) for way, runs_of in starts.items()],
             )
         ],
@@ -75,7 +75,7 @@ def _start(way: str, path: Path) -> Start:
     )
     assert process.stdout is not None
     output = process.stdout.read()
-    # Not `process.wait`: this one tells the peak memory of this process alone.
+    # Unlike `process.wait`, this returns the peak memory of this process alone.
     _, status, usage = os.wait4(process.pid, 0)
     wall = perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,6 +1,6 @@
-"""One question about one long document, in a process that has just begun; `benchmarks.cold` starts it.
+"""One question about one long document, in a new process that `benchmarks.cold` starts.
 
-The three ways share the embedder and the size of the chunks.
+All three ways use the same embedder and chunk size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def with_oprag(text: str, question: str, done: Step) -> str:
     embedder = LocalEmbedder()
     tokenizer = embedder.tokenizer
     done("load")
-    index = DocumentIndex.from_texts({"document": text}, embedder, tokenizer, size=SIZE)
+    index = DocumentIndex.from_texts({"document": text}, embedder, tokenizer, chunk_size=SIZE)
     done("index")
     context = build_context(index.search(question, K))
     done("answer")
@@ -62,7 +62,7 @@ def with_langchain(text: str, question: str, done: Step) -> str:
 def with_llama_index(text: str, question: str, done: Step) -> str:
     """LlamaIndex's splitter and store, in rank order.
 
-    Not through `VectorStoreIndex`, which takes quadratic time for the nodes of one document.
+    Without `VectorStoreIndex`, which takes quadratic time for the nodes of one document.
     """
     from llama_index.core.node_parser import SentenceSplitter
     from llama_index.core.schema import Document

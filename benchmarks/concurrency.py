@@ -1,4 +1,4 @@
-"""How long map_reduce takes with a slow model, in calls of that model, beside the frameworks' own."""
+"""Time of `map_reduce` with a slow model, in calls of that model, compared with the frameworks' own."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from oprag.llama_index import OrderPreservingQueryEngine
 
 COUNT, CALL = 16, 0.05
 ROUNDS = 9
-ONE = "one call of the model"
+ONE = "one model call"
 QUESTION = "What follows?"
 LIMITS = {16: 2.5, 4: 5.5}
-# Room for one passage in a call, and not for two.
+# Room for one passage per call, but not for two.
 PASSAGE_TOKENS = 192
-# `TreeSummarize` fills its prompts, whatever the borders of the passages; with so many tokens it makes as many calls.
+# `TreeSummarize` fills its prompts regardless of passage boundaries; with this limit it makes as many calls.
 PROMPT_TOKENS = 124
 
 
 class Candidate(NamedTuple):
-    """One way to answer, and the model that it asks."""
+    """One way to answer, and its model."""
 
     model: FakeChatModel | FakeLLM
     sync: Callable[[], object]
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What one way to answer took."""
+    """The measurements of one way to answer."""
 
     timing: Timing
     one_call: Timing
@@ -49,27 +49,30 @@ class Seen(NamedTuple):
 
     @property
     def taken(self) -> float:
-        """In calls: each turn against the call of that turn."""
+        """The time in calls: each turn divided by the call of that turn."""
         return times(self.timing, self.one_call)
 
 
 def run() -> Result:
-    """Time the methods that read passage by passage."""
+    """Time `map_reduce`, sync and async."""
     modes = {"sync": _sync(), "async": _async()}
     ours = {(name, mode): row for mode, rows in modes.items() for name, row in rows.items() if name.startswith("oprag")}
     return Result(
-        "Calls at the same time",
-        f"`map_reduce` over {COUNT} passages with a model that takes {CALL * 1000:.0f} ms a call: {COUNT} calls that "
-        "do not need each other, and one behind them, so nothing can take less than two calls. Behind the same "
-        f"retriever LangChain's `RetrievalQA` does the same, and LlamaIndex's `TreeSummarize`, whose prompt helper is "
-        "told to make prompts so short that it needs as many calls.",
+        "Concurrent calls",
+        f"`map_reduce` over {COUNT} passages with a model that takes {CALL * 1000:.0f} ms per call: {COUNT} "
+        "independent calls, then one that combines them, so the minimum is two call times. With the same retriever: "
+        "LangChain's `RetrievalQA`, and LlamaIndex's `TreeSummarize` with prompts limited so that it needs as many "
+        "calls.",
         figures=[
             figure for name, limit in LIMITS.items() for mode in modes for figure in _figures(name, limit, mode, ours)
         ],
         tables=[
             Table(
-                "Time in calls (each turn beside one call of that turn), and in milliseconds, median (best):",
-                ["", *(f"{mode}{of}" for mode in modes for of in (", in calls", ", ms", ", calls made", ", at once"))],
+                "Time in model calls (each turn divided by one call of that turn) and in milliseconds, median (best):",
+                [
+                    "",
+                    *(f"{mode}{of}" for mode in modes for of in (", in calls", ", ms", ", calls made", ", concurrent")),
+                ],
                 [[name, *(cell for mode in modes.values() for cell in _cells(mode[name]))] for name in modes["sync"]],
             )
         ],
@@ -81,9 +84,9 @@ def _candidates() -> dict[str, Candidate]:
     one = FakeChatModel(seconds=CALL)
     return {
         ONE: Candidate(one, lambda: one.invoke(QUESTION), lambda: one.ainvoke(QUESTION)),
-        **{f"oprag in LangChain, {limit} at once": _our_chain(found, limit) for limit in LIMITS},
+        **{f"oprag in LangChain, {limit} concurrent": _our_chain(found, limit) for limit in LIMITS},
         "LangChain `RetrievalQA`": _classic_chain(found),
-        **{f"oprag in LlamaIndex, {limit} at once": _our_engine(found_nodes, limit) for limit in LIMITS},
+        **{f"oprag in LlamaIndex, {limit} concurrent": _our_engine(found_nodes, limit) for limit in LIMITS},
         "LlamaIndex `TreeSummarize`": _tree(found_nodes, use_async=False),
         "LlamaIndex `TreeSummarize(use_async=True)`": _tree(found_nodes, use_async=True),
     }
@@ -100,7 +103,7 @@ def _our_chain(found: FoundDocuments, limit: int) -> Candidate:
 def _classic_chain(found: FoundDocuments) -> Candidate:
     model = FakeChatModel(seconds=CALL)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it announces its own end
+        warnings.simplefilter("ignore")  # it is deprecated
         chain = RetrievalQA.from_chain_type(model, chain_type="map_reduce", retriever=found)
     return Candidate(model, lambda: chain.invoke({"query": QUESTION}), lambda: chain.ainvoke({"query": QUESTION}))
 
@@ -136,7 +139,7 @@ def _async() -> dict[str, Seen]:
 
 
 def _seen(candidates: dict[str, Candidate], timings: dict[str, Timing]) -> dict[str, Seen]:
-    runs = ROUNDS + 1  # the one to warm up
+    runs = ROUNDS + 1  # the warm-up run
     return {
         name: Seen(timings[name], timings[ONE], candidate.model.calls // runs, candidate.model.peak)
         for name, candidate in candidates.items()
@@ -146,12 +149,12 @@ def _seen(candidates: dict[str, Candidate], timings: dict[str, Timing]) -> dict[
 def _figures(limit: int, most: float, mode: str, ours: dict[tuple[str, str], Seen]) -> list[Figure]:
     figures: list[Figure] = []
     for framework in ("LangChain", "LlamaIndex"):
-        seen = ours[f"oprag in {framework}, {limit} at once", mode]
+        seen = ours[f"oprag in {framework}, {limit} concurrent", mode]
         taken = seen.taken
         what = f"map_reduce in {framework}, `max_concurrency={limit}`, {mode}"
         figures.append(Figure(what, f"at most {most} calls", f"{taken:.2f} calls", taken <= most))
         if limit < COUNT:
-            figures.append(Figure(f"{what}, at once", f"at most {limit}", str(seen.peak), seen.peak <= limit))
+            figures.append(Figure(f"{what}, concurrent calls", f"at most {limit}", str(seen.peak), seen.peak <= limit))
     return figures
 
 

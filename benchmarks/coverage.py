@@ -1,4 +1,4 @@
-"""How much of the evidence stands in the chunks that are retrieved, by search and k."""
+"""The share of the evidence in the retrieved chunks, by search and k."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAYS: tuple[tuple[str, SearchKind, str], ...] = (
 
 
 def run(data: Path, questions: int = QUESTIONS) -> Result:
-    """Ask every set in every way."""
+    """Search every set in every way."""
     local = LocalEmbedder()
     embedders: dict[str, Embedder] = {STATIC: local, MINILM: DualEncoder("all-MiniLM-L6-v2", _encode)}
     rows: list[list[str]] = []
@@ -50,10 +50,10 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
             rows.append([f"{name}, {way}", f"{len(shares):,}", *(f"{share:.3f}" for share in shares.mean(axis=0))])
     return Result(
         "Evidence coverage",
-        f"The share of the characters of the gold evidence that stands in the k chunks that `DocumentIndex.search` "
-        f"finds in the document of the question, mean over up to {questions} questions of a set. Chunks are windows of "
-        "128 tokens of the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2. Order and "
-        "thresholds play no part in it.",
+        "The share of the characters of the gold evidence in the k chunks that `DocumentIndex.search` finds in the "
+        f"document of the question, mean over up to {questions} questions per set. Chunks are windows of 128 tokens of "
+        "the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2. Order and thresholds do not "
+        "affect it.",
         tables=[Table("Coverage:", ["set and search", "questions", *(f"k = {k}" for k in KS)], rows)],
     )
 
@@ -63,7 +63,7 @@ def _encode(texts: Sequence[str]) -> Any:
 
 
 def _shares(data_set: DataSet, indexes: Mapping[str, DocumentIndex], search: SearchKind) -> NDArray[np.float64]:
-    """For each question with evidence its coverage for each k."""
+    """The coverage of each question with evidence, for each k."""
     shares: list[NDArray[np.float64]] = []
     for document, index in indexes.items():
         asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
@@ -83,8 +83,8 @@ def _covered(question: Question, hits: Sequence[Any]) -> NDArray[np.float64]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="the most questions of a set")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="maximum number of questions per set")
 
 
 if __name__ == "__main__":

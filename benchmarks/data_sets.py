@@ -15,9 +15,9 @@ class Question(NamedTuple):
 
     Attributes:
         text: The question.
-        document_id: The document that it is about.
-        evidence: Where the answer stands in it: character offsets (start, end).
-        source_documents: The names of the documents that the answer was taken from, where the set says so.
+        document_id: The id of its document.
+        evidence: The character offsets (start, end) of the evidence.
+        source_documents: The names of the documents that the answer was taken from, if the set names them.
     """
 
     text: str
@@ -27,18 +27,18 @@ class Question(NamedTuple):
 
 
 class DataSet(NamedTuple):
-    """The texts of a set by their id, and its questions."""
+    """The texts of a set by id, and its questions."""
 
     texts: dict[str, str]
     questions: list[Question]
 
 
 def read_set(folder: Path, count: int | None = None) -> DataSet:
-    """A set.
+    """Read a set.
 
     Args:
-        folder: Holds documents.jsonl.gz and questions.jsonl.gz.
-        count: The most questions, from everywhere in the set; all by default.
+        folder: The folder of documents.jsonl.gz and questions.jsonl.gz.
+        count: Maximum number of questions, spread evenly over the set; all by default.
     """
     texts = {row["document_id"]: row["text"] for row in rows_of(folder / "documents.jsonl.gz")}
     questions = [

@@ -1,4 +1,4 @@
-"""How long the first token of an answer takes, beside `create_retrieval_chain` on the same model."""
+"""Time to the first token of an answer, compared with `create_retrieval_chain` on the same model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OURS, THEIRS = "oprag", "`create_retrieval_chain`"
 
 
 def run(rounds: int = ROUNDS) -> Result:
-    """Stream answers until their first piece comes."""
+    """Stream answers until their first chunk arrives."""
     figures: list[Figure] = []
     rows: list[list[str]] = []
     for seconds in BEFORE:
@@ -42,12 +42,12 @@ def run(rounds: int = ROUNDS) -> Result:
             "sync": interleave(sync, rounds),
             "async": asyncio.run(interleave_async(asynchronous, rounds)),
         }
-        figures += [_figure(f"stuff, {about}, beside {THEIRS}, {mode}", timings) for mode, timings in modes.items()]
+        figures += [_figure(f"{about}: oprag / {THEIRS}, {mode}", timings) for mode, timings in modes.items()]
         rows += [[f"{about}: {name}", *(str(timings[name]) for timings in modes.values())] for name in chains]
     return Result(
         "First token",
-        f"`stuff` over {COUNT} passages, streamed, from the call to the first piece of the answer; the rest of the "
-        "answer is read outside of the time.",
+        f"`stuff` over {COUNT} passages, streamed: the time from the call to the first chunk of the answer. The rest "
+        "of the answer is read afterwards and not timed.",
         figures=figures,
         tables=[Table("Milliseconds, median (best):", ["", "sync", "async"], rows)],
     )
@@ -78,7 +78,7 @@ async def _afirst(chain: Runnable[Any, Any]) -> AsyncIterator[Any] | None:
 
 def _figure(what: str, timings: dict[str, Timing]) -> Figure:
     ratio = times(timings[OURS], timings[THEIRS])
-    return Figure(what, f"at most {LIMIT:g} times", f"{ratio:.2f} times", ratio <= LIMIT)
+    return Figure(what, f"at most {LIMIT:g}", f"{ratio:.2f}", ratio <= LIMIT)
 
 
 if __name__ == "__main__":

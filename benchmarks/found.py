@@ -1,4 +1,4 @@
-"""Retrievers that cost nothing: they give the same passages from memory, so what remains is the work around them."""
+"""In-memory retrievers that always return the same passages, so that only the work around them is timed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FoundDocuments", "FoundNodes", "documents", "nodes"]
 
 
 class FoundDocuments(BaseRetriever):
-    """A LangChain retriever that finds the same documents for every question."""
+    """A LangChain retriever that returns the same documents for every question."""
 
     documents: list[Document]
 
@@ -31,7 +31,7 @@ class FoundDocuments(BaseRetriever):
 
 
 class FoundNodes(LlamaRetriever):
-    """A LlamaIndex retriever that finds the same nodes for every query."""
+    """A LlamaIndex retriever that returns the same nodes for every query."""
 
     def __init__(self, nodes: list[NodeWithScore]) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class FoundNodes(LlamaRetriever):
 
 
 def documents(count: int) -> list[Document]:
-    """Documents of one source, of which no two touch, in random sequence."""
+    """Documents of one source, no two of them adjacent, in random order."""
     return [
         Document(chunk.text, metadata=dict(chunk.metadata), id=str(chunk.rank))
         for chunk in retrieved("offsets", count, among=8)
@@ -53,7 +53,7 @@ def documents(count: int) -> list[Document]:
 
 
 def nodes(count: int) -> list[NodeWithScore]:
-    """The same as nodes, with what a splitter of LlamaIndex leaves in them."""
+    """The same as nodes, with the metadata of a LlamaIndex splitter."""
     return [
         NodeWithScore(
             node=TextNode(

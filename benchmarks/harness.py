@@ -1,4 +1,4 @@
-"""What the harness itself takes: for an answer, and to go on with recorded calls."""
+"""Overhead of the harness: per answer, and for resuming a run with recorded calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ RUNS = 5
 
 
 def run() -> Result:
-    """Run with a model that answers at once."""
+    """Run with a model that replies at once."""
     result = Result(
         "Harness",
-        "A model that answers at once, 8 calls at the same time, questions about the Python language reference, all "
-        "metrics that apply. An answer is a question in a cell; its overhead is the whole run, from opening the file "
-        "to its end, divided by the answers. The documents were split and embedded before, by a run for one question "
-        "in one cell; questions, variants of them and answers are embedded in the run that is timed.",
+        "A model that replies at once, 8 concurrent calls, 100 questions about the Python language reference (20 "
+        "distinct ones, repeated with number suffixes), all metrics that apply. An answer is one question in one cell; "
+        "its overhead is the time of the whole run, from opening the results file to the end, divided by the number of "
+        "answers. The documents were split and embedded beforehand, by a run with one question in one cell; questions, "
+        "their variants and the answers are embedded in the timed run. The resumed run has 500 questions "
+        "(the same 20).",
     )
     rows = []
     for name, grid in GRIDS.items():
@@ -49,11 +51,11 @@ def run() -> Result:
         planned = 1000 * (time.perf_counter() - started) / report.total
         wall, processor = (median(column) for column in zip(*taken, strict=True))
         reached = report.complete and wall <= ASKED_MS
-        result.figures.append(Figure(f"{name}: an answer", f"at most {ASKED_MS:g} ms", f"{wall:.2f} ms", reached))
+        result.figures.append(Figure(f"{name}: per answer", f"at most {ASKED_MS:g} ms", f"{wall:.2f} ms", reached))
         figures = [wall, min(one for one, _ in taken), processor, planned]
         counts = [f"{number:,}" for number in (report.total, report.spent.calls)]
         rows.append([name, *counts, *(f"{figure:.2f}" for figure in figures)])
-    head = ["grid", "answers", "calls", "ms an answer, median", "best", "of processors", "planning"]
+    head = ["grid", "answers", "calls", "ms per answer, median", "best", "CPU time", "planning"]
     result.tables.append(Table(f"Overhead, {RUNS} runs:", head, rows))
     result.figures.append(_resumed())
     return result
@@ -84,7 +86,7 @@ def _experiment(grid: dict[str, Any], times: int = 5, questions: int | None = No
 
 
 def recorded() -> Experiment:
-    """An experiment of 100,000 calls."""
+    """An experiment with 100,000 calls."""
     return _experiment({"k": 4, "repeat": list(range(1, CALLS // QUESTIONS + 1))}, times=QUESTIONS // 20)
 
 
@@ -101,9 +103,9 @@ def _resumed() -> Figure:
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         seconds = time.perf_counter() - started
     return Figure(
-        f"{first.spent.calls:,} recorded calls, gone on with in a new process",
+        f"resuming a run with {first.spent.calls:,} recorded calls in a new process",
         f"at most {ASKED_SECONDS:g} s",
-        f"{seconds:.1f} s, {float(printed[0]):.1f} of them in the run",
+        f"{seconds:.1f} s, {float(printed[0]):.1f} s of it in the run",
         printed[1] == "True" and first.spent.calls == CALLS and seconds <= ASKED_SECONDS,
     )
 

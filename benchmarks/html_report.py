@@ -1,4 +1,4 @@
-"""How large the HTML report of 10,000 answers is, and how long writing and opening it takes."""
+"""Size of the HTML report of 10,000 answers, and the time to write and open it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMPTY = "<!DOCTYPE html><title>Empty</title><p>Nothing"
 
 
 def echo() -> Callable[[str], str]:
-    """A model that answers with a part of its prompt, and at times says that there is no answer."""
+    """A model that answers with a part of its prompt, or sometimes that there is no answer."""
 
     def model(prompt: str) -> str:
         number = int(hashlib.sha256(prompt.encode()).hexdigest()[:8], 16)
@@ -55,7 +55,7 @@ def echo() -> Callable[[str], str]:
 
 
 def experiment() -> Experiment:
-    """An experiment of 10,000 answers: 100 questions in 100 cells."""
+    """An experiment with 10,000 answers: 100 questions in 100 cells."""
     return Experiment(
         name="report",
         data={"reference": language_reference(5)},
@@ -65,12 +65,12 @@ def experiment() -> Experiment:
 
 
 def run() -> Result:
-    """Run it, write its report, and open that in Chromium, where there is one."""
+    """Run it, write its report, and open that in Chromium if it is installed."""
     result = Result(
         "The HTML report",
-        "100 questions about the Python language reference in 100 cells, answered by a function; the report has the "
-        "texts of the chunks. Opening is the time of a headless Chromium that loads, lays out and draws the page, "
-        "less that of the same with an empty one.",
+        "100 questions about the Python language reference (20 distinct ones, repeated with number suffixes) in 100 "
+        "cells, answered by a function; the report contains the texts of the chunks. Opening is the time in which a "
+        "headless Chromium loads, lays out and draws the page, minus that for an empty page.",
     )
     with TemporaryDirectory() as folder:
         wanted, results, page = experiment(), Path(folder, "results.db"), Path(folder, "report.html")
@@ -82,18 +82,18 @@ def run() -> Result:
             seconds.append(time.perf_counter() - started)
         size = page.stat().st_size / 1e6
         shown = page.read_text(encoding="utf-8").count('<details id="q')
-        name = f"the report of {report.total:,} answers"
+        name = f"report of {report.total:,} answers"
         small = report.complete and report.total == ANSWERS and size <= MEGABYTES
         result.figures.append(Figure(f"{name}: size", f"at most {MEGABYTES:g} MB", f"{size:.2f} MB", small))
-        rows = [["writing it", f"{median(seconds):.2f}", f"{min(seconds):.2f}"]]
+        rows = [["writing the report", f"{median(seconds):.2f}", f"{min(seconds):.2f}"]]
         browser = shutil.which("chromium") or shutil.which("chromium-browser")
         if browser is None:
-            result.notes.append("There is no Chromium here, so nothing was opened.")
+            result.notes.append("Chromium is not installed, so the report was not opened.")
         else:
             Path(folder, "empty.html").write_text(EMPTY, encoding="utf-8")
             full, empty = (_opened(browser, Path(folder, one)) for one in ("report.html", "empty.html"))
             beyond = median(full) - median(empty)
-            rows += [["Chromium with it", f"{median(full):.2f}", f"{min(full):.2f}"]]
+            rows += [["Chromium with the report", f"{median(full):.2f}", f"{min(full):.2f}"]]
             rows += [["Chromium with an empty page", f"{median(empty):.2f}", f"{min(empty):.2f}"]]
             result.figures.append(
                 Figure(f"{name}: opening", f"at most {SECONDS:g} s", f"{beyond:.2f} s", beyond <= SECONDS)
@@ -104,7 +104,7 @@ def run() -> Result:
 
 
 def _opened(browser: str, page: Path) -> list[float]:
-    """The seconds of a browser that draws a page and ends."""
+    """The seconds in which a browser starts, draws a page and exits."""
     seconds: list[float] = []
     for number in range(1 + RUNS):
         picture = page.with_suffix(".png")
@@ -119,10 +119,10 @@ def _opened(browser: str, page: Path) -> list[float]:
             capture_output=True,
             timeout=120,
         )
-        if number:  # The first one makes the profile.
+        if number:  # The first run creates the profile.
             seconds.append(time.perf_counter() - started)
         if not picture.exists():
-            raise RuntimeError(f"{browser} drew nothing of {page}")
+            raise RuntimeError(f"{browser} wrote no screenshot of {page}")
         picture.unlink()
     return seconds
 

@@ -1,4 +1,4 @@
-"""How long an import takes, beyond the imports that any user of it has anyway."""
+"""Import times, in addition to the imports that any user of the framework makes anyway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LLAMA_INDEX = "import llama_index.core"
 
 
 class Import(NamedTuple):
-    """A statement to time in a fresh process, behind the statements before it."""
+    """A statement to time in a fresh process, after other statements."""
 
     before: str
     statement: str
@@ -26,15 +26,15 @@ class Import(NamedTuple):
 
 CASES = {
     "`numpy`": Import(NOTHING, NUMPY),
-    "`oprag`, beyond NumPy": Import(NUMPY, "import oprag"),
+    "`oprag`, after NumPy": Import(NUMPY, "import oprag"),
     "langchain-core (documents, retrievers, vectorstores)": Import(NOTHING, LANGCHAIN),
-    "`oprag.langchain`, beyond langchain-core": Import(LANGCHAIN, "import oprag.langchain"),
-    "`oprag.langchain`, beyond langchain-core and NumPy": Import(f"{LANGCHAIN}; {NUMPY}", "import oprag.langchain"),
+    "`oprag.langchain`, after langchain-core": Import(LANGCHAIN, "import oprag.langchain"),
+    "`oprag.langchain`, after langchain-core and NumPy": Import(f"{LANGCHAIN}; {NUMPY}", "import oprag.langchain"),
     "llama-index-core": Import(NOTHING, LLAMA_INDEX),
-    "`oprag.llama_index`, beyond llama-index-core": Import(LLAMA_INDEX, "import oprag.llama_index"),
+    "`oprag.llama_index`, after llama-index-core": Import(LLAMA_INDEX, "import oprag.llama_index"),
 }
 
-LIMITS = {"`oprag`, beyond NumPy": 50, "`oprag.langchain`, beyond langchain-core": 30}
+LIMITS = {"`oprag`, after NumPy": 50, "`oprag.langchain`, after langchain-core": 30}
 
 
 def run(runs: int = RUNS) -> Result:
@@ -43,14 +43,14 @@ def run(runs: int = RUNS) -> Result:
     for turn in range(runs + 1):
         for name, case in CASES.items():
             taken = _seconds(case)
-            # The first one writes the compiled files.
+            # The first run writes the bytecode files.
             if turn:
                 seconds[name].append(taken)
     timings = {name: Timing(tuple(values)) for name, values in seconds.items()}
     return Result(
         "Imports",
-        f"Each statement in {runs} fresh processes, in turn; timed inside the process, behind the imports that it is "
-        "held against, so the start of Python is not counted.",
+        f"Each statement was timed in {runs} fresh processes, in turn, inside the process and after the imports that "
+        "it is compared with, so Python's own start is not included.",
         figures=[
             Figure(name, f"at most {limit} ms", f"{ms(timings[name].median)} ms", timings[name].median * 1000 <= limit)
             for name, limit in LIMITS.items()
@@ -62,7 +62,7 @@ def run(runs: int = RUNS) -> Result:
                 [[name, ms(timing.median), ms(timing.best)] for name, timing in timings.items()],
             )
         ],
-        notes=["langchain-core does not import NumPy, so whatever imports it pays for it."],
+        notes=["langchain-core does not import NumPy, so the first package that imports it takes that time."],
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether our metrics score the predictions that ∞Bench has published as its own scorer does."""
+"""Whether oprag's metrics score the predictions published by ∞Bench as its own scorer does."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ OFFICIAL = {
 """The means × 100 of the official scorer at commit 88b3daa6, by model and task."""
 
 Prediction = tuple[str, list[str]]
-"""What a model answered, and what is right."""
+"""The answer of a model, and the gold answers."""
 
 
 def run(data: Path) -> Result:
     """Score every prediction."""
     result = Result(
-        "∞Bench's scores",
-        "Mean × 100 over the predictions that ∞Bench has published, with `token_f1` (En.QA) and `choice_accuracy` "
-        "(En.MC), beside what its own `src/compute_scores.py` gives at commit 88b3daa6.",
+        "∞Bench scores",
+        "Mean × 100 over the predictions published by ∞Bench, with `token_f1` (En.QA) and `choice_accuracy` (En.MC), "
+        "compared with its own `src/compute_scores.py` at commit 88b3daa6.",
     )
     rows: list[list[str]] = []
     for (model, task), official in OFFICIAL.items():
@@ -41,7 +41,7 @@ def run(data: Path) -> Result:
         what = f"{name}, {model} (official script: {official})"
         result.figures.append(Figure(what, official, scores, scores == official))
         rows.append([f"{model}, En.{task.upper()}", f"{len(predictions):,}", scores, others])
-    result.tables.append(Table("All predictions:", ["set", "predictions", "score", "by another rule"], rows))
+    result.tables.append(Table("All predictions:", ["set", "predictions", "score", "other metric"], rows))
     return result
 
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> list[Prediction]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help=f"a folder that has a folder {FOLDER}")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with a folder {FOLDER}")
 
 
 if __name__ == "__main__":

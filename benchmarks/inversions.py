@@ -1,7 +1,7 @@
-"""How many pairs of retrieved chunks stand in the wrong sequence, through both frameworks with their default splitters.
+"""Pairs of retrieved chunks in the wrong order, through both frameworks with their default and other splitters.
 
-The true sequence is known, since the documents are split here: a table beside the store says which chunk of its
-document an id stands for. Nothing that orders the chunks sees this table.
+The true order is known because the documents are split here: a table outside the store maps each id to the position of
+its chunk. Nothing that orders the chunks sees this table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OTHERS = "other splitters"
 
 @dataclass
 class Pairs:
-    """Pairs of chunks of one document that were retrieved for one question, over many questions."""
+    """Pairs of chunks of one document that were retrieved for one question, summed over many questions."""
 
     inverted: int = 0
     total: int = 0
@@ -41,27 +41,27 @@ class Pairs:
         self.inverted += sum(first > second for first, second in combinations(answer.ordinals, 2))
         self.total += len(answer.ordinals) * (len(answer.ordinals) - 1) // 2
         for report in answer.sources:
-            # For the order of a store, without how many neighbors overlap.
+            # For the order of a store, without the number of overlapping neighbors.
             read_from = f" ({report.field.partition(', ')[0]})" if report.field else ""
             self.kinds[f"{report.kind.value} {report.kind.name.lower()}{read_from}"] += 1
             self.chunks += report.chunks
             self.missing += report.missing
 
     def include(self, other: Pairs) -> None:
-        """Count the pairs that were counted there."""
+        """Add the pairs that the other has counted."""
         self.inverted += other.inverted
         self.total += other.total
 
     @property
     def share(self) -> str:
-        """The inverted ones in per cent; a plain 0 only where there is none at all."""
+        """The percentage of inverted pairs; a plain 0 only if there are none."""
         if not self.total:
             return "-"
         return f"{100 * self.inverted / self.total:.1f} %" if self.inverted else "0"
 
     @property
     def known_by(self) -> str:
-        """The kinds, the most frequent one first, and how many chunks had no position on them."""
+        """The kinds of position, most frequent first, and the share of chunks without one."""
         kinds = "; ".join(kind for kind, _ in self.kinds.most_common())
         return kinds + (f", {100 * self.missing / self.chunks:.0f} % of the chunks without" if self.missing else "")
 
@@ -72,15 +72,15 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     frameworks: list[Framework] = [LangChain(embedder), LlamaIndex(embedder)]
     result = Result(
         "Inverted pairs",
-        f"Pairs of chunks of one document in the wrong sequence, for up to {questions} questions a set and up to {K} "
-        "chunks a question: in rank order; in source order with what the splitter and the store leave, and the kind of "
-        "the position ladder that this was; in source order, stamped at ingestion; in source order, located in the "
-        "text afterwards, by an update of the metadata alone; and in source order over Qdrant, which keeps no "
-        "sequence, without offsets and with `read_source=`. Chunks of one text are interchangeable.",
+        f"Pairs of chunks of one document in the wrong order, for up to {questions} questions per set and up to {K} "
+        "chunks per question: in rank order; in source order, with the positions that the splitter and the store "
+        "leave, and the kind of these positions; in source order, stamped at ingestion; in source order, located in "
+        "the text afterwards by updating only the metadata; and in source order over Qdrant, which keeps no order, "
+        "without offsets and with `read_source=`. Chunks with equal text are interchangeable.",
     )
     sets = {name: read_set(data / name, questions) for name in SETS if (data / name).is_dir()}
     with warnings.catch_warnings():
-        # That nothing is known about the order is what one column shows.
+        # One column shows the result without any position.
         warnings.simplefilter("ignore", PositionWarning)
         for framework in frameworks:
             _add(result, framework, sets)
@@ -89,6 +89,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
 
 def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> None:
     rows: list[list[str]] = []
+    unplaced = retrieved = 0
     asked = {
         (splitters, condition): Pairs()
         for splitters in (DEFAULT, OTHERS)
@@ -103,6 +104,8 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
                     asked[kind, condition].include(pairs[condition])
             shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED, BY_TEXT)]
             rows.append([splitter, name, f"{pairs[RANK].total:,}", *shares, pairs[AS_SPLIT].known_by])
+            unplaced += pairs[BY_TEXT].missing
+            retrieved += pairs[BY_TEXT].chunks
     result.tables.append(
         Table(
             f"{framework.name}:",
@@ -115,7 +118,13 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
             continue
         what = f"inverted pairs through {framework.name}, {splitters}, {condition}"
         result.figures.append(Figure(what, "0", f"{sum_of.inverted} of {sum_of.total:,}", not sum_of.inverted))
-    result.notes.append(f"{framework.name}: {framework.note}")
+    note = f"{framework.name}: {framework.note}"
+    if unplaced:
+        note += (
+            f" Over Qdrant, {unplaced:,} of {retrieved:,} retrieved chunks have no position, because their text occurs "
+            "several times in the document; they come last, with a warning."
+        )
+    result.notes.append(note)
 
 
 def _count(
@@ -133,8 +142,8 @@ def _count(
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="the most questions of a set")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="maximum number of questions per set")
 
 
 if __name__ == "__main__":

@@ -24,11 +24,9 @@ class LangChain:
 
     name = "LangChain"
     note = (
-        "the default splitter leaves no position, so the order is that of the store there, and a `PositionWarning` "
-        "says so. With a length function that counts tokens, LangChain looks for a chunk from the wrong place on: "
-        "`start_index` is -1 where it finds none, or that of a later copy of the text. Located with "
-        "`write_positions`. Over Qdrant, 8 of the 1,540 chunks of 256 tokens of one document are in it at several "
-        "places that nothing tells apart; they are last, with a warning."
+        "the default splitter leaves no positions, so the order is that of the store, with a `PositionWarning`. With a "
+        "length function that counts tokens, LangChain starts to search for a chunk at the wrong offset: `start_index` "
+        "is -1 if the text is not found, or the offset of a later copy. Chunks are located with `write_positions`."
     )
 
     def __init__(self, embedder: LocalEmbedder) -> None:
@@ -47,7 +45,7 @@ class LangChain:
         return list(self._splitters)
 
     def index(self, splitter: str, source: str, text: str) -> Mapping[str, Ask]:
-        """Split and store a document, and give a way to ask for each of the four conditions."""
+        """Split and store a document, and return a search function for each condition."""
         documents = self._splitters[splitter].create_documents([text], [{"source": source}])
         for number, document in enumerate(documents):
             document.id = str(uuid5(NAMESPACE_URL, f"{source}/{number}"))
@@ -105,7 +103,7 @@ def _asking(retriever: BaseRetriever, ordinals: Mapping[str, Sequence[int]]) -> 
 
 
 def _places(documents: Sequence[Document], ordinals: Mapping[str, Sequence[int]]) -> list[int]:
-    """The places of documents in their source; of several chunks with one text, the next one after the last place."""
+    """The positions of documents in their source; of several chunks with equal text, the next one is taken."""
     places: list[int] = []
     for document in documents:
         left = [place for place in ordinals[document.page_content] if place not in places]

@@ -21,10 +21,7 @@ class LlamaIndex:
     """`SentenceSplitter` and `VectorStoreIndex`."""
 
     name = "LlamaIndex"
-    note = (
-        "the splitter counts with the tokenizer of the local embedder, since its own default would be downloaded; all "
-        "else is its default."
-    )
+    note = "the splitter counts with the tokenizer of the local embedder; its other options are the defaults."
 
     def __init__(self, embedder: LocalEmbedder) -> None:
         def tokens(text: str) -> list[int]:
@@ -45,7 +42,7 @@ class LlamaIndex:
         return list(self._splitters)
 
     def index(self, splitter: str, source: str, text: str) -> Mapping[str, Ask]:
-        """Split and store a document, and give a way to ask for each of the four conditions."""
+        """Split and store a document, and return a search function for each condition."""
         parser = self._splitters[splitter]
         nodes = parser.get_nodes_from_documents([Document(text=text, id_=source, metadata={"file_name": source})])
         ordinals = {node.node_id: number for number, node in enumerate(nodes)}
@@ -63,12 +60,12 @@ class LlamaIndex:
 
 
 def _numbered(number: int, document: BaseNode) -> str:
-    """An id that is the same in every run: the store sorts equal scores by it, and its default is random."""
+    """An id that is the same in every run: the store sorts equal scores by id, and default ids are random."""
     return f"{document.node_id}/{number}"
 
 
 def _locate(index: VectorStoreIndex, nodes: Sequence[BaseNode], source: str, text: str) -> None:
-    """Update the metadata in the document store; the vectors stay."""
+    """Update the metadata in the document store, but not the vectors."""
     chunks = [
         Chunk(node.get_content(), number, source=source, metadata=node.metadata, id=node.node_id)
         for number, node in enumerate(nodes)

@@ -1,4 +1,4 @@
-"""Experiments that are killed again and again, and models that fail: nothing that was paid for is lost."""
+"""Experiments that are killed repeatedly, and models that fail: no paid reply is lost."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ GRID: dict[str, Any] = {
 
 
 def run(kills: int = KILLS, seed: int = 0) -> Result:
-    """Kill, go on, and compare; then let calls fail."""
+    """Kill, restart and compare; then let calls fail."""
     result = Result(
         "Kills and failures",
-        f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 120 questions about the Python language reference, 8 "
-        f"calls at the same time of a model that writes down every call and takes {1000 * SECONDS:g} ms. Killed with "
-        "SIGKILL at random moments of the run, and started again each time.",
+        f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 120 questions about the Python language reference (20 "
+        "distinct ones, repeated with number suffixes), 8 concurrent calls to a model that logs every call and takes "
+        f"{1000 * SECONDS:g} ms per call. The run was killed with SIGKILL at random moments and restarted each time.",
     )
     with TemporaryDirectory() as folder:
         _add_kills(result, Path(folder), kills, seed)
@@ -47,7 +47,7 @@ def run(kills: int = KILLS, seed: int = 0) -> Result:
 
 
 def experiment() -> Experiment:
-    """What is run."""
+    """The experiment."""
     return Experiment(
         name="kills",
         data={"reference": language_reference(6)},
@@ -91,7 +91,7 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
             same and done >= kills,
         ),
         Figure(
-            "committed replies that were asked for again",
+            "saved replies that were requested again",
             "none",
             f"{asked_again} of {len(calls):,} calls",
             asked_again == 0,
@@ -99,8 +99,8 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
     ]
     twice = len(calls) - len(set(calls))
     result.notes.append(
-        f"{working} of the kills met a run that had made calls since it was started; the others met one that was still "
-        f"loading. {twice:,} calls were made twice: they were on their way when the process was killed."
+        f"{working} of {done} kills interrupted a run that had made calls since its start, and was not still loading. "
+        f"{twice:,} calls were made twice, because they were in progress when the process was killed."
     )
 
 
@@ -122,13 +122,13 @@ def _add_failures(result: Result, folder: Path) -> None:
     same = _answers(path) == _answers(folder / "undisturbed.db")
     result.figures += [
         Figure(
-            f"{FAILING:.0%} of the calls fail: the run ends, every failure is recorded",
+            f"{FAILING:.0%} of the calls fail: the run completes and records every failure",
             "with its cause",
             f"{failed:,} of {first.total:,} answers failed, {named:,} with the cause, {scored} of them scored",
             first.outcome == "complete" and failed == named > 0 and scored == 0,
         ),
         Figure(
-            "a second start completes it",
+            "a second run completes it",
             "results identical",
             f"{second.answered:,} of {second.total:,} answers, {_same(same)}",
             second.complete and same,
@@ -141,7 +141,7 @@ def _same(same: bool) -> str:
 
 
 def _replies(path: Path) -> set[str]:
-    """The prompts of the replies that are in the file, as the model writes them down."""
+    """The prompts of the replies in the file, as the model logs them."""
     if not path.exists():
         return set()
     with closing(sqlite3.connect(path)) as connection:
@@ -160,8 +160,8 @@ def _answers(path: Path) -> list[Any]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kills", type=int, default=KILLS, help="how often to kill it")
-    parser.add_argument("--seed", type=int, default=0, help="of the random moments")
+    parser.add_argument("--kills", type=int, default=KILLS, help="number of kills")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random moments")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ __all__ = ["LocalEmbeddings"]
 
 
 class LocalEmbeddings(Embeddings):
-    """Embeds a text once, however many stores it goes into."""
+    """Embeds each text once, for all stores."""
 
     def __init__(self, embedder: LocalEmbedder) -> None:
         self._embedder = embedder

@@ -1,4 +1,4 @@
-"""A LangChain chat model that takes as long as it is told, and sees how many calls it has at the same time."""
+"""A LangChain chat model with a given latency that counts its calls and its concurrent calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIECES = ("An ", "answer ", "of ", "the ", "model.")
 
 
 class FakeChatModel(BaseChatModel):
-    """Gives the same reply to every prompt, whole or in pieces, after `seconds`; async without a thread."""
+    """Returns the same reply to every prompt, whole or streamed, after `seconds`; async without a thread."""
 
     seconds: float = 0.0
     calls: int = 0
@@ -33,7 +33,7 @@ class FakeChatModel(BaseChatModel):
         return "fake"
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Cheap ones; the default would be a tokenizer from the network."""
+        """Return cheap ones; the default downloads a tokenizer."""
         return [0] * (len(text) // 4)
 
     @contextmanager

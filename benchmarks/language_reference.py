@@ -1,4 +1,4 @@
-"""Questions about the Python language reference as a data set; each says which topic holds its answer."""
+"""Questions about the Python language reference as a data set; each names the topic with its answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["language_reference"]
 
 
 def language_reference(times: int = 1) -> DataSet:
-    """The set.
+    """Return the data set.
 
     Args:
-        times: How often each question is asked, in other words each time, for a larger one.
+        times: Number of copies of each question, for a larger set; further copies differ only in a number suffix.
     """
     documents = dict(topics)
     questions = [

@@ -11,7 +11,7 @@ __all__ = ["LocalEmbedding"]
 
 
 class LocalEmbedding(BaseEmbedding):
-    """Embeds a text once, however many indexes it goes into."""
+    """Embeds each text once, for all indexes."""
 
     _embedder: LocalEmbedder = PrivateAttr()
     _known: dict[str, list[float]] = PrivateAttr(default_factory=dict)

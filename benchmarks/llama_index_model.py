@@ -1,4 +1,4 @@
-"""The same model as in `benchmarks.langchain_model`, in LlamaIndex's shape."""
+"""The model of `benchmarks.langchain_model` for LlamaIndex."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REPLY = "An answer of the model."
 
 
 class FakeLLM(CustomLLM):
-    """Gives the same reply to every prompt after `seconds`; async without a thread."""
+    """Returns the same reply to every prompt after `seconds`; async without a thread."""
 
     seconds: float = 0.0
     calls: int = 0
@@ -37,7 +37,7 @@ class FakeLLM(CustomLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """A chat model that can read everything."""
+        """The metadata of a chat model with a large context window."""
         return LLMMetadata(is_chat_model=True, context_window=1_000_000, num_output=256, model_name="fake")
 
     @contextmanager

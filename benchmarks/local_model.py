@@ -1,7 +1,7 @@
-"""A small grid with the real model that comes in a package: every method, two orders, two thresholds.
+"""A small grid with the packaged local model: every method, two orders, two thresholds.
 
 `python -m benchmarks.local_model --data FOLDER --results FILE` writes docs/benchmarks/local_model.md. It takes about
-half an hour on two cores, and resumes where it was stopped.
+half an hour on two cores, and resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REPLY = 24  # tokens
 
 
 def experiment(data: Path) -> Experiment:
-    """What is run."""
+    """The experiment."""
     return Experiment(
         name="local model",
         data={"stories": read_data(data / SET).sample(QUESTIONS, SEED)},
@@ -47,7 +47,7 @@ def experiment(data: Path) -> Experiment:
         },
         metrics=METRICS,
         count_tokens="local",
-        # The server answers one call at a time.
+        # The server processes one call at a time.
         max_concurrency=1,
     )
 
@@ -55,14 +55,14 @@ def experiment(data: Path) -> Experiment:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--results", type=Path, required=True, help="the results file")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--results", type=Path, required=True, help="results file")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     wanted = experiment(options.data)
     plan = make_plan(wanted, options.results)
     print(plan.describe(), file=sys.stderr, flush=True)
-    report = run_experiment(wanted, options.results, retry_failed=True, watch=told())
+    report = run_experiment(wanted, options.results, retry_failed=True, on_progress=told())
     print(report, file=sys.stderr)
     results = Results.open(options.results, wanted.name)
     parts = [
@@ -83,12 +83,13 @@ def _result(results: Results) -> Result:
         f"with replies of at most {REPLY} tokens; k = 4 chunks of 128 tokens. All cells together need {spent:,.0f} "
         f"calls. Written by `{COMMAND}`."
     )
-    found = " ".join(
+    counts = "; by ".join(
         _conclusion(axis, results.differences(axis, METRICS[:3])) for axis in ("order", "similarity_threshold")
     )
+    found = f"Paired comparisons that show a difference (p corrected for multiple comparisons): by {counts}."
     meaning = (
-        f"With {QUESTIONS} questions and such a small model only large differences could show; the table is an example "
-        "of what `oprag compare` measures."
+        f"With {QUESTIONS} questions and a model this small, only large differences could be shown; the table is an "
+        "example of the output of `oprag compare`."
     )
     table = Table(
         "Means over the questions with 95 % bootstrap intervals; calls and input tokens per answer:",
@@ -99,9 +100,8 @@ def _result(results: Results) -> Result:
 
 
 def _conclusion(axis: str, found: Sequence[SettingDifference]) -> str:
-    """How many differences along an axis are shown."""
-    shown = sum(one.difference.shown for one in found)
-    return f"By {axis}, {shown or 'no'} difference{'s are' if shown > 1 else ' is'} shown, of {len(found)} paired ones."
+    """The number of differences along an axis that are shown."""
+    return f"`{axis}`, {sum(one.difference.significant for one in found)} of {len(found)}"
 
 
 def _line(row: SettingSummary) -> list[str]:

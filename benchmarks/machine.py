@@ -1,4 +1,4 @@
-"""What a benchmark ran on."""
+"""The machine and the package versions of a benchmark."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["machine"]
 
 
 def machine(packages: Iterable[str]) -> str:
-    """The machine, the versions of these packages, and the date, as a list."""
+    """Return the machine, the versions of these packages and the date as a Markdown list."""
     lines = [
         f"- Processor: {_processor()}, {os.cpu_count()} cores, {_memory()}",
         f"- System: {_system()}",
         f"- Python {platform.python_version()} ({platform.python_implementation()})",
         f"- Packages: {', '.join(_version(package) for package in packages)}",
-        f"- Date: {datetime.now(UTC):%Y-%m-%d}; load of the machine when the run began: {os.getloadavg()[0]:.1f}",
+        f"- Date: {datetime.now(UTC):%Y-%m-%d}; load average at the start: {os.getloadavg()[0]:.1f}",
     ]
     return "\n".join(lines)
 

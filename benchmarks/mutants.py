@@ -1,10 +1,10 @@
-"""Change the code in small ways, one at a time, and see whether the tests notice.
+"""Mutation testing: make small changes to the code, one at a time, and check whether the tests fail.
 
     pytest -m "not integration" -n auto --cov --cov-context=test
     python -m benchmarks.mutants --number 150 --seed 0 --write mutants.jsonl
 
-Each mutant is tried on the tests that ran its line, in a copy of the sources. What survives is listed: either a test is
-missing, or the mutant means the same as the code. A run that was ended goes on where it stood.
+Each mutant is tested with the tests that ran its line, in a copy of the sources. Surviving mutants are listed: either a
+test is missing, or the mutant is equivalent to the code. An interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from coverage import CoverageData
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "oprag"
 OUTSIDE = ("compare", "cli")
-"""What is not mutated by default."""
+"""Subpackages that are not mutated by default."""
 TESTS = 300
-"""How many tests a mutant is tried on at most, drawn from those that ran its line."""
+"""Maximum number of tests per mutant, sampled from those that ran its line."""
 SECONDS = 300.0
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -58,10 +58,10 @@ class Mutant(NamedTuple):
     """A change of the code.
 
     Attributes:
-        path: The file, beside the package.
+        path: The file, relative to the package.
         line: The line.
-        before: The code that is changed.
-        after: What stands in its place.
+        before: The original code.
+        after: The code that replaces it.
         source: The whole file with the change.
     """
 
@@ -77,14 +77,14 @@ class Mutant(NamedTuple):
 
 
 def places_in(path: Path) -> Iterator[tuple[int, int]]:
-    """The places that can be changed: the number of the node in the tree, and of the change."""
+    """Yield the possible changes: the number of the node in the tree, and that of the change."""
     for number, node in enumerate(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
         for change in range(len(_changes(node))):
             yield number, change
 
 
 def mutant_at(path: Path, number: int, change: int) -> Mutant | None:
-    """The mutant of a place; None where the change is in a text for people or a type."""
+    """Return the mutant of a place; None if the change cannot be written or has no effect."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     node: Any = list(ast.walk(tree))[number]
     before = copy.deepcopy(node)
@@ -100,7 +100,7 @@ def mutant_at(path: Path, number: int, change: int) -> Mutant | None:
 
 
 def _changes(node: Any) -> list[Callable[[], None]]:
-    """The ways in which a node can be changed in place."""
+    """Return the possible changes of a node in place."""
     changes: list[Callable[[], None]] = []
     value: Any = getattr(node, "value", None)
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARISONS:
@@ -124,10 +124,10 @@ def _changes(node: Any) -> list[Callable[[], None]]:
 
 
 class Covering:
-    """Which tests ran a line.
+    """The tests that ran each line.
 
     Args:
-        data: The file that coverage has written with a context for each test.
+        data: The coverage data file with a context for each test.
     """
 
     def __init__(self, data: Path) -> None:
@@ -135,13 +135,13 @@ class Covering:
         self._data.read()
 
     def tests(self, path: str, line: int) -> list[str]:
-        """The tests, in a fixed sequence; none for a line that runs at import alone."""
+        """Return the tests in a fixed order; none for a line that only runs at import."""
         contexts = self._data.contexts_by_lineno(str(PACKAGE / path)).get(line, [])
         return sorted({context.partition("|")[0] for context in contexts if "::" in context})
 
 
 def killed(mutant: Mutant, tests: list[str]) -> bool:
-    """Whether a test fails on the mutant, or does not end."""
+    """Return whether a test fails on the mutant, or times out."""
     with tempfile.TemporaryDirectory() as folder:
         copied = Path(folder) / "oprag"
         shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
@@ -157,7 +157,7 @@ def killed(mutant: Mutant, tests: list[str]) -> bool:
 
 
 def drawn(seed: int, covering: Covering) -> Iterator[tuple[Mutant, list[str]]]:
-    """Mutants of lines that a test ran, each with its tests, without end but for the number of places."""
+    """Yield mutants of lines that a test ran, each with its tests, in random order."""
     chance = random.Random(seed)
     files = sorted(path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in OUTSIDE)
     places = [(path, *place) for path in files for place in places_in(path)]
@@ -169,7 +169,7 @@ def drawn(seed: int, covering: Covering) -> Iterator[tuple[Mutant, list[str]]]:
 
 
 def main() -> None:
-    """Try mutants and tell which survive."""
+    """Test mutants and print those that survive."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--number", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)

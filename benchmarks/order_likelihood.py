@@ -1,9 +1,8 @@
-"""How likely gold answers are behind the same chunks in other orders, over budgets; a model of a few hundred million
-weights is enough for that.
+"""The likelihood of gold answers after the same chunks in different orders, for several numbers of chunks.
 
-`python -m benchmarks.order_likelihood PART --data FOLDER --model FOLDER --results FILE` writes a part of
-docs/benchmarks/order_likelihood.md and resumes where it was stopped. On two cores, `short` takes about two hours, and
-`summaries` four.
+A model with a few hundred million weights is enough. `python -m benchmarks.order_likelihood PART --data FOLDER --model
+FOLDER --results FILE` writes a part of docs/benchmarks/order_likelihood.md and resumes an interrupted run. On two
+cores, `short` takes about two hours, and `summaries` four.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ DTYPE = "bfloat16"
 
 @dataclass(frozen=True)
 class Part:
-    """Questions of one kind, and how they are asked.
+    """Questions of one kind, and the experiment with them.
 
     Attributes:
         title: The title of its section.
-        about: Which questions these are.
-        sets: The folders of its data sets, by their names.
-        sample: How many questions of each are drawn; None for all.
-        grid: What is compared.
+        about: A description of the questions and the random order.
+        sets: The folders of its data sets, by name.
+        sample: The number of sampled questions of each set; None for all.
+        grid: The compared settings.
     """
 
     title: str
@@ -56,8 +55,9 @@ class Part:
 PARTS = {
     "summaries": Part(
         "Summaries of meetings",
-        "All 237 questions of QMSum (validation and test) whose meetings are in the set: what was said about "
-        "something, with a summary of some sentences as the gold answer. Its evidence stands in many places.",
+        "Questions of QMSum (validation and test) whose meetings are in the set: what was said about something. The "
+        "gold answer is a summary of a few sentences, whose evidence is in many places. The random order is one "
+        "permutation (seed 1).",
         {"meetings": "qmsum"},
         None,
         [
@@ -68,8 +68,8 @@ PARTS = {
     ),
     "short": Part(
         "Short answers about stories and contracts",
-        f"100 questions about stories (FairytaleQA) and 100 about contracts (CUAD), random samples of the seed {SEED}. "
-        "Their gold answers are short, and one passage is enough for most of them.",
+        "Questions about stories (FairytaleQA) and contracts (CUAD) with short gold answers. The random order is the "
+        "mean of two permutations (seeds 1 and 2).",
         {"stories": "fairytaleqa_books", "contracts": "cuad_leval"},
         100,
         [
@@ -86,7 +86,7 @@ PARTS = {
 
 
 def experiment(part: Part, data: Path, model: Path) -> Experiment:
-    """What is run."""
+    """The experiment of a part."""
     sets = {name: read_data(data / folder) for name, folder in part.sets.items()}
     if part.sample is not None:
         sets = {name: one.sample(part.sample, SEED) for name, one in sets.items()}
@@ -98,7 +98,7 @@ def experiment(part: Part, data: Path, model: Path) -> Experiment:
         models={"reader": ModelSpec(reader, "reader")},
         grid=part.grid,
         metrics=[METRIC, "evidence_coverage"],
-        # Each text is read on one core (OMP_NUM_THREADS=1), two at a time.
+        # Each text is read on one core (OMP_NUM_THREADS=1), two concurrently.
         max_concurrency=2,
     )
 
@@ -107,26 +107,30 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog=COMMAND.format("PART"), description=__doc__)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--model", type=Path, required=True, help="the folder of a causal language model")
-    parser.add_argument("--results", type=Path, required=True, help="the results file")
-    parser.add_argument("--about-model", default="", help="what the document says of the model")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--model", type=Path, required=True, help="folder of a causal language model")
+    parser.add_argument("--results", type=Path, required=True, help="results file")
+    parser.add_argument("--about-model", default="", help="description of the model on the page")
     parser.add_argument("--k", type=int, nargs="+", help="numbers of chunks; by default all of the part")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page that has a place for the part")
+    parser.add_argument("--sample", type=int, help="number of questions of each set; by default that of the part")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page with markers for the part")
     options = parser.parse_args()
     part, command = PARTS[options.part], COMMAND.format(options.part)
     if options.k:
         part = replace(part, grid=[{**cell, "k": options.k} if "k" in cell else cell for cell in part.grid])
         command += f" --k {' '.join(map(str, options.k))}"
+    if options.sample:
+        part = replace(part, sample=options.sample)
+        command += f" --sample {options.sample}"
     wanted = experiment(part, options.data, options.model)
     print(make_plan(wanted, options.results).describe(), file=sys.stderr, flush=True)
-    print(run_experiment(wanted, options.results, retry_failed=True, watch=told()), file=sys.stderr)
+    print(run_experiment(wanted, options.results, retry_failed=True, on_progress=told()), file=sys.stderr)
     result = _result(part, command, Results.open(options.results, wanted.name), options.about_model)
     begin, end = (f"<!-- {mark} {options.part} -->" for mark in ("begin", "end"))
     before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)
     _, there, after = rest.partition(end)
     if not there:
-        sys.exit(f"{options.page} has no place between {begin} and {end}")
+        sys.exit(f"{options.page} has no markers {begin} and {end}")
     written = "\n\n".join([begin, markdown(result), machine(PACKAGES), end])
     options.page.write_text(before + written + after, encoding="utf-8")
     print(f"wrote {options.page}")
@@ -137,8 +141,8 @@ def _result(part: Part, command: str, found: Results, model: str) -> Result:
     curves = [one for one in found.curves("k", METRIC) if len(one.points) > 1]
     tables = [
         Table(
-            "The mean log-probability of a token of the gold answer, in nats (higher is better), with 95 % intervals "
-            "of the bootstrap; evidence coverage is the same in all orders:",
+            "The mean log-probability per token of the gold answer, in nats (higher is better), with 95% bootstrap "
+            "intervals; evidence coverage is the same in all orders:",
             ["set", "k", "order", "questions", "failed", "likelihood", "evidence coverage", "context tokens"],
             [_line(row) for row in found.settings],
         ),
@@ -151,31 +155,29 @@ def _result(part: Part, command: str, found: Results, model: str) -> Result:
     ]
     if curves:
         rows = [[str(one.values.get("data", "")), str(one.values.get("order", "")), one.describe()] for one in curves]
-        tables.append(Table("Over k, in each order:", ["set", "order", "what can be said"], rows))
+        tables.append(Table("Curves over k, by order:", ["set", "order", "conclusion"], rows))
     return Result(
         part.title,
-        f"{part.about} Chunks of 128 tokens by the packaged static embedder; the k best of a question are the same in "
-        f"every order. The reader: {model or 'the given model'}. It says how likely each gold answer is after "
-        "the context and the question; the most likely one counts. Closed book is without a context. Written by "
-        f"`{command}`.",
+        f"{part.about} {_asked(part)} Chunks of 128 tokens, found with the packaged static embedder; the k best of a "
+        f"question are the same in every order. The reader is {model or 'the given model'}. It computes the likelihood "
+        "of each gold answer after the context and the question; the highest one counts. Closed book is without a "
+        f"context. Written by `{command}`.",
         tables=tables,
         notes=[_conclusion(by_order), *([_peaks(curves)] if curves else [])],
     )
 
 
+def _asked(part: Part) -> str:
+    """The sample of a part in words."""
+    if part.sample is None:
+        return "All questions of the set are asked."
+    return f"A random sample of {part.sample} questions of each set is asked (seed {SEED})."
+
+
 def _conclusion(found: Sequence[SettingDifference]) -> str:
     settled = [one for one in found if one.difference.adjusted_p is not None and one.difference.adjusted_p < 0.05]
-    if not settled:
-        return (
-            f"**No difference between orders can be claimed**: of {len(found)} differences none has a "
-            "corrected p < 0.05."
-        )
-    told_of = "; ".join(
-        f"{one.setting.values.get('data')}, k = {one.setting.values.get('k')}: {one.value} − {one.baseline_value} "
-        f"{one.difference.describe()}, {_p(one.difference.adjusted_p)}"
-        for one in settled
-    )
-    return f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05: {told_of}."
+    counted = f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05."
+    return counted if settled else f"**No difference between orders is shown**: {counted}"
 
 
 def _peaks(curves: Sequence[Curve]) -> str:
@@ -185,16 +187,11 @@ def _peaks(curves: Sequence[Curve]) -> str:
         if one.sweet_spot is not None
     ]
     if not named:
-        return "**No sweet spot can be named**: in no order is one k shown to be better than all others."
+        return "**No sweet spot is shown**: in no order is one k better than all others."
     return (
-        f"**The number of chunks makes a difference**: {len(named)} of {len(curves)} curves over k have a sweet spot "
-        f"({'; '.join(named)}); what can be said of the others is in the last table."
+        f"**The number of chunks matters**: {len(named)} of {len(curves)} curves over k have a sweet spot "
+        f"({'; '.join(named)})."
     )
-
-
-def _p(value: float | None) -> str:
-    shown = p_value(value)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def _difference(one: SettingDifference) -> list[str]:

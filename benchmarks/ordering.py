@@ -1,4 +1,4 @@
-"""What `benchmarks.inversions` asks of a framework."""
+"""The interface of a framework for `benchmarks.inversions`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_TEXT = "with read_source="
 
 
 class Answer(NamedTuple):
-    """What was retrieved for one question: the true places of the chunks, as they stand, and how they were placed."""
+    """The result for one question: true positions of the chunks in the returned order, and how they were placed."""
 
     ordinals: Sequence[int]
     sources: Sequence[SourceReport] = ()
@@ -38,5 +38,5 @@ class Framework(Protocol):
         ...
 
     def index(self, splitter: str, source: str, text: str) -> Mapping[str, Ask]:
-        """Split and store a document, and give a way to ask for each of the four conditions."""
+        """Split and store a document, and return a search function for each condition."""
         ...

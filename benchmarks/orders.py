@@ -1,4 +1,4 @@
-"""A sweep without a model: how much of the evidence a context has, and in which sequence, by order and k."""
+"""A sweep without a model: evidence coverage and inverted pairs of contexts, by order and k."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTIONS = 500
 def run(data: Path, questions: int = QUESTIONS) -> Result:
     """Sweep over the sets."""
     sets = {name: read_data(data / name).sample(questions) for name in SETS}
-    # A question about a whole meeting has no place in it.
+    # Questions about a whole meeting have no evidence.
     sets = {name: _with_evidence(one) for name, one in sets.items()}
     experiment = Experiment(
         name="orders",
@@ -37,11 +37,11 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     counts = ", ".join(f"{name} {len(one.questions):,}" for name, one in sets.items())
     result = Result(
         "Orders without a model",
-        f"Questions with evidence: {counts}. Chunks of 128 tokens of the static embedder, without overlap; k best "
-        f"chunks, in every order, random with the seeds {SEEDS}. Evidence coverage is the share of "
-        "the characters of the gold evidence in the context; inverted pairs are the share of the pairs of chunks that "
-        "stand against the order of the document (0 in source order, 1 reversed, 0.5 by chance). Means over questions; "
-        "the intervals of the bootstrap (95 %) over questions, or over documents where a set has ten or more.",
+        f"Questions with evidence: {counts}. Chunks of 128 tokens of the static embedder, without overlap; the k "
+        f"best chunks in every order, random with the seeds {SEEDS}. Evidence coverage is the share of the characters "
+        "of the gold evidence in the context; inverted pairs are the share of the pairs of chunks that are not in "
+        "document order (0 in source order, 1 if reversed, 0.5 by chance). Means over questions, with 95% bootstrap "
+        "intervals that resample questions, or documents if a set has ten or more.",
     )
     for metric, title in (("evidence_coverage", "Evidence coverage"), ("inverted_pairs", "Inverted pairs")):
         result.tables.append(
@@ -51,12 +51,12 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     result.figures += [
         Figure("answers", f"{report.total:,}", f"{report.answered:,} in {report.seconds:.0f} s", report.complete),
         Figure(
-            "inverted pairs in source order",
+            "inverted pairs in source order, maximum",
             "none",
-            f"at most {max(one.mean or 0 for one in source):g}",
+            f"{max(one.mean or 0 for one in source):g}",
             all(one.mean == 0 for one in source),
         ),
-        Figure("coverage is that of the chunks, whatever their order", "equal", *_equal(rows)),
+        Figure("evidence coverage equal in all orders", "equal", *_equal(rows)),
     ]
     return result
 
@@ -67,7 +67,7 @@ def _with_evidence(data_set: DataSet) -> DataSet:
 
 
 def _lines(rows: Iterable[SettingSummary], metric: str) -> Iterable[list[str]]:
-    """A line for each set, search and order; orders that cannot change a metric are one line."""
+    """A line for each set, search and order, or one line for all orders if they cannot change the metric."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         values = row.values
@@ -90,8 +90,8 @@ def _equal(rows: Iterable[SettingSummary]) -> tuple[str, bool]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="the most questions of a set")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="maximum number of questions per set")
 
 
 if __name__ == "__main__":

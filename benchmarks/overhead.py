@@ -1,4 +1,4 @@
-"""What stuff and refine take beside their calls, with a model that answers at once, beside the frameworks' own."""
+"""Overhead of `stuff` and `refine` with a model that replies at once, compared with the frameworks' own chains."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 
 COUNT = 16
-# Room for one passage in a call, and not for two.
+# Room for one passage per call, but not for two.
 PASSAGE_TOKENS = 192
 ROUNDS, IN_A_ROW = 40, 5
 LIMIT = 1.0
@@ -44,7 +44,7 @@ OURS = "oprag"
 
 
 def run(rounds: int = ROUNDS) -> Result:
-    """Time chains and engines over one retriever each, sync, and async inside one running event loop."""
+    """Time chains and engines over one retriever each: sync, and async in one running event loop."""
     groups = {"stuff, LangChain": _stuff_chains(), "refine, LangChain": _refine_chains()}
     groups |= {"stuff, LlamaIndex": _stuff_engines(), "refine, LlamaIndex": _refine_engines()}
     figures: list[Figure] = []
@@ -54,20 +54,20 @@ def run(rounds: int = ROUNDS) -> Result:
         for name in cases:
             ratios = {mode: times(timings[OURS], timings[name]) for mode, timings in modes.items()}
             if name != OURS:
-                figures += [_figure(f"{group}, beside {name}, {mode}", ratio) for mode, ratio in ratios.items()]
+                figures += [_figure(f"{group}: oprag / {name}, {mode}", ratio) for mode, ratio in ratios.items()]
             cells = [cell for mode, timings in modes.items() for cell in (str(timings[name]), f"{ratios[mode]:.2f}")]
             rows.append([f"{group}: {name}", *cells])
     return Result(
         "Overhead of answering",
-        f"`stuff` (one call) and `refine` ({COUNT} calls) over {COUNT} passages of about 128 tokens that do not touch, "
-        "from a retriever that gives them from memory, with a chat model that answers at once and says nothing about "
-        "tokens, so that they are estimated. Ours puts the passages in order, stitches and renders them, and records "
-        "every call; each ratio is the median over the turns.",
+        f"`stuff` (one call) and `refine` ({COUNT} calls) over {COUNT} passages of about 128 tokens, none adjacent, "
+        "from an in-memory retriever, with a chat model that replies at once and reports no token usage, so tokens are "
+        "estimated. oprag orders, stitches and renders the passages, and records every call. Each ratio is the time of "
+        "oprag divided by that of the other, median over the turns.",
         figures=figures,
         tables=[
             Table(
-                "Milliseconds a question, median (best), and oprag's time in times of it:",
-                ["", *(head for mode in ("sync", "async") for head in (mode, f"oprag beside it, {mode}"))],
+                "Milliseconds per question, median (best), and the ratio of oprag's time to it:",
+                ["", *(head for mode in ("sync", "async") for head in (mode, f"ratio, {mode}"))],
                 rows,
             )
         ],
@@ -121,7 +121,7 @@ def _chain(chain: Runnable[Any, Any], key: str = "input") -> Case:
 
 def _classic(model: FakeChatModel, found: FoundDocuments, chain_type: str) -> Case:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it announces its own end
+        warnings.simplefilter("ignore")  # it is deprecated
         return _chain(RetrievalQA.from_chain_type(model, chain_type=chain_type, retriever=found), "query")
 
 
@@ -139,7 +139,7 @@ def _time(cases: Mapping[str, Case], rounds: int) -> dict[str, dict[str, Timing]
 
 
 def _figure(what: str, ratio: float) -> Figure:
-    return Figure(what, f"at most {LIMIT:g} times", f"{ratio:.2f} times", ratio <= LIMIT)
+    return Figure(what, f"at most {LIMIT:g}", f"{ratio:.2f}", ratio <= LIMIT)
 
 
 if __name__ == "__main__":

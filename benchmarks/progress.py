@@ -1,20 +1,20 @@
-"""Saying how far a long run is."""
+"""The progress of a long run."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from oprag.compare.running.report import RunReport, Watch
+from oprag.compare.running.report import ProgressCallback, RunReport
 
 __all__ = ["told"]
 
 
-def told(every: float = 60.0) -> Watch:
-    """A watch that prints a line now and then, at most every so many seconds."""
+def told(every: float = 60.0) -> ProgressCallback:
+    """A watch that prints the progress, at most once per `every` seconds."""
     last = time.monotonic()
 
-    def watch(progress: RunReport) -> None:
+    def on_progress(progress: RunReport) -> None:
         nonlocal last
         if time.monotonic() - last > every:
             last = time.monotonic()
@@ -24,4 +24,4 @@ def told(every: float = 60.0) -> Watch:
                 flush=True,
             )
 
-    return watch
+    return on_progress

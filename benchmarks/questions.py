@@ -1,4 +1,4 @@
-"""Questions to the Python language reference in `pydoc_data.topics`; each says which topic holds the answer."""
+"""Questions about the Python language reference in `pydoc_data.topics`, each with the topic of its answer."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Contexts and prompts of many inputs as hashes, to see whether a change of the code changed any of them.
+"""Contexts and prompts of many inputs as hashes, to check whether a code change altered any of them.
 
     python -m benchmarks.recorded_contexts --data FOLDER --write before.jsonl
     python -m benchmarks.recorded_contexts --data FOLDER --compare before.jsonl
 
-Inputs are real documents and questions, with the metadata that loaders, splitters and careless pipelines leave. What
-is made of them is the same on every machine; what differs is listed with what it was made of.
+Inputs are real documents and questions, with the metadata that loaders, splitters and careless pipelines leave. The
+results are the same on every machine; differences are listed by input.
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "gap": (None, None, "[...]"),
     "header": (None, None, "[{number}] {source}, page {page}, {start}-{end}, rank {rank}"),
 }
-"""The values that are drawn from; what stands twice is drawn more often."""
+"""The values to draw from; repeated values are drawn more often."""
 
 
 class Found(NamedTuple):
-    """What a search brought for a question, best first."""
+    """The search results for a question, best first."""
 
     question: str
     chunks: list[Chunk]
 
 
 def found_in(data: Path, questions: int) -> Iterator[tuple[str, list[Chunk], list[Found], Mapping[str, str]]]:
-    """The chunks of each set, the answers of its search, and the texts of its sources."""
+    """Yield the chunks of each set, the results of its search, and the texts of its sources."""
     embedder = LocalEmbedder()
     for name in SETS:
         read = read_set(data / name)
@@ -145,7 +145,7 @@ def _start(chunk: Chunk) -> int:
 
 
 def documents_of(found: Found, kind: str, everything: Sequence[Chunk], chance: random.Random) -> list[Document]:
-    """What was found, as documents with metadata of a kind; ids are those of the chunks."""
+    """Return the found chunks as documents with metadata of a kind; ids are those of the chunks."""
     numbers = {chunk.id: number for number, chunk in enumerate(everything)}
     return [
         Document(chunk.text, id=chunk.id, metadata=METADATA[kind](chunk, numbers[chunk.id], chance))
@@ -154,7 +154,7 @@ def documents_of(found: Found, kind: str, everything: Sequence[Chunk], chance: r
 
 
 def nodes_of(found: Found, kind: str, everything: Sequence[Chunk], chance: random.Random) -> list[NodeWithScore]:
-    """The same as nodes; those with offsets have them as LlamaIndex does, those with numbers are linked."""
+    """Return the same as nodes; offsets are stored as LlamaIndex does, and numbered nodes are linked."""
     numbers = {chunk.id: number for number, chunk in enumerate(everything)}
     nodes = []
     for rank, document in enumerate(documents_of(found, kind, everything, chance)):
@@ -187,7 +187,7 @@ def options_from(chance: random.Random, *, vectors: bool = True, neighbors: bool
 
 
 class Log:
-    """The prompts that a model has read; each reply depends on the prompt alone."""
+    """The prompts that a model has read; each reply depends only on the prompt."""
 
     def __init__(self) -> None:
         self.prompts: list[list[str]] = []
@@ -223,7 +223,7 @@ class Model(FakeLLM):
 
 
 def recorded(data: Path, questions: int, draws: int) -> Iterator[dict[str, str]]:
-    """What each input gives, as a row with its name and a hash."""
+    """Yield the result of each input, as a row with its name and a hash."""
     embedder = LocalEmbedder()
     embeddings, embed_model = LocalEmbeddings(embedder), LocalEmbedding(embedder)
     for name, everything, answers, texts in found_in(data, questions):
@@ -357,7 +357,7 @@ def _of_context(context: Any) -> Any:
 
 
 def _row(name: str, make: Callable[..., Any], *args: Any) -> dict[str, str]:
-    """What is made, or the error that is raised; warnings by their kinds."""
+    """Return the result or the raised error, with the kinds of warnings, as a row."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

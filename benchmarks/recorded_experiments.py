@@ -1,10 +1,10 @@
-"""Results of a fixed set of experiments, a fact a line, to see whether a change of the harness changed any of them.
+"""Results of a fixed set of experiments, one fact per line, to check whether a change of the harness altered any.
 
     python -m benchmarks.recorded_experiments --write before.jsonl
     python -m benchmarks.recorded_experiments --compare before.jsonl
 
-`--data FOLDER` adds real documents and questions. Everything is read as users read it: from `oprag.compare`, from what
-the command line prints and exports, and from the tables of the report. No network is used.
+`--data FOLDER` adds real documents and questions. Everything is read as users read it: from `oprag.compare`, from the
+output and the exports of the command line, and from the tables of the report. No network is used.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ MEANT: dict[str, str] = {
     "axes 9 / *: front of tokens": "Means of tokens are those of whole answers, so that equal totals are equal.",
     "*.power*": "The JSON of a plan says how small a difference its questions can show.",
 }
-"""Differences that were made on purpose: a pattern of facts, as --compare prints them, and why they differ."""
+"""Intended differences: a pattern of facts, as --compare prints them, and the reason."""
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "long_context", "self_route")
 MATERIAL = "benchmarks.recorded_material"
@@ -123,7 +123,7 @@ AXES: tuple[dict[str, Any], ...] = (
     {"cite": [True, False], "method": ["stuff", "map_reduce"]},
     {"similarity_threshold": 0.99, "empty_answer": ["Nothing was found.", "?"]},
 )
-"""For each axis a grid with some of its values."""
+"""A grid with some values of each axis."""
 
 
 # The experiments.
@@ -134,17 +134,17 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
     sets = {"chronicles": write_plain(folder / "c", chronicles()), "mixed": write_plain(folder / "m", mixed())}
     for name, table in sets.items():
         yield from Place(folder, f"data {name}").data_set(table)
-    few = {"chronicles": {**sets["chronicles"], "questions": 10}, "mixed": sets["mixed"]}
+    few = {"chronicles": {**sets["chronicles"], "sample": 10}, "mixed": sets["mixed"]}
     steps: list[tuple[Callable[..., Iterator[Fact]], Any]] = [
         (axes, few),
-        (methods, {"chronicles": {**sets["chronicles"], "questions": 14}}),
+        (methods, {"chronicles": {**sets["chronicles"], "sample": 14}}),
         (curves, {"chronicles": sets["chronicles"]}),
         (kinds, {"mixed": sets["mixed"]}),
         (likelihoods, sets),
         (failures, few),
         (limits, few),
         (sweeps, sets["chronicles"]["path"]),
-        (measured, {"mixed": {**sets["mixed"], "questions": 3}}),
+        (measured, {"mixed": {**sets["mixed"], "sample": 3}}),
         *([(on_ray, few)] if find_spec("ray") else []),
         (generated, shortened(chronicles())),
         *([(real, data)] if data is not None else []),
@@ -154,21 +154,21 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
             yield from step(folder, given)
         except Exception:  # noqa: BLE001 - what the others find is wanted all the same
             traceback.print_exc()
-            yield Fact(step.__name__, "", "", "error", "this ended with an error")
+            yield Fact(step.__name__, "", "", "error", "this step raised an error")
 
 
 def place_of(folder: Path, name: str, **described: Any) -> Place:
-    """A place for an experiment with our models and embedders."""
+    """A place for an experiment with the models and embedders of this benchmark."""
     return Place(folder, name, models=MODELS, embedders=EMBEDDERS, **described)
 
 
 def again(what: str, facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Facts of the same experiment at another time."""
+    """Label facts of the same experiment at another time."""
     return (fact._replace(what=f"{what} {fact.what}") for fact in facts)
 
 
 def axes(folder: Path, data: Data) -> Iterator[Fact]:
-    """Every axis, with a few of its values."""
+    """Every axis, with a few values."""
     for number, grid in enumerate(AXES):
         full = {"data": "chronicles", **SMALL, **grid}
         stores = {"mine": {"use": f"{MATERIAL}:store"}}
@@ -179,7 +179,7 @@ def axes(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def methods(folder: Path, data: Data) -> Iterator[Fact]:
-    """Every method and control through the command line, planned, run, run again, and reported."""
+    """Every method and control on the command line: planned, run, run again and reported."""
     grid = {"method": [*METHODS, "closed_book", "context_only"], **ORDERS, **SMALL, "variants": 2, "passage_tokens": 60}
     scored = {**EMBEDDERS["words"], "name": "words"}
     place = place_of(folder, "methods", data=data, grid=grid, count_tokens="words", score_embedder=scored)
@@ -224,7 +224,7 @@ def kinds(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def likelihoods(folder: Path, data: Data) -> Iterator[Fact]:
-    """The likelihood of gold answers, of a model and an experiment that are Python objects."""
+    """The likelihood of gold answers, with a model and an experiment as Python objects."""
     grid = {**SMALL, **ORDERS, "method": ["answer_likelihood", "closed_book_likelihood"], "k": [2, 8]}
     place = Place(folder, "likelihoods", axes=["data", *grid])
     read = {name: read_data(table["path"]) for name, table in data.items()}
@@ -235,9 +235,9 @@ def likelihoods(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def failures(folder: Path, data: Data) -> Iterator[Fact]:
-    """Calls that fail, are cut short or say nothing; then those that failed are tried again."""
+    """Calls that fail, are truncated or return nothing; then the failed ones are retried."""
     grid = {**SMALL, **ORDERS, "method": ["stuff", "refine", "map_reduce"], "passage_tokens": 60, "model": "faulty"}
-    # With several calls at a time, how many of a question are made before one fails would be chance.
+    # With concurrent calls, the number of calls before a failure would be random.
     place = place_of(folder, "failures", data=data, grid=grid, max_concurrency=1)
     yield from place.oprag("compare", place.file, *RUN)
     yield from place.all_of(Results.open(place.results), judged=["token_f1"])
@@ -249,7 +249,7 @@ def failures(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def limits(folder: Path, data: Data) -> Iterator[Fact]:
-    """A run that is ended by limits, one after the other; then the rest."""
+    """A run that is stopped by each limit in turn; then the rest."""
     prices = {model: {"input": 2.0, "output": 8.0, "cached": 0.5} for model in MODELS}
     grid = {**SMALL, "method": ["stuff", "refine"], "model": ["reader", "lost"], "passage_tokens": 60}
     place = place_of(folder, "limits", data=data, grid=grid, prices=prices, max_concurrency=1)
@@ -260,7 +260,7 @@ def limits(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def sweeps(folder: Path, path: str) -> Iterator[Fact]:
-    """Sweeps with and without a model, with the profile that is written."""
+    """Sweeps with and without a model, and the profiles they write."""
     for name, model in {"contexts": [], "answers": ["--model", f"{MATERIAL}:lost", "--metric", "rouge_l"]}.items():
         place = Place(folder, f"sweep {name}", axes=["order", "token_budget", "seed"])
         profile = place.folder / "oprag.toml"
@@ -272,7 +272,7 @@ def sweeps(folder: Path, path: str) -> Iterator[Fact]:
 
 
 def measured(folder: Path, data: Data) -> Iterator[Fact]:
-    """A measured run: what is there and what is not, and what was counted."""
+    """A measured run."""
     grid = {**SMALL, **ORDERS, "method": ["stuff", "context_only"]}
     place = place_of(folder, "measured", data=data, grid=grid, metrics=["token_f1"])
     yield from place.oprag("compare", place.file, "--measure", "--trust", "--plan", "--json")
@@ -281,7 +281,7 @@ def measured(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def on_ray(folder: Path, data: Data) -> Iterator[Fact]:
-    """On workers of Ray."""
+    """A run on Ray workers."""
     grid = {**SMALL, **ORDERS, "method": ["stuff", "map_reduce"]}
     place = place_of(folder, "ray", data=data, grid=grid, metrics=["token_f1", "evidence_coverage"])
     yield from place.oprag("compare", place.file, "--ray", "local", *RUN)
@@ -289,7 +289,7 @@ def on_ray(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def generated(folder: Path, given: Set) -> Iterator[Fact]:
-    """A set of ours in all published layouts."""
+    """A generated set in all published layouts."""
     yield from published(folder, "generated", write_published(folder / "published", given))
 
 
@@ -302,7 +302,7 @@ def published(folder: Path, name: str, data: Data) -> Iterator[Fact]:
 
 
 def real(folder: Path, data: Path) -> Iterator[Fact]:
-    """A few questions of each set of a folder, and the beginnings of some of them in all published layouts."""
+    """A few questions of each set of a folder, and the start of some sets in all published layouts."""
     found = {path.parent.name: read_real(path.parent, 3) for path in sorted(data.glob("*/documents.jsonl.gz"))}
     plain = {name: write_plain(folder / f"real-{name}", given) for name, given in found.items()}
     yield from published(folder, "real", plain)
@@ -316,23 +316,23 @@ def real(folder: Path, data: Path) -> Iterator[Fact]:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values are the same, numbers to 1e-12."""
+    """Return whether two values are equal, numbers within 1e-12."""
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (first, second))
     return math.isclose(first, second, rel_tol=1e-12, abs_tol=1e-12) if numbers else bool(first == second)
 
 
 def facts_by_key(rows: Iterable[Fact]) -> dict[str, Any]:
-    """The values by what they are of."""
+    """Return the values by key."""
     found: dict[str, Any] = {}
     for fact in rows:
         if fact.key in found:
-            raise ValueError(f"two facts with one key: {fact.key}")
+            raise ValueError(f"two facts with the key {fact.key}")
         found[fact.key] = fact.value
     return found
 
 
 def compared(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Print what differs; whether nothing does that was not meant to."""
+    """Print unintended differences, and return whether there are none."""
     lists: dict[str, Sequence[str]] = {
         "differ": [key for key in before if key in now and not same(before[key], now[key])],
         "missing": [key for key in before if key not in now],
@@ -355,7 +355,7 @@ def compared(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def main() -> None:
     """Record, or compare with a record."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--data", type=Path, help="a folder of question sets, such as recorded_contexts reads")
+    parser.add_argument("--data", type=Path, help="folder of question sets, as for recorded_contexts")
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", type=Path)
     group.add_argument("--compare", type=Path)

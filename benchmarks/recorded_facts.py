@@ -1,4 +1,4 @@
-"""What users can read of an experiment, as facts: values, each with what it is the value of."""
+"""Everything that users can read of an experiment, as facts: named values."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from oprag.compare import Results, read_data
 __all__ = ["Fact", "Place"]
 
 NOT_BETTER = ("inverted_pairs", "long_context_share", "paper_token_usage")
-"""Metrics of which no setting is the best."""
+"""Metrics without a best setting."""
 
 
 class Fact(NamedTuple):
-    """A value, and what it is the value of."""
+    """A named value."""
 
     experiment: str
     setting: str
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What tells it from all others."""
+        """The unique key."""
         return " / ".join((self.experiment, self.setting, self.question, self.what))
 
 
@@ -48,9 +48,9 @@ class Place:
 
     Args:
         folder: The folder.
-        name: What the experiment is called.
-        axes: The axes that tell its settings apart, besides those of its grid.
-        **described: What its file says besides.
+        name: The name of the experiment.
+        axes: The axes that identify its settings, in addition to those of its grid.
+        **described: Further content of its file.
     """
 
     def __init__(self, folder: Path, name: str, *, axes: Iterable[str] = (), **described: Any) -> None:
@@ -62,12 +62,12 @@ class Place:
             self.file.write_text(tomli_w.dumps({"name": name, **described}), encoding="utf-8")
 
     def fact(self, what: str, value: Any, setting: Mapping[str, Any] | str = "", question: str = "") -> Fact:
-        """A fact of this experiment; nothing in it depends on the folder, the time or the load of the machine."""
+        """Return a fact of this experiment, independent of the folder, the time and the load of the machine."""
         told = setting if isinstance(setting, str) else self.told(setting)
         return Fact(self.name, told, question, what, self._steady(what, value))
 
     def told(self, values: Mapping[str, Any]) -> str:
-        """A setting by its option values."""
+        """Return a setting as text, by its option values."""
         shown = ((axis, values.get(axis)) for axis in self.axes)
         return ", ".join(f"{axis}={value}" for axis, value in shown if value not in (None, ""))
 
@@ -81,7 +81,7 @@ class Place:
         return value
 
     def oprag(self, *arguments: Any) -> Iterator[Fact]:
-        """Run a command; its exit code, and what it prints as JSON, by the places of the values."""
+        """Run a command; yield its exit code and the values of its JSON output by path."""
         command = [sys.executable, "-c", "from oprag.cli import main; main()", *map(str, arguments)]
         environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -93,24 +93,24 @@ class Place:
             yield from self.placed(what, _as_first_recorded(json.loads(done.stdout)))
 
     def placed(self, what: str, value: Any) -> Iterator[Fact]:
-        """The plain values in something like JSON by their places; of sentences the figures alone."""
+        """Yield the plain values of a JSON-like value by path; of sentences only the figures."""
         for fact in self._counted((f"{what}: {place}", part) for place, part in _flat(value, self.told)):
             is_sentence = isinstance(fact.value, str) and fact.value.count(" ") > 5
             yield fact._replace(value=_figures(fact.value)) if is_sentence else fact
 
     def _counted(self, named: Iterable[tuple[str, Any]]) -> Iterator[Fact]:
-        """Facts of which several may have one name."""
+        """Number facts with equal names."""
         seen: Counter[str] = Counter()
         for name, value in named:
             seen[name] += 1
             yield self.fact(f"{name} {seen[name] if seen[name] > 1 else ''}".rstrip(), value)
 
-    # What is read of results: one function for each way to read them.
+    # One method for each way to read results.
 
     def all_of(
         self, results: Results, *, judged: Iterable[str] = (), exported: Iterable[str] = ("settings", "answers")
     ) -> Iterator[Fact]:
-        """Rows, answers, exports, and what is said about some metrics."""
+        """Yield rows, answers, exports, and the conclusions about some metrics."""
         yield self.fact("columns", list(results.columns))
         yield self.fact("metrics", list(results.metrics))
         for row in results:
@@ -129,7 +129,7 @@ class Place:
             yield from self.judged(results, metric)
 
     def exported(self, name: str) -> Iterator[Fact]:
-        """What stands in the tables that were exported under a name."""
+        """Yield the content of the tables exported under a name."""
         with (self.folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             rows = list(reader)
@@ -146,7 +146,7 @@ class Place:
                 yield self.fact(f"{table}: {column}", value, row, str(row.get("question_id", "")))
 
     def judged(self, results: Results, metric: str) -> Iterator[Fact]:
-        """What is said about a metric: differences, the best setting, sweet spots, fronts and pivots."""
+        """Yield the conclusions about a metric: differences, the best setting, sweet spots, fronts and pivots."""
         whole = Results.open(results.path, results.experiment)
         for axis in results.axes:
             for one in whole.differences(axis, [metric]):
@@ -163,7 +163,7 @@ class Place:
     def _best(self, results: Results, metric: str, what: str) -> Iterator[Fact]:
         best = results.best(metric)
         yield self.fact(what, self.told(best.setting.values))
-        yield self.fact(f"{what}: shown", best.shown)
+        yield self.fact(f"{what}: shown", best.significant)
         yield self.fact(f"{what}: comparisons", best.comparisons)
         yield self.fact(f"{what}: tied", [self.told(one.values) for one in best.tied])
         yield self.fact(f"{what}: rivals", [self.told(one.baseline.values) for one in best.rivals])
@@ -200,24 +200,24 @@ class Place:
         yield self.fact(f"{what}: adjusted p", found.adjusted_p, setting)
 
     def ran(self, report: Any) -> Iterator[Fact]:
-        """How a run ended, and what was spent."""
-        for name in ("outcome", "total", "answered", "failed", "left", "broken"):
+        """Yield the outcome of a run, and what it spent."""
+        for name in ("outcome", "total", "answered", "failed", "remaining", "broken"):
             yield self.fact(f"run: {name}", getattr(report, name))
         for name in ("calls", "tokens", "money"):
             yield self.fact(f"run: spent {name}", getattr(report.spent, name))
 
     def reported(self, *arguments: Any) -> Iterator[Fact]:
-        """The figures in the tables of the report."""
+        """Yield the figures in the tables of the report."""
         page = self.folder / "report.html"
         yield from self.oprag("report", self.results, "-o", page, *arguments)
         yield from self._counted(
             (f"report: {section}: {row}: {column}", text)
             for section, row, column, text in _cells(page.read_text(encoding="utf-8"))
-            if not re.match(r"\d{4}-\d\d-\d\d", row)  # when it ran, and on which versions
+            if not re.match(r"\d{4}-\d\d-\d\d", row)  # the date and the versions of a run
         )
 
     def data_set(self, table: Mapping[str, Any]) -> Iterator[Fact]:
-        """What is read of a data set; texts by their hashes."""
+        """Yield the content of a data set; texts as hashes."""
         read = read_data(**table)
         for document, text in read.documents.items():
             whole = text if isinstance(text, str) else "\f".join(text)
@@ -229,7 +229,7 @@ class Place:
 
 
 def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
-    """The JSON of results with the names that it had when it was first recorded."""
+    """Return the JSON of results with the names of the first recording."""
     if "settings" not in told:
         return told
     settings = told.pop("settings")
@@ -247,7 +247,7 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
         curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
         curve["highest"] = points[str(curve["highest"])]
         behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve.pop("others")]
-        higher = (one["difference"]["shown"] and one["difference"]["low"] > 0 for one, _ in behind)
+        higher = (one["difference"]["significant"] and one["difference"]["low"] > 0 for one, _ in behind)
         pairs = [{**_as_pair(one), "point": point} for one, point in behind]
         kept = ("difference", "adjusted_p", "point")
         curve["behind"] = [
@@ -268,14 +268,14 @@ def _as_pair(one: dict[str, Any]) -> dict[str, Any]:
         "values": {name: value for name, value in setting.items() if name in baseline and name != axis},
         "alone": {name: value for name, value in setting.items() if name not in baseline},
         "baseline_alone": {name: value for name, value in baseline.items() if name not in setting},
-        "difference": {name: value for name, value in difference.items() if name not in ("alpha", "shown")},
+        "difference": {name: value for name, value in difference.items() if name not in ("alpha", "significant")},
         "adjusted_p": adjusted_p,
         "comparisons": comparisons,
     }
 
 
 def _cells(page: str) -> Iterator[tuple[str, str, str, str]]:
-    """The cells of all tables of a page, each with its section, the names of its row, and the head of its column."""
+    """Yield the cells of all tables of a page, each with its section, row names and column header."""
     for part in page.split("<h2")[1:]:
         section, _, body = part.partition("</h2>")
         head: list[str] = []
@@ -306,7 +306,7 @@ def _figures(text: str) -> list[str]:
 
 
 def _flat(value: Any, told: Callable[[Mapping[str, Any]], str], place: str = "") -> Iterator[tuple[str, Any]]:
-    """The plain values in JSON by their places; in a list of settings a place is told by the values of its setting."""
+    """Yield the plain values of JSON by path; in a list of settings, the setting's values are part of the path."""
     if isinstance(value, dict):
         for name, part in value.items():
             if name not in ("values", "alone", "baseline_alone", "setting"):

@@ -1,4 +1,4 @@
-"""What the recorded experiments are about: documents, questions, and models that always reply the same."""
+"""Material of the recorded experiments: documents, questions, and deterministic models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Set = tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]
-"""The text of each document, and questions in the fields of our own format."""
+"""The text of each document, and questions in the fields of oprag's format."""
 
 PLACES = ("Aldmere", "Varn", "Leith", "Corby", "Dunmore", "Esk", "Fenwick", "Garth", "Holm", "Inver", "Jarrow", "Kelso")
 THINGS = ("lamp", "gate", "bridge", "ferry", "mill", "well")
@@ -54,13 +54,13 @@ FACT = re.compile(r"keeper of the (\w+) of (\w+) is (\w+)")
 ASKED = re.compile(r"keepers? of the (\w+)(?: and the (\w+))? of (\w+)\?")
 CHOICE = re.compile(r"^([A-Z])[.):] (.+)$", re.MULTILINE)
 MENDED = "RECORDED_MENDED"
-"""The environment variable with which no call fails."""
+"""The environment variable that prevents failing calls."""
 NEAR = 1_500
-"""How many characters the reader knows of the beginning and of the end of a prompt."""
+"""Number of characters that the reader sees at the start and at the end of a prompt."""
 
 
 def chronicles(documents: int = len(PLACES), sentences: int = 40) -> Set:
-    """Who keeps what in which place: for each place two questions about one keeper, and one about two of them."""
+    """Keepers of things in places: for each place two questions about one keeper, and one about two."""
     texts: dict[str, str] = {}
     questions: list[dict[str, Any]] = []
     for number, place in enumerate(PLACES[:documents]):
@@ -94,7 +94,7 @@ def chronicles(documents: int = len(PLACES), sentences: int = 40) -> Set:
 
 
 def mixed() -> Set:
-    """Questions of every kind: with choices, about several documents, without gold, asked twice, in other scripts."""
+    """All kinds of questions: with choices, about several documents, without gold answers, repeated, other scripts."""
     texts, asked = chronicles(4)
     plain = [{name: value for name, value in one.items() if name != "id"} for one in asked]
     choices = [{"question": one["question"], "document": one["document"], "choices": _choices(one)} for one in asked]
@@ -115,7 +115,7 @@ def mixed() -> Set:
 
 
 def write_plain(folder: Path, given: Set) -> dict[str, Any]:
-    """Write a set in our own format, and give what a table of data says to read it."""
+    """Write a set in oprag's format, and return the data table that reads it."""
     texts, questions = given
     folder.mkdir(parents=True)
     _write_lines(folder / "documents.jsonl", [{"document": name, "text": text} for name, text in texts.items()])
@@ -124,14 +124,14 @@ def write_plain(folder: Path, given: Set) -> dict[str, Any]:
 
 
 def write_published(folder: Path, given: Set) -> dict[str, dict[str, Any]]:
-    """Write a set in the layouts of all publishers, and give the tables of data that read them."""
+    """Write a set in all published layouts, and return the data tables that read them."""
     folder.mkdir(parents=True)
     tables = {**_of_lines(folder, *given), **_of_folders(folder, *given)}
     return {name: {"format": name, **table} for name, table in tables.items()}
 
 
 def _of_lines(folder: Path, texts: Mapping[str, str], asked: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The layouts in which a question is a line."""
+    """Write the layouts with one question per line."""
     infinitebench = [
         {"id": number, "context": texts[one["document"]], "input": one["question"], "answer": one["answers"][:1]}
         | {"options": _choices(one) if number % 2 else []}
@@ -169,7 +169,7 @@ def _of_lines(folder: Path, texts: Mapping[str, str], asked: Sequence[Mapping[st
 def _of_folders(
     folder: Path, texts: Mapping[str, str], asked: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """The layouts in which documents are files."""
+    """Write the layouts with documents as files."""
     meetings, stories, filings, llama = (folder / name for name in ("qmsum", "narrativeqa", "kg_rag", "llama"))
     for one in (meetings, stories, filings, llama):
         one.mkdir()
@@ -231,7 +231,7 @@ def _write_texts(folder: Path, texts: Mapping[str, str], ending: str = ".txt") -
 
 
 def reader(near: int = NEAR) -> Callable[[str], str]:
-    """A model that finds keepers near both ends of a prompt, so that order and length of a context matter."""
+    """A model that finds keepers near both ends of a prompt, so that the order and length of a context matter."""
 
     def read(prompt: str) -> str:
         digest = int(hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16)
@@ -254,12 +254,12 @@ def reader(near: int = NEAR) -> Callable[[str], str]:
 
 
 def lost() -> Callable[[str], str]:
-    """A reader that is soon lost in the middle."""
+    """A reader that is lost in the middle of shorter prompts."""
     return reader(near=300)
 
 
 def faulty() -> Callable[[str], Completion]:
-    """The reader, of whose calls some fail unless RECORDED_MENDED is set, some are cut short, and some say nothing."""
+    """The reader with calls that fail (unless RECORDED_MENDED is set), are truncated, or return nothing."""
     read = reader()
 
     def ask(prompt: str) -> Completion:
@@ -277,7 +277,7 @@ def faulty() -> Callable[[str], Completion]:
 
 
 class Likely:
-    """A likelihood model: an answer is more likely after a context that has its words, and near the end."""
+    """A likelihood model: an answer is more likely after a context that contains its words near the end."""
 
     name = "likely"
     window = 100_000
@@ -291,7 +291,7 @@ class Likely:
 
 
 class _Words(Embeddings):
-    """Texts with the same words are near each other."""
+    """Embeds texts with the same words close to each other."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [self.embed_query(text) for text in texts]
@@ -314,7 +314,7 @@ def store(embeddings: Embeddings) -> InMemoryVectorStore:
 
 
 def read_real(folder: Path, questions: int) -> Set:
-    """A few questions of a set of a folder, from everywhere in it, and the documents that they are about."""
+    """Read a few questions of a set, spread over it, and their documents."""
     texts = {row["document_id"]: row["text"] for row in rows_of(folder / "documents.jsonl.gz")}
     asked = rows_of(folder / "questions.jsonl.gz")
     some = []
@@ -328,7 +328,7 @@ def read_real(folder: Path, questions: int) -> Set:
 
 
 def shortened(given: Set, documents: int = 2, characters: int = 40_000) -> Set:
-    """The beginnings of a few documents, and the questions about one of them, with all that any layout needs."""
+    """Return the start of a few documents and the questions about one of them, with all fields that layouts need."""
     texts, asked = given
     single = [one for one in asked if isinstance(one["document"], str)]
     kept = {one["document"]: texts[one["document"]][:characters] for one in single[:documents]}

@@ -1,4 +1,4 @@
-"""A model that answers at once, writes down every call, and can be told to fail."""
+"""A model that replies at once, logs every call, and can be told to fail."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["FAILING", "LOG", "SECONDS", "calls_in", "make", "set_up"]
 
 
 LOG, FAILING, SECONDS = "RECORDING_MODEL_LOG", "RECORDING_MODEL_FAILING", "RECORDING_MODEL_SECONDS"
-"""The environment variables that name the file of the calls, the share of them that fails at random, and how long a
-call takes."""
+"""The environment variables for the log file of the calls, the share of calls that fail at random, and the seconds of
+a call."""
 
 
 def make() -> Callable[[str], str]:
-    """A model whose reply depends on its prompt alone; the hash of each prompt is written down before it answers."""
+    """A model whose reply depends only on its prompt; the hash of each prompt is logged before the reply."""
     generator = random.Random(0)
     log = os.environ.get(LOG)
     failing, seconds = (float(os.environ.get(name, "0")) for name in (FAILING, SECONDS))
@@ -26,7 +26,7 @@ def make() -> Callable[[str], str]:
     def model(prompt: str) -> str:
         found = hashlib.sha256(prompt.encode()).hexdigest()
         if log:
-            # One write, which no kill can cut in two.
+            # A single write, which a kill cannot split.
             descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.write(descriptor, f"{found}\n".encode())
             os.close(descriptor)
@@ -40,10 +40,10 @@ def make() -> Callable[[str], str]:
 
 
 def set_up(log: Path | None, failing: float = 0.0, seconds: float = 0.0) -> None:
-    """What the models do that are made from now on."""
+    """Configure the models that are made from now on."""
     os.environ[LOG], os.environ[FAILING], os.environ[SECONDS] = str(log or ""), str(failing), str(seconds)
 
 
 def calls_in(path: Path) -> list[str]:
-    """The calls that were written down."""
+    """The logged calls."""
     return path.read_text().split() if path.exists() else []

@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a head; the first column holds words, the others numbers."""
+    """Rows of cells with a header; the first column has words, the others numbers."""
 
     caption: str
     head: Sequence[str]

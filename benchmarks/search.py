@@ -1,4 +1,4 @@
-"""Exact search over one matrix, beside the bare NumPy product and the frameworks' in-memory stores."""
+"""Exact search over one matrix, compared with the NumPy product alone and the frameworks' in-memory stores."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ IN_A_ROW = 10
 AT_MOST, AT_LEAST = 1.5, 50
 QUESTION = "?"
 
-PRODUCT, OURS = "NumPy, the product alone", "`DocumentIndex.search`"
-PRODUCTS, BATCHED = "NumPy, one product for all", "`DocumentIndex.search_all`"
+PRODUCT, OURS = "NumPy, matrix product only", "`DocumentIndex.search`"
+PRODUCTS, BATCHED = "NumPy, one matrix product for all", "`DocumentIndex.search_all`"
 LANGCHAIN, LLAMA_INDEX = "LangChain `InMemoryVectorStore`", "LlamaIndex `SimpleVectorStore`"
 
 
 class Known(Embeddings):
-    """Hands out the vectors that were made before."""
+    """Returns precomputed vectors."""
 
     def __init__(self, vectors: list[list[float]]) -> None:
         self._vectors = vectors
@@ -40,7 +40,7 @@ class Known(Embeddings):
 
 
 def run() -> Result:
-    """Time a search for one question whose vector is known."""
+    """Time a search for one question with a known vector."""
     chance = np.random.default_rng(0)
     vectors, questions = _unit(chance, COUNT), _unit(chance, BATCH)
     question = questions[0]
@@ -54,7 +54,7 @@ def run() -> Result:
     found = [chunk.text for chunk in index.search(QUESTION, K)]
     in_theirs = [document.id for document in in_langchain.similarity_search_by_vector(numbers, K)]
     if not found == in_theirs == in_llama_index.query(query).ids:
-        raise RuntimeError("the searches do not find the same chunks")
+        raise RuntimeError("the searches returned different chunks")
 
     beside_product = interleave(
         {PRODUCT: lambda: matrix @ question, OURS: lambda: index.search(QUESTION, K)}, rounds=20, in_a_row=IN_A_ROW
@@ -73,28 +73,31 @@ def run() -> Result:
     )
     against = beside_product[OURS].median / beside_product[PRODUCT].median
     ours = beside_stores[OURS]
-    # The first of each turn comes right behind a store that went through all of its own numbers.
+    # The first search of each turn runs right after a store has read all of its own vectors.
     cold = Timing(ours.seconds[::IN_A_ROW])
     return Result(
         "Search",
-        f"{COUNT:,} random unit vectors of {DIMENSION} float32 numbers, the {K} nearest to one question whose vector "
-        "is known. All three searches find the same chunks in the same sequence. The product reads "
-        f"{vectors.nbytes / 1e6:.1f} MB, which nothing exact can avoid.",
+        f"{COUNT:,} random unit vectors of {DIMENSION} float32 numbers; the {K} nearest to one question with a known "
+        f"vector. All three searches return the same chunks in the same order. Any exact search must read "
+        f"{vectors.nbytes / 1e6:.1f} MB.",
         figures=[
             Figure(
-                f"{OURS} beside the product", f"at most {AT_MOST} times", f"{against:.2f} times", against <= AT_MOST
+                f"time of {OURS}, relative to the matrix product",
+                f"at most {AT_MOST} times",
+                f"{against:.2f} times",
+                against <= AT_MOST,
             ),
             *(_faster(name, beside_stores[name].median / ours.median) for name in (LANGCHAIN, LLAMA_INDEX)),
         ],
         tables=[
             _table("Milliseconds for one question, median (best):", beside_product),
             _table(
-                f"Milliseconds for each of {BATCH} questions that are asked together:",
+                f"Milliseconds per question, for {BATCH} questions in one call:",
                 {name: timing.divided(BATCH) for name, timing in batched.items()},
             ),
-            _table("Milliseconds for one question, in turn with the frameworks' stores:", beside_stores),
+            _table("Milliseconds for one question, timed in turn with the frameworks' stores:", beside_stores),
         ],
-        notes=[f"With the matrix no longer in the processor's caches, {OURS} takes {ms(cold.median)} ms."],
+        notes=[f"When the matrix is not in the processor's caches, {OURS} takes {ms(cold.median)} ms."],
     )
 
 
@@ -103,7 +106,9 @@ def _table(caption: str, timings: Mapping[str, Timing]) -> Table:
 
 
 def _faster(name: str, times: float) -> Figure:
-    return Figure(f"{OURS} faster than {name}", f"at least {AT_LEAST} times", f"{times:.0f} times", times >= AT_LEAST)
+    return Figure(
+        f"time of {name}, relative to {OURS}", f"at least {AT_LEAST} times", f"{times:.0f} times", times >= AT_LEAST
+    )
 
 
 def _stores(texts: Sequence[str], rows: list[list[float]]) -> tuple[InMemoryVectorStore, SimpleVectorStore]:

@@ -1,4 +1,4 @@
-"""A second question on a document of 150,000 words, from a cold process, with the index kept by the command line."""
+"""A second question about a document of 150,000 words, in a new process, with the index cached by the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST, SECOND = "Which objects can be called?", "Which objects can be called wit
 
 
 def run(runs: int = RUNS) -> Result:
-    """Time the whole command, start of Python included; the kinds of search in turn."""
+    """Time the whole command, including Python's start; the kinds of search in turn."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "document.txt")
         path.write_text(document(WORDS), encoding="utf-8")
@@ -34,14 +34,14 @@ def run(runs: int = RUNS) -> Result:
     return Result(
         "Second question",
         f"`oprag context FILE QUESTION --index-cache DIR` over a generated document of {WORDS:,} words, a new process "
-        "for each question, start of Python and imports included. The first question splits the "
-        "document and, but for bm25, embeds it.",
+        "for each question, Python's start and imports included. The first question splits the document and, except "
+        "for bm25, embeds it. Each kind of search has a separate cache folder.",
         figures=[
             Figure("second question, slowest search", f"at most {LIMIT:g} s", f"{slowest:.2f} s", slowest <= LIMIT)
         ],
         tables=[
             Table(
-                f"Seconds; second question: median of {runs} runs (best):",
+                f"Seconds; for the second question the median of {runs} runs (best):",
                 ["search", "first question", "second question"],
                 [
                     [search, f"{first[search]:.2f}", f"{median(of_it):.2f} ({min(of_it):.2f})"]
@@ -54,7 +54,7 @@ def run(runs: int = RUNS) -> Result:
 
 def _asked(path: Path, question: str, search: SearchKind) -> float:
     command = [sys.executable, "-c", "from oprag.cli import main; main()", "context", str(path), question]
-    options = ["--index-cache", str(path.parent / "indexes"), "--search", search, "--raw"]
+    options = ["--index-cache", str(path.parent / f"indexes_{search}"), "--search", search, "--raw"]
     begin = perf_counter()
     subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
     return perf_counter() - begin

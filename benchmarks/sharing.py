@@ -1,4 +1,4 @@
-"""How many calls sharing saves, on the shape of the grid of Şakar and Emekci."""
+"""The calls saved by sharing, in a grid of the shape of Şakar and Emekci's."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciproc
 STORES = ("chroma", "faiss", "qdrant")
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 LOWER = (0.1, 0.15, 0.2, 0.25, 0.3)
-"""Similarities of the static embedder are lower than those that the thresholds of the paper are made for."""
+"""Similarities of the static embedder are lower than those that the paper's thresholds suit."""
 ASKED = 0.35
 
 
 def run() -> Result:
-    """Run the grid with sharing, and then each cell by itself."""
+    """Run the grid with sharing, and then each cell separately."""
     result = Result(
         "Sharing",
         f"{len(METHODS)} methods, the stores {', '.join(STORES)}, 25 pairs of thresholds, 20 questions about the "
-        "Python language reference, k = 16, a model that answers at once and writes down every call. Cell by cell: "
-        "every cell is answered by itself, with no reply of another.",
+        "Python language reference, k = 16, a model that replies at once and logs every call. Cell by cell: every cell "
+        "is answered separately, without reusing replies of other cells.",
         tables=[
             Table(
-                "Calls of the model:",
-                ["similarity thresholds", "planned", "made", "distinct contexts' calls", "cell by cell", "share"],
+                "Model calls:",
+                ["similarity thresholds", "planned", "made", "for distinct contexts", "cell by cell", "share"],
                 [],
             )
         ],
@@ -69,25 +69,25 @@ def _add(result: Result, similarities: tuple[float, ...]) -> None:
     table.rows.append([shown, *(f"{number:,}" for number in row), f"{len(made) / by_itself:.1%}"])  # type: ignore[attr-defined]
     result.figures += [
         Figure(
-            f"{shown}: complete, and no call twice",
+            f"{shown}: answered, with no call made twice",
             "all",
             f"{report.answered:,} of {report.total:,}",
             report.complete and len(made) == len(set(made)),
         ),
         Figure(
             f"{shown}: calls made",
-            f"at most {distinct:,}, those of distinct contexts",
+            f"at most {distinct:,}, those for distinct contexts",
             f"{len(made):,}",
             len(made) <= distinct,
         ),
         Figure(
-            f"{shown}: calls made, of those of a cell-by-cell run",
+            f"{shown}: calls made, relative to cell by cell",
             f"at most {ASKED:.0%}",
             f"{len(made) / by_itself:.1%}",
             len(made) <= ASKED * by_itself,
         ),
         Figure(
-            f"{shown}: answers identical to it",
+            f"{shown}: answers identical to cell by cell",
             "all",
             f"{sum(shared[place] == alone[place] for place in alone):,} of {len(alone):,}",
             shared == alone,
@@ -123,7 +123,7 @@ def _answers(path: Path) -> dict[tuple[str, str], str]:
 
 
 def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, str], str], int, int]:
-    """Answers without sharing, how many calls that takes, and how many of them distinct contexts need."""
+    """Return the answers without sharing, the number of calls, and that for distinct contexts."""
     resolved = ResolvedExperiment(experiment)
     file = ResultsFile(path)
     library = Library(resolved, MemoryCache(file))

@@ -1,4 +1,4 @@
-"""What a sweep takes, from the command to the profile, in a process that has nothing at hand."""
+"""Time of a sweep, from the command to the profile, in a new process without caches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMAND = [
 
 
 def run() -> Result:
-    """Sweep over eight budgets and three orders, one of them random with three seeds."""
+    """Sweep over eight budgets and three orders, of which random has three seeds."""
     seconds: list[float] = []
     for _ in range(RUNS):
         with TemporaryDirectory() as folder:
@@ -43,12 +43,12 @@ def run() -> Result:
     return Result(
         "Sweep",
         f"`oprag sweep book.txt --questions asked.jsonl`: a document of {WORDS:,} words (the Python language reference "
-        f"between generated text), {ASKED} questions, coverage of the evidence as score, the eight budgets and three "
-        "orders that are the default (the random one three times); from the command to the written profile, in a "
-        "process of its own, with no results file.",
+        f"between generated text), {ASKED} questions ({len(QUESTIONS)} distinct ones, repeated with number suffixes), "
+        "evidence coverage as the score, the default eight budgets and three orders (random with three seeds); from "
+        "the command to the written profile, in a new process, without a results file.",
         figures=[
             Figure(
-                f"{WORDS:,} words, {ASKED} questions, 8 budgets, 3 orders, cold",
+                f"{WORDS:,} words, {ASKED} questions, 8 budgets, 3 orders",
                 f"at most {ASKED_SECONDS:g} s",
                 f"{taken:.1f} s",
                 complete and taken <= ASKED_SECONDS,
@@ -57,7 +57,7 @@ def run() -> Result:
         tables=[
             Table(f"Seconds, {RUNS} runs:", ["", "median", "best"], [["sweep", f"{taken:.1f}", f"{min(seconds):.1f}"]])
         ],
-        notes=[f"What it says last: “{chosen}”."],
+        notes=[f"Last line of the output: “{chosen}”."],
     )
 
 

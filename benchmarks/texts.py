@@ -1,4 +1,4 @@
-"""Generated texts: nothing that others wrote is in the repository, and every machine gets the same."""
+"""Generated texts, the same on every machine; the repository contains no third-party texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["document", "sentences"]
 
 
 def document(words: int, seed: int = 0) -> str:
-    """A document of about this many words: sentences in paragraphs, words as frequent as in the language reference."""
+    """Return a document with about this number of words, as frequent as in the language reference."""
     paragraphs: list[str] = []
     chance = random.Random(seed)
     written = 0
@@ -25,7 +25,7 @@ def document(words: int, seed: int = 0) -> str:
 
 
 def sentences(words: int, chance: random.Random) -> str:
-    """Sentences that have this many words together."""
+    """Return sentences with this number of words in total."""
     vocabulary, weights = _vocabulary()
     drawn = chance.choices(vocabulary, cum_weights=weights, k=words)
     written: list[str] = []
@@ -40,6 +40,6 @@ def sentences(words: int, chance: random.Random) -> str:
 @cache
 def _vocabulary() -> tuple[list[str], list[int]]:
     counts = Counter(re.findall(r"[a-z]+", " ".join(topics.values()).lower()))
-    # Words that are as frequent stay in the sequence of the alphabet, whatever the dictionary of topics begins with.
+    # Equally frequent words are in alphabetical order, independent of the order of the topics.
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
     return ordered, list(accumulate(counts[word] for word in ordered))

@@ -1,4 +1,4 @@
-"""The threshold grid of Şakar and Emekci over questions about quarterly reports: what each pair of thresholds keeps."""
+"""The threshold grid of Şakar and Emekci over questions about quarterly reports: the chunks kept by each pair."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Counted:
 
 @dataclass
 class Cell:
-    """What a pair of thresholds keeps, over all questions."""
+    """The results of a pair of thresholds, over all questions."""
 
     chunks: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def empty(self) -> int:
-        """How many contexts have nothing in them."""
+        """The number of empty contexts."""
         return self.chunks.count(0)
 
 
@@ -64,20 +64,20 @@ Grid = dict[tuple[float | None, float | None], Cell]
 
 
 def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Result:
-    """Retrieve once for each question, and decide again in every cell."""
+    """Retrieve once per question, and apply the thresholds of every cell."""
     local = LocalEmbedder()
     data_set = read_set(data / SET)
-    # The collections of several reports would be the same texts once more.
+    # The collections of several reports contain the same texts again.
     texts = {name: text for name, text in data_set.texts.items() if not name.endswith("_all")}
     asked = [question for question in data_set.questions if question.source_documents]
     asked = asked[:: max(1, len(asked) // questions)][:questions]
     result = Result(
         "Threshold grid",
         f"{len(asked)} questions about {len(texts)} quarterly reports (SEC 10-Q), chunks of 1,000 tokens with an "
-        f"overlap of 100, split recursively, the {K} nearest of all reports for each question; similarity and "
-        "redundancy thresholds of none and 0.5 to 0.9, as in Şakar and Emekci (doi 10.1017/nlp.2024.53). Each question "
-        "is retrieved once; every cell decides again with `Context.rethreshold`. A source-document hit is a "
-        "question for which a chunk is kept of a document that its answer was taken from.",
+        f"overlap of 100, split recursively; the {K} nearest chunks of all reports for each question; similarity and "
+        "redundancy thresholds of none and 0.5 to 0.9, as in Şakar and Emekci (doi 10.1017/nlp.2024.53). Retrieval "
+        "runs once per question; every cell applies its thresholds with `Context.with_thresholds`. A source-document "
+        "hit is a question with at least one kept chunk of a document that its answer was taken from.",
     )
     for name, embed in (("static", local.embed_documents), ("MiniLM", _minilm)):
         counted = Counted(name, embed)
@@ -86,7 +86,7 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
         grid, retrievals = _grid(index, asked)
         result.figures.append(
             Figure(
-                f"{name}: embedded for {len(grid)} cells of {len(asked)} questions",
+                f"{name}: embedded texts and retrievals for {len(grid)} cells of {len(asked)} questions",
                 f"each question once, no chunk; {len(asked)} retrievals",
                 f"{counted.questions} questions, {counted.documents} chunks; {retrievals} retrievals",
                 (counted.questions, counted.documents, retrievals) == (len(asked), 0, len(asked)),
@@ -126,7 +126,7 @@ def _grid(index: DocumentIndex, asked: Iterable[Question]) -> tuple[Grid, int]:
         found = retriever.get_context(question.text)
         retrievals += 1
         for (similarity, redundancy), cell in grid.items():
-            context = found.rethreshold(similarity_threshold=similarity, redundancy_threshold=redundancy)
+            context = found.with_thresholds(similarity_threshold=similarity, redundancy_threshold=redundancy)
             cell.add(context, question)
     return grid, retrievals
 
@@ -136,7 +136,7 @@ def draw(grid: Grid, name: str, path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    # Text that stays text, and the same file from the same figures.
+    # Keep text as text, and write the same file from the same figures.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "oprag"})
     from matplotlib import pyplot as plt
 
@@ -159,7 +159,7 @@ def draw(grid: Grid, name: str, path: Path) -> None:
         axis.set_xticks(range(len(THRESHOLDS)), map(_shown, THRESHOLDS))
         axis.set_yticks(range(len(THRESHOLDS)), map(_shown, THRESHOLDS))
         figure.colorbar(picture, ax=axis)
-    figure.suptitle(f"What thresholds keep: SEC 10-Q, {name} embeddings")
+    figure.suptitle(f"Effect of thresholds: SEC 10-Q, {name} embeddings")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
@@ -173,9 +173,9 @@ def _shown(threshold: float | None) -> str:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, required=True, help="a folder with a folder for each set")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="how many questions")
-    parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder for the heat maps")
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="number of questions")
+    parser.add_argument("--pictures", type=Path, default=PICTURES, help="folder for the heat maps")
 
 
 if __name__ == "__main__":

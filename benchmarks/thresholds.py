@@ -1,4 +1,4 @@
-"""The threshold stage over 128 retrieved chunks, second question, beside LangChain's two filters."""
+"""The threshold stage over 128 chunks, for a repeated question, compared with LangChain's two filters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNKS = 128
 QUESTION = "What happens when an exception is raised inside a with statement?"
 REDUNDANCY = 0.95
 IN_A_ROW = 5
-# A threshold that suits each embedder, and how many times faster than LangChain was asked for.
+# For each embedder a suitable similarity threshold, the minimum ratio to LangChain, and the number of turns.
 EMBEDDERS: dict[str, tuple[float, float, int]] = {
     "static (wordllama, 256 dimensions)": (0.3, 20, 15),
     "all-MiniLM-L6-v2 (384 dimensions)": (0.2, 100, 3),
@@ -43,16 +43,16 @@ class Counting(Embeddings):
 
 
 def run() -> Result:
-    """Time both on the same documents, with the same embedder."""
+    """Time both on the same documents with the same embedder."""
     result = Result(
         "Threshold stage",
-        f"{CHUNKS} retrieved chunks of 128 tokens of the Python language reference, best first; one question that was "
-        "asked before; the compressor alone, which takes documents and gives documents. oprag: "
+        f"{CHUNKS} chunks of 128 tokens, spread evenly over the Python language reference and passed in document "
+        "order; a question that was asked before; only the compressor, from documents to documents. oprag: "
         "`OrderPreservingCompressor` with a similarity and a redundancy threshold, ordering included; vectors from its "
-        "cache in memory. LangChain: a `DocumentCompressorPipeline` of `EmbeddingsRedundantFilter` and "
-        f"`EmbeddingsFilter(k={CHUNKS})`, which share their vectors with each other and forget them after each "
-        "question. (`EmbeddingsFilter` keeps 20 documents unless `k` is given.) Several questions in a row on each "
-        "side, so that both find the processor's caches as they left them.",
+        "in-memory cache. LangChain: a `DocumentCompressorPipeline` of `EmbeddingsRedundantFilter` and "
+        f"`EmbeddingsFilter(k={CHUNKS})`, which share vectors within a question, but not between questions. "
+        "(`EmbeddingsFilter` keeps 20 documents unless `k` is given.) Each candidate answers several questions in a "
+        "row, so that it finds the processor's caches as it left them.",
     )
     embedder = LocalEmbedder()
     text = "\n\n".join(topics.values())
@@ -75,9 +75,9 @@ def run() -> Result:
         ratio = 1 / times(timings["oprag"], timings["LangChain"])
         result.figures += [
             Figure(
-                f"{name}: LangChain's time beside ours",
+                f"{name}: time of LangChain, relative to oprag",
                 f"at least {asked:g} times",
-                f"{ratio:.0f} times",
+                f"{ratio:,.0f} times",
                 ratio >= asked,
             ),
             Figure(
@@ -88,7 +88,7 @@ def run() -> Result:
             ),
         ]
         rows.append([name, str(timings["oprag"]), str(timings["LangChain"])])
-    result.tables.append(Table("Milliseconds a question, median (best):", ["embedder", "oprag", "LangChain"], rows))
+    result.tables.append(Table("Milliseconds per question, median (best):", ["embedder", "oprag", "LangChain"], rows))
     return result
 
 
@@ -102,7 +102,7 @@ def _ours(documents: list[Document], embeddings: Embeddings, similarity: float) 
 
 def _theirs(documents: list[Document], embeddings: Embeddings, similarity: float) -> Callable[[], Any]:
     with warnings.catch_warnings():
-        # They come from a package that says at every import that it will not be kept.
+        # Every import of the package raises a deprecation warning.
         warnings.simplefilter("ignore", DeprecationWarning)
         from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline, EmbeddingsFilter
         from langchain_community.document_transformers import EmbeddingsRedundantFilter
@@ -110,7 +110,7 @@ def _theirs(documents: list[Document], embeddings: Embeddings, similarity: float
         pipeline = DocumentCompressorPipeline(
             transformers=[
                 EmbeddingsRedundantFilter(embeddings=embeddings, similarity_threshold=REDUNDANCY),
-                # 20 by default, however many are similar enough.
+                # 20 by default, regardless of the threshold.
                 EmbeddingsFilter(embeddings=embeddings, similarity_threshold=similarity, k=CHUNKS),
             ]
         )

@@ -21,16 +21,16 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """What to expect."""
+        """The median repetition."""
         return median(self.seconds)
 
     @property
     def best(self) -> float:
-        """The least disturbed repetition."""
+        """The fastest repetition."""
         return min(self.seconds)
 
     def divided(self, by: int) -> Timing:
-        """The time of each of several things that were done together."""
+        """The time per item, for items that were processed together."""
         return Timing(tuple(seconds / by for seconds in self.seconds))
 
     def __str__(self) -> str:
@@ -40,16 +40,16 @@ class Timing:
 def interleave(
     cases: Mapping[str, Callable[[], object]], rounds: int, *, in_a_row: int = 1, warm_up: int = 1
 ) -> dict[str, Timing]:
-    """Run the candidates in turn, so that whatever disturbs the machine disturbs them all.
+    """Run the candidates in turn, so that other load on the machine affects all of them.
 
-    Every other time the last one begins: none always runs behind the same one.
+    Every other turn is in reverse order, so that no candidate always runs after the same one.
 
     Args:
-        cases: What to time, by name.
-        rounds: Turns of each candidate that count.
-        in_a_row: Repetitions in a turn; with more than one, most of them find the processor's caches as they left them,
-            and not as another candidate did.
-        warm_up: Turns before that, which do not count.
+        cases: The candidates by name.
+        rounds: Number of turns of each candidate.
+        in_a_row: Repetitions per turn. With more than one, most find the processor's caches as this candidate left
+            them, and not as another did.
+        warm_up: Number of turns before, which are not counted.
     """
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     with _no_collection():
@@ -78,12 +78,12 @@ async def interleave_async(
 
 
 def beyond(ours: Timing, base: Timing) -> Timing:
-    """What one candidate takes beyond the best of another."""
+    """The time of one candidate in addition to the best time of another."""
     return Timing(tuple(seconds - base.best for seconds in ours.seconds))
 
 
 def times(ours: Timing, theirs: Timing) -> float:
-    """How many times as long as another candidate, turn by turn: what disturbs one turn disturbs both of them."""
+    """The median ratio of two candidates, turn by turn, because other load on the machine affects both in a turn."""
     return median(one / other for one, other in zip(ours.seconds, theirs.seconds, strict=True))
 
 
@@ -107,7 +107,7 @@ def _counted(seconds: Mapping[str, Sequence[float]], warm_up: int) -> dict[str, 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """The garbage collector would charge one candidate for the objects of another."""
+    """Turn the garbage collector off, which would charge one candidate for the objects of another."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()

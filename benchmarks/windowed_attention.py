@@ -1,8 +1,8 @@
-"""Causal attention of one long text on a processor, in blocks of queries that read only the keys they can see.
+"""Causal attention of one long text on a CPU, in blocks of queries that read only the keys they can see.
 
-Models such as Gemma 3 look back 512 tokens in most of their layers. On a processor transformers computes these layers
-over the whole text and masks the rest, which takes most of the time of a long one; and its kernel is a quarter as fast
-in bfloat16 as plain matrix products are.
+Most layers of models such as Gemma 3 attend only to the last 512 tokens. On a CPU, transformers computes these layers
+over the whole text and masks the rest, which takes most of the time of a long text; and in bfloat16 its kernel has a
+quarter of the speed of plain matrix products.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["load_windowed"]
 
 _NAME = "windowed"
-# Queries of a block: larger ones read more keys that are masked, smaller ones make more and smaller products.
+# Queries per block: larger blocks read more masked keys, smaller blocks make more and smaller products.
 _BLOCK = 512
 
 
@@ -22,7 +22,7 @@ def load_windowed(folder: str, dtype: str) -> tuple[Any, Any]:
     from transformers.masking_utils import AttentionMaskInterface
 
     AttentionInterface.register(_NAME, _attention)
-    # The attention makes the masks itself.
+    # The attention function makes the masks itself.
     AttentionMaskInterface.register(_NAME, lambda *_, **__: None)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=_NAME)
     return model, AutoTokenizer.from_pretrained(folder)

@@ -92,7 +92,7 @@ _LIKELIHOOD = "The mean log-probability of the tokens of the gold answer, of the
 
 
 def versions_table() -> str:
-    """What the package runs with, as its metadata says, as a Markdown table."""
+    """The supported versions from the package metadata, as a Markdown table."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     versions = ", ".join(_PYTHON.findall("\n".join(project["classifiers"])))
@@ -107,7 +107,7 @@ _PYTHON = re.compile(r"^Programming Language :: Python :: (\S+)$", re.MULTILINE)
 
 
 def introduction() -> str:
-    """What the README begins with."""
+    """The introduction of the README."""
     return README.read_text(encoding="utf-8").partition("\n\n")[2].partition("\n## ")[0] + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What the site adds to MkDocs: links that work on GitHub work there, and nothing comes from another server.
+"""MkDocs hooks: links that work on GitHub work on the site, and nothing is fetched from another server.
 
 Pages link to files of the repository, such as an example or a test. On the site each of these is a page of its own; the
 changelog is one as well.

@@ -9,7 +9,7 @@ from oprag import DocumentIndex, LocalEmbedder, build_context
 
 embedder = LocalEmbedder()
 texts = {name: topics[name] for name in ("with", "try", "raise")}
-index = DocumentIndex.from_texts(texts, embedder, embedder.tokenizer, size=64)
+index = DocumentIndex.from_texts(texts, embedder, embedder.tokenizer, chunk_size=64)
 chunks = index.search("What happens when an exception is raised inside a with statement?", k=32)
 
 before = build_context(chunks, k=4, order="rank")

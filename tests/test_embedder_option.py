@@ -29,7 +29,7 @@ def engine(**options: Any) -> Any:
 class Nameless(WordEmbedder):
     """One whose name means nothing in another process."""
 
-    lasting = False
+    persistent = False
 
 
 BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, "embed_model", id="llama_index")]
@@ -39,9 +39,9 @@ BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "reciprocal"}, "method 'reciprocal' needs {}=, to compare answers with the question"),
-        ({"method": "map_rerank", "rank_by": "cosine"}, 'rank_by="cosine" needs {}='),
-        ({"similarity_threshold": 0.5}, "thresholds need vectors, and there is no embedding model; pass {}="),
+        ({"method": "reciprocal"}, "method 'reciprocal' requires {0}, to compare answers with the question; pass {0}="),
+        ({"method": "map_rerank", "rank_by": "cosine"}, 'rank_by="cosine" requires {0}; pass {0}=...'),
+        ({"similarity_threshold": 0.5}, "thresholds require vectors, but there is no embedding model; pass {}="),
     ],
     ids=["reciprocal", "cosine", "threshold"],
 )

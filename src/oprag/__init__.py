@@ -19,7 +19,7 @@ from oprag.errors import (
     IndexFileWarning,
     InputFileError,
     LikelihoodError,
-    MeasuringError,
+    MeasurementError,
     MissingExtraError,
     MissingPositionError,
     MissingSourceError,
@@ -40,7 +40,7 @@ from oprag.errors import (
     TokenizerError,
     UntrustedExperimentError,
 )
-from oprag.lazy import loader, shown_in
+from oprag.lazy import loader, set_public_module
 from oprag.options import OP_RAG, ContextOptions
 from oprag.positions.placing import SourceReport
 from oprag.tokens import approximate_tokens
@@ -69,7 +69,7 @@ __all__ = [
     "LikelihoodError",
     "LocalEmbedder",
     "Located",
-    "MeasuringError",
+    "MeasurementError",
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
@@ -152,7 +152,7 @@ if TYPE_CHECKING:
 
 for _name in __all__:
     if _name not in _LOADED_LATER:
-        shown_in(__name__, globals()[_name])
+        set_public_module(__name__, globals()[_name])
 del _name
 
 __getattr__ = loader(__name__, _LOADED_LATER)

@@ -13,7 +13,7 @@ from oprag.errors import ChunkError
 from oprag.masking import describe, listed
 from oprag.positions.values import Key, finite
 
-__all__ = ["NOWHERE", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
+__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
 
 
 class PositionKind(IntEnum):
@@ -56,7 +56,7 @@ class Position(NamedTuple):
         return self.kind is not PositionKind.NONE
 
 
-NOWHERE = Position((), PositionKind.NONE)
+UNKNOWN_POSITION = Position((), PositionKind.NONE)
 """The unknown position."""
 
 
@@ -95,7 +95,7 @@ class StorePlace(NamedTuple):
         run: Number of the run that contains the chunk. Adjacent chunks of a run overlap, so their texts confirm the
             order.
         number: Number of the chunk in the source.
-        evidence: What the order is derived from, as text.
+        evidence: A description of what the order is derived from.
         start: Offset of the chunk's first character in the text of the run.
     """
 
@@ -134,7 +134,7 @@ class Chunk:
         origin: The framework's own object: a LangChain `Document` or a LlamaIndex `NodeWithScore`.
 
     Raises:
-        ChunkError: `text` is not a string, `rank` is not a whole number from 0, `score` is not a number, `span` is not
+        ChunkError: `text` is not a string, `rank` is not an integer >= 0, `score` is not a number, `span` is not
             a `Span`, `position` is not a `Position`, or `metadata` is not a mapping.
     """
 
@@ -207,7 +207,7 @@ class Chunk:
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
         if type(rank) is not int or rank < 0:
-            raise ChunkError(f"the rank of a chunk must be a whole number from 0, got {describe(rank)}", rank)
+            raise ChunkError(f"the rank of a chunk must be an integer >= 0, got {describe(rank)}", rank)
         if score is not None and type(score) is not float:
             _check_score(score)
         if span is not None and type(span) is not Span:
@@ -320,7 +320,7 @@ class Drop(NamedTuple):
     Attributes:
         chunk: The chunk.
         reason: The option that dropped it, or "duplicate".
-        figure: The deciding number: the limit for `max_candidates` and `k`, the rank of the kept chunk for a duplicate,
+        value: The deciding number: the limit for `max_candidates` and `k`, the rank of the kept chunk for a duplicate,
             the cosine similarity for a threshold, the number of tokens for `token_budget`; None for
             `on_missing_position`.
         detail: The same as text.
@@ -329,6 +329,6 @@ class Drop(NamedTuple):
 
     chunk: Chunk
     reason: DropReason
-    figure: int | float | None
+    value: int | float | None
     detail: str
     twin: int | None = None

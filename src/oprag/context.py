@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from oprag.assembly.budget import fit
-from oprag.assembly.neighbors import NeighborReader, fill_in
+from oprag.assembly.neighbors import NeighborReader, add_neighbors
 from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, passages_of, render
 from oprag.assembly.select import select
@@ -64,8 +64,8 @@ class ContextInputs:
         if options.order != "source" or options.position_key is not None:
             return []
         # With `neighbors`, a single chunk needs a position, too.
-        least = 1 if options.neighbors or self.place_each else 2
-        return without_order(self.place(options), least=least, by_store=by_store)
+        minimum = 1 if options.neighbors or self.place_each else 2
+        return without_order(self.place(options), minimum=minimum, by_store=by_store)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, cached by options."""
@@ -157,7 +157,7 @@ class Context:
         """Number of tokens saved by joining chunks instead of counting each separately; None without a token budget."""
         return None if self.charged is None else self.charged - self.tokens
 
-    def rethreshold(
+    def with_thresholds(
         self,
         *,
         similarity_threshold: float | Unchanged | None = UNCHANGED,
@@ -196,7 +196,7 @@ class Context:
         if missing:
             raise EmbeddingError(
                 f"these chunks were retrieved without {missing}; retrieve with similarity_threshold=-1, which keeps "
-                "all chunks, and then call rethreshold",
+                "all chunks, and then call with_thresholds",
                 self,
             )
         return assemble(self.inputs, options)
@@ -212,13 +212,12 @@ class Context:
         from oprag.context_report import report
 
         chunks, passages = len(self.kept), len(self.passages)
-        tokens = f"{self.tokens:,} tokens"
+        budget = "" if self.options.token_budget is None else f" of {self.options.token_budget:,}"
+        tokens = f"{self.tokens:,}{budget} tokens"
         if self.tokens_are_approximate:
             tokens += " (approximation: UTF-8 bytes / 4)"
-        if self.options.token_budget is not None:
-            tokens += f" of {self.options.token_budget:,}"
         if self.freed_tokens:
-            tokens += f", {self.freed_tokens:,} fewer than the chunks counted separately"
+            tokens += f", {self.freed_tokens:,} saved by joining chunks"
         summary = (
             f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
             f"order {self.options.order}, {tokens}; {len(self.dropped)} dropped"
@@ -251,7 +250,7 @@ class Context:
                 {
                     **chunk_to_dict(drop.chunk),
                     "reason": drop.reason,
-                    "figure": drop.figure,
+                    "value": drop.value,
                     "detail": drop.detail,
                     "twin": drop.twin,
                 }
@@ -309,7 +308,7 @@ def build_context(
         **changes: Options of `ContextOptions` to override, such as `token_budget=4096`.
 
     Returns:
-        The context, with `context.tokens <= token_budget`; empty if there are no chunks.
+        The context, with `context.tokens <= token_budget`; empty if `chunks` is empty.
 
     Raises:
         ChunkError: An element is not a chunk, or two chunks have the same rank.
@@ -345,7 +344,7 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
 
 
 def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
-    """Build or rebuild a context; the implementation of `build_context`, `rethreshold` and the adapters."""
+    """Build or rebuild a context; the implementation of `build_context`, `with_thresholds` and the adapters."""
     placed = inputs.place(options)
     sources = placed.sources
     selected, dropped = select(placed.chunks, options, inputs.question_vector)
@@ -356,7 +355,7 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
             chunks=[by_rank[chunk.rank] for chunk in placed.chunks]
         )
     if options.neighbors and selected:
-        selected, dropped, sources = fill_in(inputs.chunks, selected, dropped, options, inputs.reader)
+        selected, dropped, sources = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
     fitted = None
     if options.token_budget is None or not selected:
         kept = in_order(selected, options)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import without_keys
-from oprag.positions.ladder import PAGE_FIELDS, TIES_BY_STORE, page_of
+from oprag.positions.ladder import PAGE_FIELDS, TIES_BY_STORE, kind_text, page_of
 from oprag.positions.placing import SourceReport
 from oprag.text_table import escaped, shortened, table
 
@@ -19,23 +19,12 @@ _ROWS_IN_HTML = 20
 _TEXT_IN_HTML = 300  # characters of a passage
 _NAME_IN_HTML = 80  # characters of a source name or page label
 
-_KINDS = {
-    PositionKind.KEY: "position_key",
-    PositionKind.STAMPED: "stamped ordinal",
-    PositionKind.PAGE_OFFSET: "page and offset",
-    PositionKind.OFFSET: "offset",
-    PositionKind.LINKS: "previous/next links",
-    PositionKind.PAGE: "page or other number (ties keep rank)",
-    PositionKind.STORE: "insertion order of the store",
-    PositionKind.NONE: "none",
-}
-
 
 def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
     """The report of `Context.explain`: the summary line, then tables of sources, kept chunks and dropped chunks."""
     lines = [summary, "", "sources"]
     lines += table(
-        ["source", "chunks", "without position", "kind"],
+        ["source", "chunks", "without position", "order by"],
         [[one.source or "(unknown)", str(one.chunks), str(one.missing), _kind_text(one)] for one in sources],
     )
     kept = [chunk for passage in passages for chunk in passage.chunks]
@@ -91,10 +80,7 @@ def _cell(text: str) -> str:
 
 
 def _kind_text(source: SourceReport) -> str:
-    kind = _KINDS[source.kind]
-    if source.kind is PositionKind.PAGE and source.field.endswith(TIES_BY_STORE):
-        kind = kind.replace("keep rank", "by insertion order of the store")
-    text = f"{source.kind.value} {kind}" + (f": {source.field.removesuffix(TIES_BY_STORE)}" if source.field else "")
+    text = kind_text(source.kind, source.field)
     if source.runs > 1:
         known = "is known only to the store" if source.kind is PositionKind.STORE else "is unknown"
         text += f"; {source.runs} runs whose order {known}"
@@ -125,7 +111,7 @@ def _span_text(chunk: Chunk) -> str:
     return f"{page}{chunk.span.start:,}–{chunk.span.end:,}"
 
 
-class _Column(NamedTuple):
+class _ChunkColumn(NamedTuple):
     """A column of the chunk tables; one that is empty for all chunks is omitted unless `always` is set."""
 
     head: str
@@ -134,13 +120,13 @@ class _Column(NamedTuple):
 
 
 _COLUMNS = (
-    _Column("rank", lambda chunk: str(chunk.rank)),
-    _Column("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
-    _Column("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
-    _Column("source", lambda chunk: chunk.source or "(unknown)"),
-    _Column("position", _position_text),
-    _Column("span", _span_text),
-    _Column(
+    _ChunkColumn("rank", lambda chunk: str(chunk.rank)),
+    _ChunkColumn("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
+    _ChunkColumn("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
+    _ChunkColumn("source", lambda chunk: chunk.source or "(unknown)"),
+    _ChunkColumn("position", _position_text),
+    _ChunkColumn("span", _span_text),
+    _ChunkColumn(
         "neighbor of", lambda chunk: "-" if chunk.neighbor_of is None else f"rank {chunk.neighbor_of}", always=False
     ),
 )

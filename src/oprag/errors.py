@@ -16,7 +16,7 @@
     ├── ExperimentError (ValueError)        an experiment is invalid
     │   └── UntrustedExperimentError        an experiment file contains parts that require trust
     ├── ResultsFileError (OSError)          a results file is corrupt, or cannot be read or written
-    ├── MeasuringError (RuntimeError)       a measurement in a separate process failed or crashed
+    ├── MeasurementError (RuntimeError)     a measurement in a separate process failed or crashed
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be computed
     ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a model call failed
@@ -54,7 +54,7 @@ __all__ = [
     "IndexFileWarning",
     "InputFileError",
     "LikelihoodError",
-    "MeasuringError",
+    "MeasurementError",
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
@@ -146,7 +146,7 @@ class UntrustedExperimentError(ExperimentError):
 
     @property
     def needs(self) -> tuple[Any, ...]:
-        """The parts that require trust, in file order, each with `place`, `value` (as text) and `why`."""
+        """The parts that require trust, in file order, each with `place`, `value` (as text) and `reason`."""
         return tuple(self.value or ())
 
 
@@ -154,7 +154,7 @@ class ResultsFileError(OpragError, OSError):
     """A file is not a results file, is corrupt, or cannot be read or written."""
 
 
-class MeasuringError(OpragError, RuntimeError):
+class MeasurementError(OpragError, RuntimeError):
     """A measured process raised an exception, was killed or crashed."""
 
 
@@ -189,7 +189,7 @@ class MissingExtraError(OpragError, ImportError):
 
     def __init__(self, feature: str, extra: str, command: str | None = None) -> None:
         command = command or f"pip install 'oprag[{extra}]'"
-        super().__init__(f"{feature} needs an optional dependency: {command}", extra)
+        super().__init__(f"{feature} requires an optional dependency; install it with: {command}", extra)
         self._init_args = feature, extra, command
 
     def __reduce__(self) -> tuple[Any, ...]:

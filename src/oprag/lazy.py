@@ -8,7 +8,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-__all__ = ["loader", "shown_in"]
+__all__ = ["loader", "set_public_module"]
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -26,14 +26,14 @@ def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         public = getattr(module, name)
         # Names exported by a subpackage keep the subpackage as their module.
         if not hasattr(module, "__path__"):
-            shown_in(package, public)
+            set_public_module(package, public)
         setattr(sys.modules[package], name, public)
         return public
 
     return load
 
 
-def shown_in(package: str, public: Any) -> None:
+def set_public_module(package: str, public: Any) -> None:
     """Make tracebacks and reprs show the package that exports a class or function, not the module that defines it."""
     if isinstance(public, type | FunctionType):
         public.__module__ = package

@@ -21,16 +21,26 @@ from types import FunctionType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, unquote
 
-__all__ = ["OBEYED", "clean", "describe", "error_text", "listed", "masked_error", "reason", "safe", "without_keys"]
+__all__ = [
+    "CONTROL_CHARACTERS",
+    "clean",
+    "describe",
+    "error_text",
+    "listed",
+    "masked_error",
+    "reason",
+    "safe",
+    "without_keys",
+]
 
 _MASK = "***"
-_LONGEST_VALUE = 200  # characters of a value in a message
-_LONGEST_LIST = 10
-_LONGEST_ERROR = 4_000  # characters of a foreign message: clients repeat whole pages
+_MAX_VALUE_LENGTH = 200  # characters of a value in a message
+_MAX_LIST_LENGTH = 10
+_MAX_ERROR_LENGTH = 4_000  # characters of a foreign message: clients repeat whole pages
 _CUT = 1_000  # characters removed from the end of a truncated message, which may end within a key
-_LONGEST_NUMBER = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
+_MAX_NUMBER_BITS = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
 # Characters that a terminal interprets or cannot encode: control characters, text direction changes, lone surrogates.
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MAX_PASSES = 4  # masking one secret can reveal that the adjacent text is a secret, too
 
 
@@ -44,7 +54,7 @@ def safe(text: str) -> str:
 
     Windows line endings become Unix line endings.
     """
-    return OBEYED.sub("\ufffd", text.replace("\r\n", "\n"))
+    return CONTROL_CHARACTERS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def describe(value: Any) -> str:
@@ -56,7 +66,7 @@ def describe(value: Any) -> str:
         value = str(value)
     elif type(value).__module__ == "numpy" and isinstance(value, Number):
         value = value.item()  # type: ignore[attr-defined]
-    if isinstance(value, list | tuple) and len(value) <= _LONGEST_LIST and all(map(_is_plain, value)):
+    if isinstance(value, list | tuple) and len(value) <= _MAX_LIST_LENGTH and all(map(_is_plain, value)):
         items = ", ".join(map(_literal, value))
         text = f"[{items}]" if isinstance(value, list) else f"({items}{',' * (len(value) == 1)})"
     elif _is_plain(value):
@@ -65,12 +75,12 @@ def describe(value: Any) -> str:
         text = f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     else:
         text = type(value).__name__
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, int):
-        return value.bit_length() <= _LONGEST_NUMBER
+        return value.bit_length() <= _MAX_NUMBER_BITS
     return value is None or isinstance(value, str | float)
 
 
@@ -78,7 +88,7 @@ def _literal(value: Any) -> str:
     """Plain data as a Python literal; for enum members, their value."""
     if isinstance(value, str):
         # Mask before truncating, since part of a key would not be recognized.
-        start = str(value[: 10 * _LONGEST_VALUE])
+        start = str(value[: 10 * _MAX_VALUE_LENGTH])
         return str.__repr__(without_keys(start))
     if isinstance(value, bool | None):
         return str(value)
@@ -88,7 +98,7 @@ def _literal(value: Any) -> str:
 def listed(names: Iterable[Any]) -> str:
     """Comma-separated names for a message, such as metadata keys, truncated if long; "none" if empty."""
     text = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
-    return (text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…") or "none"
+    return (text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…") or "none"
 
 
 def masked_error(error: BaseException | None) -> str:
@@ -102,9 +112,9 @@ def error_text(error: BaseException | str | None) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         return "its message cannot be read"
-    if len(text) <= _LONGEST_ERROR:
+    if len(text) <= _MAX_ERROR_LENGTH:
         return without_keys(text)
-    return f"{without_keys(text[:_LONGEST_ERROR])[:-_CUT]}…"
+    return f"{without_keys(text[:_MAX_ERROR_LENGTH])[:-_CUT]}…"
 
 
 def without_keys(text: str) -> str:
@@ -158,7 +168,7 @@ _LIST = re.compile(r"[^\s,;\"'{}-][^\s,;\"'{}]*+(?:[\s,;]++[^\s,;\"'{}]*+)+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}+")
 
 
-class _Known(NamedTuple):
+class _KnownSecret(NamedTuple):
     """A secret from an environment variable.
 
     Attributes:
@@ -170,7 +180,7 @@ class _Known(NamedTuple):
     anywhere: bool
 
 
-def _without_known(text: str, known: Collection[_Known]) -> str:
+def _without_known(text: str, known: Collection[_KnownSecret]) -> str:
     """Mask the secrets from environment variables."""
     found_forms = {
         (form, one.anywhere)
@@ -191,11 +201,11 @@ def _without_known(text: str, known: Collection[_Known]) -> str:
 
 
 @lru_cache(maxsize=4)  # checking every variable takes a hundred times longer than masking most texts
-def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_Known]:
+def _known_secrets(environment: tuple[tuple[str, str], ...]) -> frozenset[_KnownSecret]:
     return frozenset(_found_in(environment))
 
 
-def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
+def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_KnownSecret]:
     for name, value in environment:
         if _SECRET_NAME.fullmatch(name) or (_SECRET_INSIDE.fullmatch(name) and "://" not in value):
             strict = _PASSWORD_NAME.fullmatch(name) is not None
@@ -214,7 +224,7 @@ def _found_in(environment: Iterable[tuple[str, str]]) -> Iterator[_Known]:
                     yield from _known(unquote(part), strict=bool(colon))
 
 
-def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
+def _known(value: str, strict: bool) -> Iterator[_KnownSecret]:  # noqa: FBT001
     """Yield the value as a secret, unless it could be a word or number in ordinary text."""
     if len(value) < _SHORTEST or len(set(value)) < _DISTINCT or value.lower() in _ORDINARY:
         return
@@ -223,7 +233,7 @@ def _known(value: str, strict: bool) -> Iterator[_Known]:  # noqa: FBT001
         return
     if len(value) < _ALWAYS and _PLAIN.fullmatch(value) and not (strict and len(value) >= _SHORTEST_WORD):
         return
-    yield _Known(value, len(value) >= _ALWAYS)
+    yield _KnownSecret(value, len(value) >= _ALWAYS)
 
 
 @cache

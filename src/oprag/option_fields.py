@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, 
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import (
-    NEAR_MISSES,
+    NAME_HINTS,
     ContextOptions,
     Header,
     OnMissingPosition,
@@ -70,7 +70,7 @@ class OptionFields(BaseModel):
     # and repeat the other settings, since the base classes of their frameworks set them differently.
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
 
-    _near_misses: ClassVar[Mapping[str, str]] = {}
+    _name_hints: ClassVar[Mapping[str, str]] = {}
     """Hints for option names that other packages use."""
     _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Code for passing an object, by "package.Class" of the object; the first one with an option of this class wins."""
@@ -92,7 +92,7 @@ class OptionFields(BaseModel):
     @classmethod
     def _check_given(cls, given: Any) -> Any:
         if isinstance(given, dict):
-            check_names(given, cls.model_fields, cls._near_misses)
+            check_names(given, cls.model_fields, cls._name_hints)
             for name in _CONFUSABLE:
                 option, _, value = (way := cls._passed_as(given.get(name))).partition("=")
                 if way and (option != name or not value.isidentifier()):
@@ -135,7 +135,7 @@ class ContextFields(OptionFields):
     Only the default of `stitch` differs: retrievers return the framework's own objects, which are not joined.
     """
 
-    _near_misses: ClassVar = NEAR_MISSES
+    _name_hints: ClassVar = NAME_HINTS
 
     k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
     max_candidates: SkipValidation[int | None] = Field(default=None, description=HELP["max_candidates"])
@@ -167,7 +167,7 @@ class ContextFields(OptionFields):
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
-        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/profiles.md`.
+        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/how_to/profiles.md`.
 
         Args:
             profile: The path of the file, or a `Profile`.
@@ -179,9 +179,9 @@ class ContextFields(OptionFields):
                 class would ignore, such as the method for a class that does not answer.
             ValidationError: The constructor rejects a value (pydantic's error, a subclass of ValueError).
         """
-        from oprag.profile import made_of_profile
+        from oprag.profile import create_from_profile
 
-        return made_of_profile(cls, profile, options)
+        return create_from_profile(cls, profile, options)
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:

@@ -23,7 +23,7 @@ from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
     "HEADER_FIELDS",
-    "NEAR_MISSES",
+    "NAME_HINTS",
     "NO_LIMITS",
     "OP_RAG",
     "OP_RAG_16K",
@@ -42,7 +42,7 @@ __all__ = [
     "check_questions",
     "check_text",
     "descriptions",
-    "everything_kept",
+    "keep_all",
     "option",
     "plain_number",
     "requires",
@@ -60,7 +60,7 @@ Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
 
-NEAR_MISSES = {
+NAME_HINTS = {
     **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
     **dict.fromkeys(
         ("max_tokens", "max_tokens_limit", "max_context_tokens", "token_limit"),
@@ -77,9 +77,9 @@ def option(default: Any, description: str, function: str = "") -> Any:
 
     Args:
         default: The default value.
-        description: What the option does.
-        function: What a function given as the value does, such as "counts the tokens of a text"; empty if a function
-            is not allowed.
+        description: The effect of the option.
+        function: What a function given as the value does, such as "returns the number of tokens in a text"; empty if a
+            function is not allowed.
     """
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
@@ -105,13 +105,13 @@ class ContextOptions:
         OptionError: An option is invalid.
     """
 
-    k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
+    k: int | None = option(None, "Maximum number of chunks to keep, best-ranked first.")
     max_candidates: int | None = option(None, "Number of candidates to retrieve before selection; k by default.")
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
         approximate_tokens,
-        "Token counter; by default an approximation, UTF-8 bytes / 4.",
-        "counts the tokens of a text",
+        "How tokens are counted; by default approximately (UTF-8 bytes / 4).",
+        "returns the number of tokens in a text",
     )
     order: Order = option(
         "source",
@@ -120,34 +120,38 @@ class ContextOptions:
     seed: int = option(0, "Seed of the random order.")
     source_ranking: SourceRanking = option(
         "best_first",
-        "Order of the sources: best_first (the one with the best-ranked chunk first), best_last, score_sum or name "
-        "(2 before 10).",
+        "Order of the sources: best_first (by their best-ranked chunks), best_last (the reverse), score_sum (highest "
+        "sum of scores first) or name (2 before 10).",
         "returns the sort key of a source's chunks",
     )
     on_missing_position: OnMissingPosition = option(
-        "last", "What to do with chunks that have no position: last or first (in their source), drop, or error."
+        "last",
+        "Where to put chunks without a position: last or first within their source; or drop them, or raise an error.",
     )
     source_key: SourceKey | None = option(
-        None, "Metadata key that names the source, or several keys to try in turn.", "returns the source of a chunk"
+        None, "Metadata key that names the source, or several, tried in order.", "returns the source of a chunk"
     )
     position_key: PositionKey | None = option(
         None,
-        "Metadata key that contains the position, or several keys that form it together.",
+        "Metadata key that contains the position, or several, compared as a tuple.",
         "returns the position of a chunk",
     )
     similarity_threshold: float | None = option(
-        None, "Minimum cosine similarity to the question, from -1 to 1; the same scale for every store."
+        None, "Minimum cosine similarity to the question, between -1 and 1; the same scale for every store."
     )
     redundancy_threshold: float | None = option(
-        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, from -1 to 1."
+        None, "Drop chunks whose cosine similarity to a better-ranked kept chunk is at least this, between -1 and 1."
     )
     min_chunks: int = option(
-        0, "Minimum number of chunks to keep despite the thresholds; by rank, redundant chunks last."
+        0,
+        "If fewer chunks than this pass the thresholds, rejected ones are added back by rank, redundant ones last.",
     )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = option("\n\n", "Text between two passages.")
-    gap: str | None = option(None, "Mark between two passages of one source, such as [...].")
+    gap: str | None = option(
+        None, "Text inserted between two passages of one source to mark skipped text, such as [...]."
+    )
     header: Header | None = option(
         None,
         "Line above each passage; may contain {number}, {source}, {page}, {start}, {end} and {rank}.",
@@ -166,8 +170,8 @@ class ContextOptions:
             )
         check_cosine("similarity_threshold", self.similarity_threshold)
         check_cosine("redundancy_threshold", self.redundancy_threshold)
-        check_count("min_chunks", self.min_chunks, optional=False, least=0)
-        check_count("neighbors", self.neighbors, optional=False, least=0)
+        check_count("min_chunks", self.min_chunks, optional=False, minimum=0)
+        check_count("neighbors", self.neighbors, optional=False, minimum=0)
         for name in ("k", "max_candidates"):
             limit = getattr(self, name)
             if limit is not None and self.min_chunks > limit:
@@ -181,7 +185,7 @@ class ContextOptions:
             )
         check_choice("order", self.order, get_args(Order))
         if type(self.seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {describe(self.seed)}", self.seed)
+            raise OptionError(f"seed must be an integer, got {describe(self.seed)}", self.seed)
         if not callable(self.source_ranking):
             check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
         check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
@@ -206,13 +210,13 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     """
     if options is not None and not isinstance(options, ContextOptions):
         raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
-    check_names(changes, ContextOptions.__dataclass_fields__, NEAR_MISSES)
+    check_names(changes, ContextOptions.__dataclass_fields__, NAME_HINTS)
     if options is None:
         return ContextOptions(**changes)
     return dataclasses.replace(options, **changes) if changes else options
 
 
-def everything_kept(options: ContextOptions) -> ContextOptions:
+def keep_all(options: ContextOptions) -> ContextOptions:
     """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
 
     The redundancy threshold, the token budget and neighbors are turned off.
@@ -243,24 +247,24 @@ def requires(function: Any, parameter: str) -> bool:
     return found is not None and found.default is found.empty
 
 
-def check_count(name: str, value: Any, *, optional: bool = True, least: int = 1) -> None:
-    """Reject anything but a whole number of at least `least`."""
-    if (value is None and optional) or (type(value) is int and value >= least):
+def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 1) -> None:
+    """Reject anything but an integer >= `minimum`."""
+    if (value is None and optional) or (type(value) is int and value >= minimum):
         return
     raise OptionError(
-        f"{name} must be a whole number from {least}{', or None' if optional else ''}, got {describe(value)}", value
+        f"{name} must be an integer >= {minimum}{' or None' if optional else ''}, got {describe(value)}", value
     )
 
 
 def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
-    """Reject anything but a number from -1 to 1."""
+    """Reject anything but a number between -1 and 1."""
     # NaN fails the comparison.
     if (value is None and optional) or (
         type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
     ):
         return
     raise OptionError(
-        f"{name} must be a cosine similarity from -1 to 1{', or None' if optional else ''}, got {describe(value)}",
+        f"{name} must be a number between -1 and 1{' or None' if optional else ''}, got {describe(value)}",
         value,
     )
 
@@ -285,20 +289,20 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def check_names(
-    options: Iterable[str], names: Collection[str], near_misses: Mapping[str, str] = _NONE, *, what: str = "option"
+    options: Iterable[str], names: Collection[str], name_hints: Mapping[str, str] = _NONE, *, what: str = "option"
 ) -> None:
     """Reject unknown option names, with a hint or the closest match.
 
     Args:
         options: The given names.
         names: The valid names.
-        near_misses: Hints for names that other packages use.
-        what: What is named, for the message.
+        name_hints: Hints for names that other packages use.
+        what: The kind of thing named, for the message.
     """
     for name in options:
         if name not in names:
-            if name in near_misses:
-                raise OptionError(f"unknown {what} {name!r}; {near_misses[name]}", name)
+            if name in name_hints:
+                raise OptionError(f"unknown {what} {name!r}; {name_hints[name]}", name)
             import difflib
 
             close = difflib.get_close_matches(str(name), names, n=1)
@@ -334,7 +338,7 @@ def _check_header(header: Any) -> None:
 
 
 OP_RAG = ContextOptions(k=128, separator="")
-"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(size=128)`."""
+"""The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(chunk_size=128)`."""
 
 NO_LIMITS = {
     "k": None,

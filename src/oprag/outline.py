@@ -14,13 +14,13 @@ from oprag.methods.answer import without_markers
 from oprag.positions.ladder import is_exact, page_of
 from oprag.text_table import one_line, printable, shortened
 
-__all__ = ["MOST_LINES", "OutlineEntry", "outline_entries"]
+__all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]
 
-MOST_LINES = 60
+MAX_LINES = 60
 """Maximum number of entries that are shown."""
 
-_LONGEST_TITLE = 100  # characters
-_MOST_PARTS = 10  # parts of a source without headings, sections and pages
+_MAX_TITLE_LENGTH = 100  # characters
+_MAX_PARTS = 10  # parts of a source without headings, sections and pages
 _LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 _SECTION_FIELDS = ("section", "section_title", "heading", "chapter", "title")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
@@ -30,7 +30,7 @@ _URL_END = re.compile(r"[?#]")
 # Shorter overlaps count only if they are whole lines.
 _CERTAIN = 20
 # More places than this where an overlap could begin mean repeating text; checking each would take quadratic time.
-_MOST_PLACES = 64
+_MAX_PLACES = 64
 
 
 class OutlineEntry(NamedTuple):
@@ -230,7 +230,7 @@ def _overlap(before: str, after: str) -> int:
     if len(seed) < _CERTAIN:
         return 0
     at = before.find(seed, max(0, len(before) - len(after)))
-    for _ in range(_MOST_PLACES):
+    for _ in range(_MAX_PLACES):
         if at < 0:
             return 0
         if after.startswith(before[at:]):
@@ -270,11 +270,11 @@ def _section_names(chunks: Sequence[Chunk]) -> list[_Start]:
 
 
 def _pages(chunks: Sequence[Chunk]) -> list[OutlineEntry]:
-    """The pages, combined into ranges if there are more than `MOST_LINES`; none if a chunk has no page."""
+    """The pages, combined into ranges if there are more than `MAX_LINES`; none if a chunk has no page."""
     if any(page_of(chunk) is None for chunk in chunks):
         return []
     runs = [(page, list(rows)) for page, rows in groupby(range(len(chunks)), lambda row: page_of(chunks[row]))]
-    size = -(-len(runs) // MOST_LINES)
+    size = -(-len(runs) // MAX_LINES)
     entries = []
     for start in range(0, len(runs), size):
         combined = runs[start : start + size]
@@ -286,7 +286,7 @@ def _pages(chunks: Sequence[Chunk]) -> list[OutlineEntry]:
 
 def _equal_parts(chunks: Sequence[Chunk]) -> list[OutlineEntry]:
     """Parts with about the same number of chunks."""
-    number = min(_MOST_PARTS, len(chunks))
+    number = min(_MAX_PARTS, len(chunks))
     edges = [len(chunks) * part // number for part in range(number + 1)]
     return [
         OutlineEntry(0, f"begins “{_title(chunks[first].text)}”", first, after - 1) for first, after in pairwise(edges)
@@ -295,4 +295,4 @@ def _equal_parts(chunks: Sequence[Chunk]) -> list[OutlineEntry]:
 
 def _title(text: str) -> str:
     """A title on one line, without text that could be read as the number of a passage."""
-    return without_markers(shortened(printable(one_line(text)), _LONGEST_TITLE))
+    return without_markers(shortened(printable(one_line(text)), _MAX_TITLE_LENGTH))

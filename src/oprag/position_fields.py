@@ -27,9 +27,8 @@ class ReadSourceFields(OptionFields):
 
     read_source: SkipValidation[ReadSource | None] = Field(
         default=None,
-        description="Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of "
-        "source names to texts, or a function that takes the name. Chunks without a position in their metadata are "
-        "searched in the text; long_context and self_route require it.",
+        description="Full texts of the sources: a folder, a mapping of names to texts, or a function of the name. Used "
+        "to locate chunks without a position, and required by long_context and self_route.",
         exclude=True,
         repr=False,
     )

@@ -25,19 +25,7 @@ from oprag.methods.prompts import OUR_PROMPTS, Prompts, TextTemplate
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_names, plain_number
 from oprag.tokens import TokenCounter, approximate_tokens
 
-__all__ = [
-    "FILE_NAME",
-    "FORMAT",
-    "KINDS",
-    "NOTHING",
-    "PROFILE",
-    "Profile",
-    "check_stitching",
-    "is_profile",
-    "made_of_profile",
-    "read_profile",
-    "write_profile",
-]
+__all__ = ["FILE_NAME", "FORMAT", "Profile", "read_profile", "write_profile"]
 
 FILE_NAME = "oprag.toml"
 """Default file name."""
@@ -334,25 +322,25 @@ def _line(name: str, value: Any) -> str:
     """A key and its value in TOML; text with inner line breaks, such as a prompt, becomes a multi-line string."""
     import tomli_w
 
-    _check_storable(value)
+    _check_storable(name, value)
     # In multi-line strings, tomli-w would convert Windows line endings to Unix ones.
     as_lines = isinstance(value, str) and "\n" in value.strip("\n") and "\r" not in value
     return tomli_w.dumps({name: value}, multiline_strings=as_lines)
 
 
-def _check_storable(value: Any) -> None:
+def _check_storable(name: str, value: Any) -> None:
     """Reject values that TOML cannot represent."""
     if isinstance(value, list | tuple):
         for one in value:
-            _check_storable(one)
+            _check_storable(name, one)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OptionError("an integer has more than 64 bits, which TOML does not support", value)
+        raise OptionError(f"{name} contains an integer of more than 64 bits, which TOML does not support", value)
     elif isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as error:
             raise OptionError(
-                f"a string contains a lone surrogate, which cannot be encoded as UTF-8: {describe(value)}", value
+                f"{name} contains a lone surrogate, which cannot be encoded as UTF-8: {describe(value)}", value
             ) from error
 
 
@@ -361,7 +349,7 @@ _KEYS = ("format", "written_by", *_TABLES)
 
 
 def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
-    """Read a profile from a TOML file; see `docs/profiles.md` for an example.
+    """Read a profile from a TOML file; see `docs/how_to/profiles.md` for an example.
 
     Args:
         path: The file.
@@ -414,7 +402,7 @@ def _value(value: Any, optional: bool) -> Any:  # noqa: FBT001
 def _check_format(tables: Mapping[str, Any], name: str) -> None:
     if "format" not in tables:
         raise OptionError(
-            f"{name}: missing key format, so this may not be a profile; oprag {__version__} reads format = {FORMAT}",
+            f"{name}: the key format is missing, so this may not be a profile; if it is, add format = {FORMAT}",
             None,
         )
     given = tables["format"]
@@ -432,7 +420,7 @@ def _check_keys(tables: Mapping[str, Any]) -> None:
     for name in tables:
         for table, kind in KINDS.items():
             if name not in _KEYS and name in kind.__dataclass_fields__:
-                raise OptionError(f"{name} belongs in the table [{table}]", name)
+                raise OptionError(f"{name} belongs in the table [{table}]; move it there", name)
     check_names(tables, _KEYS)
     writer = tables.get("written_by", "")
     if not isinstance(writer, str):
@@ -470,7 +458,7 @@ Made = TypeVar("Made")
 _WITHOUT_EFFECT = {"max_concurrency"}
 
 
-def made_of_profile(kind: type[Made], given: Profile | str | os.PathLike[str], keywords: Mapping[str, Any]) -> Made:
+def create_from_profile(kind: type[Made], given: Profile | str | os.PathLike[str], keywords: Mapping[str, Any]) -> Made:
     """Create an object of an adapter class with the options of a profile.
 
     Options that the class does not use are ignored if they do not affect answers, and rejected otherwise.
@@ -551,8 +539,8 @@ def _reject_method(profile: Profile, name: str, kind: str) -> None:
     }
     if ignored:
         raise OptionError(
-            f"{name} sets {_as_keywords(ignored)}, which {kind} would ignore, since it does not answer questions; use "
-            "a chain or an engine, or drop the method options: "
+            f"{name} sets {_as_keywords(ignored)}, but {kind} does not answer questions; use a chain or an engine, or "
+            "remove the method options: "
             f"{kind}.from_profile(read_profile(...).without_method(), ...)",
             ignored,
         )

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from oprag.assembly.order import key_of
 from oprag.assembly.render import render
 from oprag.assembly.stitch import stitch
-from oprag.chunk import NOWHERE, Chunk, PositionKind, changed, counted
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.context import ContextInputs
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.masking import describe
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
-from oprag.outline import MOST_LINES, OutlineEntry, outline_entries
+from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.positions.insertion_order import ListedSource, StoredChunk, places_in_store
 from oprag.positions.placing import (
-    BY_STORE,
+    CONFLICTING_OFFSETS,
+    INSERTION_ORDER_ONLY,
     MISSING,
     RESTARTED,
     SHARED_BY_STORE,
-    TIED,
-    TORN,
-    VOID,
+    SHARED_POSITION,
+    UNLINKED_RUNS,
     Placed,
     doubts,
     place,
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "StoredSources"]
 
-_MOST_CHUNKS = 100_000  # chunks that are searched for names of sources
-_LONGEST_LABEL = 200  # characters of the name of a source
+_MAX_CHUNKS = 100_000  # chunks that are searched for names of sources
+_MAX_LABEL_LENGTH = 200  # characters of the name of a source
 _SUGGESTIONS = 3
-_MOST_COMPARED = 1_000  # names; comparing one takes about a millisecond
+_MAX_COMPARED = 1_000  # names; comparing one takes about a millisecond
 _ALIKE = 0.5
 # A working context writes these before each chunk.
 _NUMBER = "[1000] "
@@ -58,12 +58,14 @@ _BETWEEN = "\n\n"
 _SHARED_KINDS = (PositionKind.PAGE, PositionKind.NONE)
 _DOUBTS = {
     RESTARTED: "its chunks were numbered in several calls, and each call starts at 0",
-    TORN: "its chunks are linked in several runs whose relative order is unknown",
-    BY_STORE: "it is the sequence in which the store received the chunks, and their texts do not confirm it",
+    UNLINKED_RUNS: "its chunks are linked in several runs whose relative order is unknown",
+    INSERTION_ORDER_ONLY: (
+        "it is the sequence in which the store received the chunks, and their texts do not confirm it"
+    ),
     SHARED_BY_STORE: "inside a page it is the sequence in which the store received the chunks",
     MISSING: "chunks without a position come last",
-    TIED: "several chunks share a page or another number, and their order inside it is unknown",
-    VOID: "the offsets of its chunks contradict each other",
+    SHARED_POSITION: "several chunks share a page or another number, and their order inside it is unknown",
+    CONFLICTING_OFFSETS: "the offsets of its chunks contradict each other",
 }
 
 
@@ -143,10 +145,12 @@ class StoredSources:
             SourceReadError: The source cannot be read in order.
             BudgetError: The chunk alone exceeds the token budget.
         """
-        check_count("before", before, optional=False, least=0)
-        check_count("after", after, optional=False, least=0)
+        check_count("before", before, optional=False, minimum=0)
+        check_count("after", after, optional=False, minimum=0)
         if chunk.source is None:
-            raise SourceReadError("cannot read around this passage: its source is unknown")
+            raise SourceReadError(
+                "cannot read around this passage, because its source is unknown; search again instead"
+            )
         store = self._open()
         ordered = self._ordered(store, chunk.source, self._list_source(store, chunk.source))
         at = _row(store, chunk, ordered)
@@ -205,7 +209,7 @@ class StoredSources:
         for deepest in reversed(levels):
             shown = [entry for entry in entries if entry.level <= deepest]
             lines = [_line(entry, levels.index(entry.level), sums) for entry in shown]
-            if len(lines) <= MOST_LINES and self._count("\n".join([head, *lines])) <= self._budget:
+            if len(lines) <= MAX_LINES and self._count("\n".join([head, *lines])) <= self._budget:
                 return "\n".join([head, *lines])
         return self._cut([head, *lines], len(lines), "section")
 
@@ -218,10 +222,10 @@ class StoredSources:
         total = sum(map(len, groups.values()))
         unnamed = len(groups.pop(None, []))
         names = sorted((name for name in groups if name is not None), key=natural_key)
-        lines = [self._size_of(store, name, groups[name]) for name in names[:MOST_LINES]]
+        lines = [self._size_of(store, name, groups[name]) for name in names[:MAX_LINES]]
         head = counted(len(names), "source")
         head += f", and {counted(unnamed, 'chunk')} without a source" if unnamed else ""
-        head += f", among the first {_MOST_CHUNKS:,} chunks" if total >= _MOST_CHUNKS else ""
+        head += f", among the first {_MAX_CHUNKS:,} chunks" if total >= _MAX_CHUNKS else ""
         return self._cut([f"{head}:" if names else f"{head}.", *lines], len(names), "source")
 
     def _size_of(self, store: StoreAdapter, name: str, rows: Sequence[StoredChunk]) -> str:
@@ -236,7 +240,7 @@ class StoredSources:
 
     def _cut(self, lines: Sequence[str], total: int, noun: str) -> str:
         """As many of the lines after the first one as fit, and how many of the total number of them are left out."""
-        kept = list(lines[: MOST_LINES + 1])
+        kept = list(lines[: MAX_LINES + 1])
         while True:
             left = total - (len(kept) - 1)
             text = "\n".join([*kept, *([f"({counted(left, f'more {noun}')})"] if left else [])])
@@ -261,7 +265,7 @@ class StoredSources:
     def _all(self, store: StoreAdapter) -> Iterator[tuple[StoredChunk, str | None]]:
         """The first chunks of the store, each with the name of its source."""
         rows = each_once(filter(self._passes, store.chunks() or ()))
-        for rank, row in enumerate(islice(rows, _MOST_CHUNKS)):
+        for rank, row in enumerate(islice(rows, _MAX_CHUNKS)):
             yield row, source_of(self._as_chunk(row, rank), self._options.source_key)
 
     def _find(self, store: StoreAdapter, source: str) -> _Ordered:
@@ -279,7 +283,7 @@ class StoredSources:
             raise OptionError(f"{len(alike)} sources are shown as {wanted}; read around one of their passages", source)
         labels = list(dict.fromkeys(map(_label, names)))
         close = [label for label in labels if wanted and wanted.casefold() in label.casefold()]
-        close += difflib.get_close_matches(wanted, labels[:_MOST_COMPARED], _SUGGESTIONS, _ALIKE)
+        close += difflib.get_close_matches(wanted, labels[:_MAX_COMPARED], _SUGGESTIONS, _ALIKE)
         meant = ", ".join(list(dict.fromkeys(close))[:_SUGGESTIONS])
         raise OptionError(
             f"unknown source {wanted}; " + (f"did you mean {meant}?" if meant else "the outline lists all sources"),
@@ -304,15 +308,15 @@ class StoredSources:
                 return _Listed(chunks, in_sequence)
         # Several keys name the source, and only all rows are in sequence; or a function names it, or its name is only a
         # part of a value.
-        everything = list(islice(store.chunks() or (), _MOST_CHUNKS + 1))
+        everything = list(islice(store.chunks() or (), _MAX_CHUNKS + 1))
         chunks = self._named(everything, source)
-        if len(everything) <= _MOST_CHUNKS:
+        if len(everything) <= _MAX_CHUNKS:
             return _Listed(chunks, in_sequence)
         by_key = self._named((row for rows in by_field.values() for row in rows), source)
         if chunks and not by_key:
             raise SourceReadError(
-                f"{_label(source)} cannot be read: the store has more than {_MOST_CHUNKS:,} chunks, and no metadata "
-                "key with this name",
+                f"{_label(source)} cannot be read: the store has more than {_MAX_CHUNKS:,} chunks, and no metadata "
+                "key that contains exactly this name; store the name under a key of its own, and set source_key",
                 source,
             )
         return _Listed(by_key, in_sequence=False)
@@ -351,7 +355,7 @@ class StoredSources:
             located = texts.complete(ContextInputs(chunks), self._options, self._filter, lambda _: all_chunks)
             chunks = run_sync(located).chunks
         placed, refuted = place(chunks, *keys), ""
-        if keys[1] is None and in_sequence and without_order(placed, least=1):
+        if keys[1] is None and in_sequence and without_order(placed, minimum=1):
             places, refuted = places_in_store(chunks, store.name)
             if not refuted:
                 placed = place(
@@ -385,7 +389,7 @@ class StoredSources:
                 raise BudgetError(
                     f"chunk {at + 1} of {_label(ordered.source)} has "
                     f"{counted(self._count(ordered.chunks[at].text), 'token')}, more than the token budget of "
-                    f"{self._budget:,} of a reading",
+                    f"{self._budget:,} per reading; raise token_budget",
                     self._budget,
                 )
             low, high = (low, high - 1) if high - at >= at - low else (low + 1, high)
@@ -432,7 +436,7 @@ def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:
     """The chunks of a source in order, without copies, as in a source that was added to the store twice."""
     distinct: dict[Any, Chunk] = {}
     for chunk in sorted(placed, key=_sort_key):
-        position = chunk.position or NOWHERE
+        position = chunk.position or UNKNOWN_POSITION
         shared = position.kind in _SHARED_KINDS
         distinct.setdefault(chunk.rank if shared else (key_of(chunk), chunk.text), chunk)
     return list(distinct.values())
@@ -440,8 +444,8 @@ def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:
 
 def _sort_key(chunk: Chunk) -> Any:
     """Sorts the chunks of a source; those without a position are last."""
-    known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
-    return known is NOWHERE, known.key, chunk.rank
+    known = chunk.position if chunk.position is not None and chunk.position.known else UNKNOWN_POSITION
+    return known is UNKNOWN_POSITION, known.key, chunk.rank
 
 
 def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
@@ -461,7 +465,7 @@ def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
 
 def _label(name: str) -> str:
     """The name of a source on one line, without text that could be read as the number of a passage."""
-    return without_markers(shortened(printable(one_line(name)), _LONGEST_LABEL))
+    return without_markers(shortened(printable(one_line(name)), _MAX_LABEL_LENGTH))
 
 
 def _numbers(first: int, last: int) -> str:

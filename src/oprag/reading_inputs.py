@@ -71,11 +71,11 @@ class OutlineInput(BaseModel):
     source: str | None = Field(default=None, description="The name of a source; all sources are listed without one.")
 
 
-def check_tool_name(option: str, value: Any, least: int = 1) -> None:
+def check_tool_name(option: str, value: Any, minimum: int = 1) -> None:
     """Reject names of tools that model providers do not accept."""
-    if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{{least},48}}", value):
+    if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{{minimum},48}}", value):
         raise OptionError(
-            f"{option} must have {least} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
+            f"{option} must have {minimum} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
         )
 
 

@@ -221,7 +221,7 @@ async def iterate_async(steps: Steps[Any]) -> AsyncIterator[Any]:
             raise
 
 
-class _Result(NamedTuple, Generic[T]):
+class _FinishedResult(NamedTuple, Generic[T]):
     """The result of a finished body."""
 
     result: T
@@ -231,7 +231,7 @@ class _Closed(BaseException):
     """Raised in a body when its iteration is closed: after a GeneratorExit, it could not yield steps for cleanup."""
 
 
-def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
+def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _FinishedResult[T]:
     """Run a body until it emits a value or ends."""
     try:
         step = steps.throw(_Closed()) if closing else next(steps)
@@ -243,11 +243,11 @@ def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
             else:
                 step = steps.send(result)
     except StopIteration as stop:
-        return _Result(stop.value)
+        return _FinishedResult(stop.value)
     return step
 
 
-async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _Result[T]:
+async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _FinishedResult[T]:
     """Async version of `_perform`."""
     try:
         step = steps.throw(_Closed()) if closing else next(steps)
@@ -259,7 +259,7 @@ async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _R
             else:
                 step = steps.send(result)
     except StopIteration as stop:
-        return _Result(stop.value)
+        return _FinishedResult(stop.value)
     return step
 
 

@@ -176,7 +176,10 @@ def _of_tiktoken(which: str) -> NamedTokenizer:
     try:
         import tiktoken
     except ImportError as error:
-        raise OptionError(f"the tokenizer {TIKTOKEN}:{which} needs a package: pip install tiktoken", which) from error
+        raise OptionError(
+            f"the tokenizer {TIKTOKEN}:{which} requires the package tiktoken; install it with: pip install tiktoken",
+            which,
+        ) from error
     try:
         return NamedTokenizer(f"{TIKTOKEN}({which})", tiktoken.get_encoding(which))
     except Exception as error:

@@ -41,8 +41,8 @@ class VectorFields(OptionFields):
     )
     read_neighbors: SkipValidation[Any] = Field(
         default=None,
-        description="Where to read neighbors: an index or docstore, or a function that takes a chunk and a number. By "
-        "default the searched store or index, if the filter of the search can be applied to the neighbors.",
+        description="Where to read neighbors: an index, a docstore, or a function of a chunk and a number; by default "
+        "the searched store or index, if the filter of the search can be applied to the neighbors.",
         exclude=True,
         repr=False,
     )
@@ -101,7 +101,7 @@ class VectorFields(OptionFields):
             OptionError: The cache is a file, and the embedder has no identity that is stable across processes.
         """
         cache = self.vector_cache if cache is None else cache
-        if cache.path is not None and embedder is not None and not getattr(embedder, "lasting", True):
+        if cache.path is not None and embedder is not None and not getattr(embedder, "persistent", True):
             option = self._embedder_option
             raise OptionError(
                 f"a cache file requires an identifiable model, and {embedder.name.partition(' ')[0]} has no model name "

@@ -85,7 +85,7 @@ def _users_frame() -> FrameType:
 
 
 def _to_user(frames: Iterable[FrameType]) -> tuple[set[str], FrameType | None]:
-    """The packages called from the user's innermost frame, and that frame; None if there is none."""
+    """The packages called from the user's innermost frame, and that frame; None if all frames are internal."""
     inside: set[str] = set()
     for frame in frames:
         package = _package(frame)

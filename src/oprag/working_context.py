@@ -51,8 +51,8 @@ SEARCH_OPTIONS = (
     "min_chunks",
     "neighbors",
 )
-_LONGEST_LABEL = 200  # characters
-_LONGEST_VALUE = 500  # characters of a metadata value
+_MAX_LABEL_LENGTH = 200  # characters
+_MAX_VALUE_LENGTH = 500  # characters of a metadata value
 # If more chunks than `_FEW` overlap a new one, the same text was split in many ways. Then only the `_MANY` longest
 # overlaps of at least `_SHORT` characters are used: a pointer is longer than a short overlap, and comparing all of them
 # would take quadratic time.
@@ -60,7 +60,7 @@ _FEW, _MANY = 16, 128
 _SHORT = 24  # characters
 _STRIPPED = 4  # maximum number of whitespace characters that a splitter strips between two chunks
 # Up to this number of chunks, tokens are recounted after each dropped chunk; above, several are dropped at once.
-_ONE_BY_ONE = 256
+_RECOUNT_EACH_UP_TO = 256
 _POSITION = "position"
 _START = "start_index"
 _KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), NUMBERING_FIELD})
@@ -85,7 +85,7 @@ class Delta:
         numbers: The numbers of all chunks of the search, in the order of the text.
         new: The numbers of chunks with text shown in this result.
         repeated: The numbers of chunks whose text was shown before, or is only whitespace.
-        left_out: The numbers of chunks that do not fit the token budget.
+        over_budget: The numbers of chunks that do not fit the token budget.
         ranks: The number of each given chunk, by its rank in the search.
         tokens: Number of tokens in `text`.
     """
@@ -94,7 +94,7 @@ class Delta:
     numbers: tuple[int, ...]
     new: tuple[int, ...]
     repeated: tuple[int, ...]
-    left_out: tuple[int, ...]
+    over_budget: tuple[int, ...]
     ranks: Mapping[int, int] = field(repr=False)
     tokens: int
 
@@ -126,17 +126,17 @@ class _Shown(NamedTuple):
     Attributes:
         parts: The parts of each number's text that it contains.
         elsewhere: For each other number, the numbers that show its text.
-        left_out: The numbers that do not fit the token budget.
+        over_budget: The numbers that do not fit the token budget.
     """
 
     text: str
     parts: dict[int, Parts]
     elsewhere: dict[int, list[int]]
-    left_out: frozenset[int]
+    over_budget: frozenset[int]
     tokens: int
 
 
-class _Prompt:
+class _VisibleText:
     """The text that the model can see.
 
     Attributes:
@@ -297,7 +297,7 @@ class WorkingContext:
         check_text("search", search, optional=True)
         check_text("note", note)
         if search in self._searches:
-            raise OptionError(f"the search {describe(search)} was already added; use another name", search)
+            raise OptionError(f"the search {describe(search)} was already added; use a different name", search)
         options = self._options
         given = sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)
         placed = place(given, options.source_key, options.position_key)
@@ -332,7 +332,7 @@ class WorkingContext:
             if number <= before:
                 self._update(self._gathered[number - 1], chunk)
         self._searches[self._next_name() if search is None else search] = Search(
-            found, best_first, shown.parts, shown.left_out, shown.tokens, _checksum(shown.text), note
+            found, best_first, shown.parts, shown.over_budget, shown.tokens, _checksum(shown.text), note
         )
         self._mark_shown(shown, self._prompt)
         return _delta(found, shown, numbers)
@@ -454,9 +454,10 @@ class WorkingContext:
             OptionError: No chunk has this number.
         """
         if type(number) is not int or not 1 <= number <= len(self._gathered):
-            raise OptionError(
-                f"no passage has the number {describe(number)}; the numbers are 1 to {len(self._gathered)}", number
+            numbers = (
+                f"the numbers are 1 to {len(self._gathered)}" if self._gathered else "the working context is empty"
             )
+            raise OptionError(f"no passage has the number {describe(number)}; {numbers}", number)
         return self._gathered[number - 1].chunk
 
     def to_dict(self) -> dict[str, Any]:
@@ -605,19 +606,19 @@ class WorkingContext:
     # Showing text.
 
     @cached_property
-    def _prompt(self) -> _Prompt:
+    def _prompt(self) -> _VisibleText:
         """The text that the model can see; rebuilt after searches were forgotten."""
         visible = (search.parts for search in self._searches.values() if not search.forgotten)
         return self._prompt_of(len(self._searches), visible)
 
-    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, Parts]]) -> _Prompt:
-        prompt = _Prompt(index)
+    def _prompt_of(self, index: int, shown: Iterable[Mapping[int, Parts]]) -> _VisibleText:
+        prompt = _VisibleText(index)
         for parts_of in shown:
             for number, parts in parts_of.items():
                 prompt.show(self._gathered[number - 1], parts)
         return prompt
 
-    def _mark_shown(self, shown: _Shown, prompt: _Prompt) -> None:
+    def _mark_shown(self, shown: _Shown, prompt: _VisibleText) -> None:
         """Add a search result to a prompt."""
         for number, parts in shown.parts.items():
             prompt.show(self._gathered[number - 1], parts)
@@ -637,7 +638,7 @@ class WorkingContext:
         indexes = {name: index for index, name in enumerate(self._searches)}
         place_changes = {gathered.since for gathered in self._gathered}
         results: list[_Shown] = []
-        prompt = _Prompt(0)
+        prompt = _VisibleText(0)
         tokens = 0
         for name in names:
             search, index = self._searches[name], indexes[name]
@@ -679,7 +680,7 @@ class WorkingContext:
             elif seen:
                 texts.append(_with_note(_pointer(seen), search.note))
             else:
-                missing = f"({_left_out(len(search.found))})" if search.found else _NOTHING
+                missing = f"({_over_budget_line(len(search.found))})" if search.found else _NOTHING
                 texts.append(_with_note(missing, search.note))
         return texts
 
@@ -689,9 +690,9 @@ class WorkingContext:
         title = _ALL_IN_ORDER if self._options.order == "source" else _ALL
         while True:
             context, numbers = self._context_within(allowed, found)
-            left_out = len(found) - len(numbers)
-            text, parts, elsewhere = self._render(numbers, _Prompt(len(self._searches)))
-            rest = f"({_left_out(left_out)})" if left_out else ""
+            omitted = len(found) - len(numbers)
+            text, parts, elsewhere = self._render(numbers, _VisibleText(len(self._searches)))
+            rest = f"({_over_budget_line(omitted)})" if omitted else ""
             text = _BETWEEN.join(filter(None, [title, text, rest] if numbers else [rest or _NOTHING]))
             text = _with_note(text, note)
             if budget is None or not numbers or (tokens := count(text, self._options.count_tokens)) <= budget:
@@ -700,7 +701,7 @@ class WorkingContext:
             allowed = context.tokens - (tokens - budget)
 
     def _show(
-        self, found: Sequence[int], best_first: Sequence[int], prompt: _Prompt, room: int | None, note: str
+        self, found: Sequence[int], best_first: Sequence[int], prompt: _VisibleText, room: int | None, note: str
     ) -> _Shown:
         """The text of a search result for a model that sees a prompt; at most `room` tokens, or only pointers."""
         counter = self._options.count_tokens
@@ -722,27 +723,27 @@ class WorkingContext:
         if len(kept) == len(fresh):
             kept.pop()
         while True:
-            left_out = frozenset(fresh).difference(kept)
-            remaining = [number for number in found if number not in left_out]
+            over_budget = frozenset(fresh).difference(kept)
+            remaining = [number for number in found if number not in over_budget]
             text, parts, elsewhere = self._render(remaining, prompt, best_first)
             # Omit the note: it describes all chunks, including those that were left out.
-            text = _BETWEEN.join(filter(None, [text, f"({_left_out(len(left_out))})"]))
+            text = _BETWEEN.join(filter(None, [text, f"({_over_budget_line(len(over_budget))})"]))
             tokens = count(text, counter)
             if tokens <= room or not kept:
-                return _Shown(text, parts, elsewhere, left_out, tokens)
+                return _Shown(text, parts, elsewhere, over_budget, tokens)
             # If the counter underestimates single chunks, dropping them one by one would take quadratic time.
-            excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
+            excess = int(len(kept) * (1 - room / tokens) / 2) if len(kept) > _RECOUNT_EACH_UP_TO else 0
             del kept[-max(1, excess) :]
 
     def _render(
-        self, found: Iterable[int], prompt: _Prompt, best_first: Sequence[int] | None = None
+        self, found: Iterable[int], prompt: _VisibleText, best_first: Sequence[int] | None = None
     ) -> tuple[str, dict[int, Parts], dict[int, list[int]]]:
         """The text of these numbers, the parts of each that it contains, and the numbers that show the others.
 
         Without `best_first`, the text is a whole context, without pointers.
         """
         texts: list[str] = []
-        here = _Prompt(prompt.index)
+        here = _VisibleText(prompt.index)
         elsewhere: dict[int, list[int]] = {}
         pointers: dict[int, None] = {}
         last: Gathered | None = None
@@ -764,7 +765,7 @@ class WorkingContext:
                 texts += [_BETWEEN if texts else "", _pointer(pointers)]
                 pointers = {}
             if texts:
-                texts.append("\n" if last is not None and _touches(last, gathered, prompt.index) else _BETWEEN)
+                texts.append("\n" if last is not None and _follows(last, gathered, prompt.index) else _BETWEEN)
             head = self._head(gathered, best_first, prompt.index)
             texts.append(_labelled(gathered, "" if head == shown_head else head, parts, gaps, before))
             here.show(gathered, parts)
@@ -773,7 +774,7 @@ class WorkingContext:
             texts += [_BETWEEN if texts else "", _pointer(pointers)]
         return "".join(texts), here.parts, elsewhere
 
-    def _covered(self, gathered: Gathered, *prompts: _Prompt) -> list[tuple[int, int, int]]:
+    def _covered(self, gathered: Gathered, *prompts: _VisibleText) -> list[tuple[int, int, int]]:
         """The parts of a chunk's text that prompts show, each with the number that shows it, sorted."""
         number, where = gathered.number, gathered.place_at(prompts[0].index)
         covered = [(*part, number) for prompt in prompts for part in prompt.parts.get(number, ())]
@@ -841,17 +842,21 @@ _RECEIVED = Position((), PositionKind.STORE)
 
 
 def _delta(found: Sequence[int], shown: _Shown, numbers: Mapping[int, int]) -> Delta:
-    repeated = tuple(number for number in found if number not in shown.parts and number not in shown.left_out)
-    left_out = tuple(number for number in found if number in shown.left_out)
-    return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, left_out, numbers, shown.tokens)
+    repeated = tuple(number for number in found if number not in shown.parts and number not in shown.over_budget)
+    over_budget = tuple(number for number in found if number in shown.over_budget)
+    return Delta(shown.text, tuple(found), tuple(shown.parts), repeated, over_budget, numbers, shown.tokens)
 
 
 def check_layout(layout: Any, compact_above: Any) -> None:
     """Reject an unknown layout, and an invalid or unused `compact_above`."""
     check_choice("layout", layout, get_args(Layout))
-    check_count("compact_above", compact_above, optional=False, least=0)
+    check_count("compact_above", compact_above, optional=False, minimum=0)
     if compact_above and layout != "compact":
-        raise OptionError('compact_above has no effect without layout="compact"', compact_above)
+        raise OptionError(
+            f'compact_above={compact_above} requires layout="compact", got layout="{layout}"; set layout="compact" or '
+            "remove compact_above",
+            compact_above,
+        )
 
 
 def _checksum(text: str) -> int:
@@ -866,11 +871,11 @@ def _with_note(text: str, note: str) -> str:
 @lru_cache(maxsize=256)
 def _head_of(source: str, page: str) -> str:
     """The source and page as the model reads them."""
-    return _one_label(source[:_LONGEST_LABEL] + (f", page {page}" if page else ""))
+    return _one_label(source[:_MAX_LABEL_LENGTH] + (f", page {page}" if page else ""))
 
 
 def _one_label(text: str) -> str:
-    return shortened(printable(one_line(text[: 2 * _LONGEST_LABEL])), _LONGEST_LABEL)
+    return shortened(printable(one_line(text[: 2 * _MAX_LABEL_LENGTH])), _MAX_LABEL_LENGTH)
 
 
 def _passage(chunk: Chunk) -> Passage:
@@ -903,7 +908,7 @@ def _plain(value: Any) -> Any:
     if type(value) is int:
         return value if -TOO_LARGE < value < TOO_LARGE else None
     if isinstance(value, str):
-        return str(value) if len(value) <= _LONGEST_VALUE else None
+        return str(value) if len(value) <= _MAX_VALUE_LENGTH else None
     if isinstance(value, bool):
         return value
     number = ordinal(value)
@@ -944,7 +949,7 @@ def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, 
             if number is not None:
                 exact = exact or name in _EXACT_FIELDS
                 facts.append((name, number))
-            elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _LONGEST_VALUE:
+            elif name in PAGE_FIELDS and isinstance(value, str) and len(value) <= _MAX_VALUE_LENGTH:
                 facts.append((name, value.strip()))
         elif name in _NAMES_WITH_PLACES and (plain := _plain(value)) not in (None, chunk.source):
             # A source name or URL may contain a page or a time.
@@ -1009,7 +1014,7 @@ def _pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
     return f"{', '.join(f'[{number}]' for number in numbers)} {where}"
 
 
-def _touches(first: Gathered, second: Gathered, index: int) -> bool:
+def _follows(first: Gathered, second: Gathered, index: int) -> bool:
     """Whether one chunk directly follows another, ignoring whitespace that a splitter strips."""
     a, b = first.place_at(index), second.place_at(index)
     if a is None or b is None or first.frame != second.frame:
@@ -1017,5 +1022,5 @@ def _touches(first: Gathered, second: Gathered, index: int) -> bool:
     return b.start >= a.start and b.start - a.end <= _STRIPPED
 
 
-def _left_out(number: int) -> str:
-    return f"{counted(number, 'passage')} left out: no room in the token budget of the context"
+def _over_budget_line(number: int) -> str:
+    return f"{counted(number, 'passage')} omitted: token budget exhausted"

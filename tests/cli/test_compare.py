@@ -111,7 +111,7 @@ def test_the_money_of_measuring_is_asked_for(tmp_path):
     pytest.importorskip("psutil")
     log = tmp_path / "log"
     grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 4'
-    path = write_experiment(tmp_path, grid, model(log=str(log)), PRICE, data="questions = 2")
+    path = write_experiment(tmp_path, grid, model(log=str(log)), PRICE, data="sample = 2")
     (once,), (measured,) = (
         re.findall(r"cost about ([\d,.]+)", compare(path, *more).stderr) for more in ([], ["--measure"])
     )
@@ -301,7 +301,7 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
             assert cells[1] == "–"
         elif difference["differing"]:
             assert cells[1].startswith(f"{difference['mean']:+z.3f} [{difference['low']:+z.3f}, ")
-            assert cells[1].endswith("*") == difference["shown"]
+            assert cells[1].endswith("*") == difference["significant"]
         else:
             assert cells[1] == "tied on every question"
         assert float(cells[2].replace(",", "")) == pytest.approx(
@@ -314,7 +314,7 @@ def test_the_questions_of_several_data_sets_are_counted_together(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = [1, 2]')
     text = path.read_text(encoding="utf-8")
     table = text[text.index("[data.book]") :].partition("\n\n")[0]
-    path.write_text(f"{text}\n\n{table.replace('data.book', 'data.other')}\nquestions = 2\n", encoding="utf-8")
+    path.write_text(f"{text}\n\n{table.replace('data.book', 'data.other')}\nsample = 2\n", encoding="utf-8")
     shown = done(path).stdout
     assert shown.startswith("evidence_coverage of 6 questions\n")
     assert "fewer questions" not in shown
@@ -432,7 +432,7 @@ def test_a_second_run_asks_nothing_again(tmp_path):
 def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    pilot = json.loads(done(path, "--questions", 1, "--json").stdout)
+    pilot = json.loads(done(path, "--sample", 1, "--json").stdout)
     before = len(calls_in(log))
     whole = json.loads(done(path, "--json").stdout)
     assert [setting["asked"] * 4 for setting in pilot["settings"]] == [one["asked"] for one in whole["settings"]]
@@ -476,7 +476,7 @@ def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
     text = path.read_text(encoding="utf-8")
     table = text[text.index("[data.book]") :].partition("\n\n")[0]
     named = table.replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
-    path.write_text(f"{text}\n\n{named}\nquestions = 2\n", encoding="utf-8")
+    path.write_text(f"{text}\n\n{named}\nsample = 2\n", encoding="utf-8")
     result = done(path, "--all")
     assert "\x1b[31m" not in result.stdout
     assert "[red]" in result.stdout
@@ -579,7 +579,7 @@ ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
-    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "omit --ray", 2),
+    "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "remove --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
     "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
 }
@@ -703,7 +703,7 @@ def test_a_second_interrupt_leaves_at_once(tmp_path):
 def test_measuring_prints_what_each_phase_took(tmp_path):
     pytest.importorskip("psutil")
     grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 2'
-    result = done(write_experiment(tmp_path, grid, model(), data="questions = 1"), "--measure")
+    result = done(write_experiment(tmp_path, grid, model(), data="sample = 1"), "--measure")
     for word in ("retrieval", "generation", "CPU", "source", "rank"):
         assert word in result.stdout
     told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
@@ -716,9 +716,7 @@ def test_measuring_prints_what_each_phase_took(tmp_path):
 def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, give_up_after):
     pytest.importorskip("psutil")
     table = f'[models.m]\nuse = "tests.compare.answering:{function}"'
-    path = write_experiment(
-        tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="questions = 2"
-    )
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="sample = 2")
     told = [compare(path, "--measure", *more) for more in ([], ["--json"])]
     report = CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")])
     assert [one.exit_code for one in (*told, report)] == [1, 1, 0]

@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from oprag.cli.console import INTERRUPTED, plain_errors
+from oprag.cli.console import EXIT_INTERRUPTED, errors_on_one_line
 
 
 def read_line(error):
@@ -19,11 +19,11 @@ def prompt(error):
 
 
 def test_control_c_at_a_prompt_is_no_answer():
-    with pytest.raises(typer.Exit) as ended, plain_errors():
+    with pytest.raises(typer.Exit) as ended, errors_on_one_line():
         prompt(KeyboardInterrupt())
-    assert ended.value.exit_code == INTERRUPTED
+    assert ended.value.exit_code == EXIT_INTERRUPTED
 
 
 def test_the_end_of_the_input_at_a_prompt_is_a_no():
-    with pytest.raises(typer.Abort), plain_errors():
+    with pytest.raises(typer.Abort), errors_on_one_line():
         prompt(EOFError())

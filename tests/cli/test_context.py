@@ -162,8 +162,8 @@ def test_an_empty_question_is_refused(runner, book, question):
         ("--count-tokens", "no.such:thing", "count_tokens: "),
         ("--count-tokens", "math", "count_tokens: "),
         ("--source-key", "a,,b", "source_key must be"),
-        ("--chunk-size", "0", "size must be"),
-        ("--chunk-overlap", "128", "overlap must be"),
+        ("--chunk-size", "0", "chunk_size must be"),
+        ("--chunk-overlap", "128", "chunk_overlap must be"),
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(runner, book, option, value, message):

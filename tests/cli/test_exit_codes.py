@@ -15,7 +15,7 @@ from tests.compare.folders import model, write_experiment
 from tests.compare.ledgers import write_ledgers
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "reference" / "command_line.md"
-DONE, UNFINISHED, REFUSED, AMISS, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, INCOMPLETE, INVALID_INPUT, PROBLEMS_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 GRID = 'method = "stuff"\nk = 2'
 EMBEDDED = ("context", "map", "ask", "demo")
@@ -100,15 +100,15 @@ def code_of(command, *arguments):
 
 
 CASES: dict[str, tuple[Mapping[str, tuple[str, ...]], int]] = {
-    "no such option": (NO_OPTION, REFUSED),
-    "an empty question": (EMPTY, REFUSED),
-    "a missing file": (NO_FILE, REFUSED),
-    "a number that it cannot be": (NO_NUMBER, REFUSED),
-    "no chunk fits": (NO_CHUNK_FITS, REFUSED),
-    "no trust": (NO_TRUST, REFUSED),
-    "a damaged results file": (NO_RESULTS, UNFINISHED),
-    "a model that fails": (MODEL_FAILS, UNFINISHED),
-    "an order that cannot be known": (NO_ORDER, AMISS),
+    "no such option": (NO_OPTION, INVALID_INPUT),
+    "an empty question": (EMPTY, INVALID_INPUT),
+    "a missing file": (NO_FILE, INVALID_INPUT),
+    "a number that it cannot be": (NO_NUMBER, INVALID_INPUT),
+    "no chunk fits": (NO_CHUNK_FITS, INVALID_INPUT),
+    "no trust": (NO_TRUST, INVALID_INPUT),
+    "a damaged results file": (NO_RESULTS, INCOMPLETE),
+    "a model that fails": (MODEL_FAILS, INCOMPLETE),
+    "an order that cannot be known": (NO_ORDER, PROBLEMS_FOUND),
 }
 
 
@@ -132,16 +132,16 @@ def test_control_c_is_130_in_every_command(folder, monkeypatch, command):
 
 def test_every_error_has_a_code():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.OpragError)]
-    unfinished = {kind.__name__ for kind in kinds if exit_code(kind.__new__(kind)) == UNFINISHED}
+    unfinished = {kind.__name__ for kind in kinds if exit_code(kind.__new__(kind)) == INCOMPLETE}
     assert unfinished == {
         *("OpragError", "ChunkError", "TokenizerError", "EmbeddingError", "CacheError", "IndexFileError"),
-        *("ResultsFileError", "MeasuringError", "LikelihoodError", "ModelError", "SourceReadError"),
+        *("ResultsFileError", "MeasurementError", "LikelihoodError", "ModelError", "SourceReadError"),
     }
 
 
 def test_the_table_of_the_documents_has_these_codes():
     rows = re.findall(r"^\| (\d+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [int(code) for code in rows] == [DONE, UNFINISHED, REFUSED, AMISS, INTERRUPTED]
+    assert [int(code) for code in rows] == [DONE, INCOMPLETE, INVALID_INPUT, PROBLEMS_FOUND, INTERRUPTED]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from oprag import DocumentIndex, IndexFileWarning, OptionError
 from oprag.cli.app import app
-from oprag.cli.index_cache import cached_index, cached_pages, forget, index_key
+from oprag.cli.index_cache import cached_index, cached_pages, clear_cache, index_key
 from oprag.cli.options import Indexing
 from oprag.index.splitting import Split
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
@@ -29,7 +29,7 @@ class Maker:
 
     def __call__(self):
         self.made += 1
-        return DocumentIndex.from_texts({"book": TEXT}, WordEmbedder(), word_offsets, size=20)
+        return DocumentIndex.from_texts({"book": TEXT}, WordEmbedder(), word_offsets, chunk_size=20)
 
 
 def test_an_index_is_made_once(tmp_path):
@@ -54,7 +54,7 @@ def test_an_index_is_found_again_whatever_its_texts_and_however_they_are_split(t
     def make():
         made.append(1)
         return DocumentIndex.from_texts(
-            sources, WordEmbedder(), word_offsets, splitter=splitter, size=7, overlap=overlap
+            sources, WordEmbedder(), word_offsets, splitter=splitter, chunk_size=7, chunk_overlap=overlap
         )
 
     first, second = (cached_index(tmp_path, "key", sources, WordEmbedder(), make) for _ in range(2))
@@ -244,10 +244,10 @@ def test_two_processes_at_once_both_answer(book, tmp_path):
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
-def test_forgetting_needs_a_folder_and_takes_a_missing_one(tmp_path):
-    with pytest.raises(OptionError, match="--forget needs --index-cache"):
-        Indexing(forget=True)
-    forget(tmp_path / "missing")
+def test_clearing_needs_a_folder_and_takes_a_missing_one(tmp_path):
+    with pytest.raises(OptionError, match="--clear-index-cache requires --index-cache"):
+        Indexing(clear_index_cache=True)
+    clear_cache(tmp_path / "missing")
     (tmp_path / f"{'0' * 32}.oprag-pages").mkdir()
     with pytest.raises(OptionError, match=r"cannot delete the cached files in .*delete them manually"):
-        forget(tmp_path)
+        clear_cache(tmp_path)

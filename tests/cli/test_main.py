@@ -13,7 +13,9 @@ def test_without_the_extra_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from oprag.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "The command line needs an optional dependency: pip install 'oprag[cli]'\n"
+    assert (
+        result.stderr == "The command line requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
+    )
 
 
 def test_the_console_script_runs():

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from oprag import Chunk, Context, build_context
 from oprag.cli.app import app
-from oprag.cli.map import KEPT, Line, lines_of, strip
+from oprag.cli.map import KEPT, SourceLine, lines_of, strip
 from tests.helpers import prose
 from tests.pdfs import pdf
 
@@ -234,5 +234,5 @@ def test_nothing_that_was_kept_gets_lost(length, width, data):
 
 def test_a_source_of_any_length_takes_no_memory():
     length = 10**15
-    line = Line("book", length, 0, [(0, length // 5, KEPT), (length // 10, length, "k")])
+    line = SourceLine("book", length, 0, [(0, length // 5, KEPT), (length // 10, length, "k")])
     assert list(strip(line, (KEPT, "k"), 5)) == [WHOLE, *[("k", True)] * 4]

@@ -146,7 +146,10 @@ def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdf", None)
     result = run("context", book, "crane")
-    assert result.stderr == "Error: Reading a PDF file needs an optional dependency: pip install 'oprag[cli]'\n"
+    assert (
+        result.stderr
+        == "Error: Reading a PDF file requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
+    )
 
 
 def test_a_second_question_does_not_read_the_pages_again(book, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ def now(done, *, failed=0, stopping=""):
         total=100,
         answered=done - failed,
         failed={"TimeoutError": failed} if failed else {},
-        left=100 - done,
+        remaining=100 - done,
         broken=0,
         spent=spent,
         running=3,

@@ -64,7 +64,7 @@ def check_refusal(result, *words, code=2):
 def test_the_context_is_that_of_the_index(book, search):
     data = json_of(book, QUESTION, "--k", 3, "--chunk-size", 30, "--search", search)
     embedder = LocalEmbedder()
-    index = DocumentIndex.from_texts({str(book): TEXT}, embedder, embedder.tokenizer, size=30)
+    index = DocumentIndex.from_texts({str(book): TEXT}, embedder, embedder.tokenizer, chunk_size=30)
     expected = build_context(index.search(QUESTION, 3, search), k=3, token_budget=16_384)
     assert data["kept"] == expected.to_dict()["kept"]
     assert data["text"] == expected.text
@@ -121,7 +121,7 @@ def test_a_threshold_is_a_cosine_with_every_search(book, search):
     data = json_of(*options)
     dropped = [one for one in data["dropped"] if one["reason"] == "similarity_threshold"]
     assert dropped or len(data["kept"]) < 3
-    assert all(one["figure"] < 0.35 for one in dropped)
+    assert all(one["value"] < 0.35 for one in dropped)
 
 
 def test_neighbours_come_from_the_index(book):
@@ -150,8 +150,8 @@ def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--splitter", "recursive", "--chunk-size", 0), ["size must be"]),
-        (("--splitter", "recursive", "--chunk-overlap", 1000), ["overlap must be"]),
+        (("--splitter", "recursive", "--chunk-size", 0), ["chunk_size must be"]),
+        (("--splitter", "recursive", "--chunk-overlap", 1000), ["chunk_overlap must be"]),
     ],
 )
 def test_a_wrong_splitter_is_refused(book, options, words):

@@ -204,13 +204,13 @@ def test_a_budget_without_room_for_a_chunk_is_no_point(folder):
             ["--method", "answer_likelihood", "--model", MODEL],
             ["so it does not support method=answer_likelihood"],
         ),
-        (["--method", "refine"], ["method=refine needs a model"]),
+        (["--method", "refine"], ["method=refine requires a model"]),
         (["--method", "refin"], ["invalid value 'refin' of the axis 'method'"]),
         (
             ["--method", "refine", "--model", "gguf:/none.gguf"],
             ["only returns likelihoods, so it does not support method=refine"],
         ),
-        (["--metric", "inverted_pairs"], ["higher inverted_pairs is not better", "how chunks are ordered"]),
+        (["--metric", "inverted_pairs"], ["inverted_pairs cannot rank settings", "how chunks are ordered"]),
         (["--metric", "token_f1"], ["method=context_only: no method produces an answer"]),
         (
             ["--metric", "answer_likelihood", "--model", MODEL],
@@ -301,7 +301,7 @@ def test_budgets_beyond_the_document_are_no_points(folder):
     told = json.loads(result.stdout)
     for curve in told["curves"]:
         assert [point["value"] for point in curve["points"]] == [60, 2048]
-        assert curve["conclusion"].endswith("; it already reads everything, so no larger value can score higher")
+        assert curve["conclusion"].endswith(" already reads everything, so no larger value can score higher")
     (remark,) = told["remarks"]
     assert remark.startswith(
         "token_budget=4096, 8192 (source, rank) is not another point of the curve: it has the same contexts as token_"

@@ -49,7 +49,7 @@ def test_a_row_for_each_answer_in_both_files(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--answers"], "--answers needs an output file"),
+        (["--answers"], "--answers requires an output file"),
         (["--csv", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "harbour.toml"], "would be overwritten"),
         (["--parquet", "harbour.db"], "would be overwritten"),

@@ -35,8 +35,8 @@ class _Alone:
             embedder,
             tokenizer,
             splitter=cell.split.splitter,
-            size=cell.split.size,
-            overlap=cell.split.overlap,
+            chunk_size=cell.split.size,
+            chunk_overlap=cell.split.overlap,
         )
 
     def retrieve(self, question: str) -> Steps[Context]:

@@ -191,4 +191,5 @@ def rows(path: Any, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
 def text_of(report: Any) -> str:
     """Why a run ended, with a message that tests can show."""
-    return f"{report.outcome}: {report.answered} of {report.total} answered, {report.failed} failed, {report.left} left"
+    ended = f"{report.outcome}: {report.answered} of {report.total} answered"
+    return f"{ended}, {report.failed} failed, {report.remaining} remaining"

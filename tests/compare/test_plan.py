@@ -45,7 +45,7 @@ def test_no_more_calls_are_made_than_were_planned(method, tmp_path):
     model = RecordingModel(distinct)
     report = run(experiment(model, grid=grid), tmp_path / "results.db")
     assert report.complete
-    assert plan.units == report.total
+    assert plan.answers == report.total
     assert plan.calls >= len(model.calls)
     if method in STEADY:
         assert plan.calls == len(model.calls)
@@ -70,19 +70,19 @@ def test_what_is_done_is_not_planned(tmp_path):
     small = experiment(RecordingModel(), grid=ALL)
     run(small, path)
     plan = make_plan(experiment(refuses, grid=ALL), path)
-    assert (plan.calls, plan.calls_unshared, plan.done, plan.units) == (0, 0, plan.units, plan.units)
+    assert (plan.calls, plan.calls_unshared, plan.done, plan.answers) == (0, 0, plan.answers, plan.answers)
 
     # Of an experiment that has become smaller, what it still has.
     less = {**ALL, "k": 3}
     plan = make_plan(experiment(refuses, grid=less), path)
-    assert (plan.calls, plan.done) == (0, plan.units)
+    assert (plan.calls, plan.done) == (0, plan.answers)
 
     more = {**ALL, "k": [3, 6, 9]}
     plan = make_plan(experiment(refuses, grid=more), path)
     model = RecordingModel()
     run(experiment(model, grid=more), path)
     assert 0 < len(model.calls) <= plan.calls
-    assert plan.done < plan.units
+    assert plan.done < plan.answers
 
 
 def test_failed_ones_are_planned_on_request(tmp_path):
@@ -190,7 +190,7 @@ class Costly(Words):
 
 def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
     path = tmp_path / "results.db"
-    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", spends=True)}, data=keepers(1, 2))
+    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", paid=True)}, data=keepers(1, 2))
     plan = make_plan(small, path)
     assert plan.calls == 2
     assert plan.stand_in == ("costly",)
@@ -250,7 +250,7 @@ def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_pat
     assert plan.money > 0
     assert f"{plan.calls:,} model calls: each answer is measured {repeats:,} times" in plan.describe()
     done = planned(repeats)
-    assert (done.calls, done.done, done.units) == (0, plan.units, plan.units)
+    assert (done.calls, done.done, done.answers) == (0, plan.answers, plan.answers)
     assert "are already measured" in done.describe()
     # What is missing is planned with its warm-up.
     more = planned(repeats + 1)
@@ -272,7 +272,7 @@ def test_the_money_of_measuring_is_that_of_all_its_calls(tmp_path):
 
 def test_progress_of_a_plan_is_told():
     seen = []
-    make_plan(experiment(refuses), watch=lambda done, total: seen.append((done, total)))
+    make_plan(experiment(refuses), on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 6) for number in range(1, 7)]
 
 

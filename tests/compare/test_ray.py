@@ -13,7 +13,7 @@ from tests.compare.helpers import RecordingModel, experiment
 
 def test_without_ray_nothing_is_begun(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"Running on a Ray cluster needs .*pip install 'oprag\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"Running on a Ray cluster requires .*pip install 'oprag\[ray\]'"):
         run_on_ray(experiment(RecordingModel()), tmp_path / "results.db")
     assert not (tmp_path / "results.db").exists()
 

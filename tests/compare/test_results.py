@@ -63,7 +63,13 @@ def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     source, control = ran[0], ran[-1]
     assert (source["method"], source["order"], source["k"]) == ("stuff", "source", 2)
     assert (control["method"], control["order"], control["k"]) == ("closed_book", None, None)
-    assert (source["asked"], source["answered"], source["failed"], source["left"], source["cells"]) == (4, 3, 1, 0, 1)
+    assert (source["asked"], source["answered"], source["failed"], source["remaining"], source["cells"]) == (
+        4,
+        3,
+        1,
+        0,
+        1,
+    )
     summary = ran.settings[0].scores["token_f1"]
     assert [source[f"token_f1{part}"] for part in ("", "_low", "_high", "_median", "_sd", "_n")] == [
         summary.mean,
@@ -90,14 +96,14 @@ def test_no_two_columns_have_one_name(monkeypatch):
     measured = results_of(made({"a": 0.5}, seconds={"a": 0.1}))
     taken = [name for name in answer_columns(measured, list(axes())) if name not in METRICS]
     # Whatever the data call their fields.
-    monkeypatch.setattr("oprag.compare.analysis.matrix.MOST_FIELDS", 1_000)
+    monkeypatch.setattr("oprag.compare.analysis.matrix.MAX_FIELDS", 1_000)
     about = {"a": dict.fromkeys([*taken, *METRICS, "own"], 1)}
     named = results_of(made({"a": 0.5}, seconds={"a": 0.1}), about=about)
     assert "own" in named.fields[0]
     columns = answer_columns(named, list(axes()))
     assert len({*columns}) == len(columns)
     assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
-    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "left"}
+    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "remaining"}
 
 
 def test_it_shows_itself(ran):
@@ -214,7 +220,7 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     run = compare(described, tmp_path / "r.db")
     assert run.run is not None
     assert not run.run.complete
-    assert (len(run), run[0]["answered"], run[0]["left"], run.metrics) == (1, 0, 4, ())
+    assert (len(run), run[0]["answered"], run[0]["remaining"], run.metrics) == (1, 0, 4, ())
     assert list(run.answers()) == []
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)
@@ -447,7 +453,7 @@ def test_best_is_held_against_the_others_question_by_question(ran):
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(
-        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
+        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
     )
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     run = Results.open(tmp_path / "r.db")
@@ -476,7 +482,7 @@ def test_what_was_measured_has_columns(tmp_path):
 @pytest.mark.process
 def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="questions = 2")
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="sample = 2")
     compare(path, tmp_path / "r.db", trust=True)
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
     run = Results.open(tmp_path / "r.db")

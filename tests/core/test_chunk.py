@@ -26,7 +26,7 @@ def test_the_text_must_be_a_string(text):
 
 @pytest.mark.parametrize("rank", [-1, 1.0, True, None, "1", np.float32(1)])
 def test_the_rank_must_be_a_whole_number(rank):
-    with pytest.raises(ChunkError, match="the rank of a chunk must be a whole number from 0") as caught:
+    with pytest.raises(ChunkError, match="the rank of a chunk must be an integer >= 0") as caught:
         Chunk("text", rank)
     assert caught.value.value is rank
 

@@ -105,7 +105,7 @@ def test_a_dict_holds_everything_as_json_can():
             "span": None,
             "neighbor_of": None,
             "reason": "k",
-            "figure": 4,
+            "value": 4,
             "detail": "not among the first 4",
             "twin": None,
         }
@@ -152,11 +152,11 @@ def table(report: str, title: str) -> list[list[str]]:
 def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_dropped():
     context = example()
     report = context.explain()
-    assert report.startswith(f"4 chunks in 3 passages, order source, {len(context.text)} tokens of 1,000")
+    assert report.startswith(f"4 chunks in 3 passages, order source, {len(context.text)} of 1,000 tokens, ")
     assert "; 1 dropped" in report.split("\n")[0]
     assert table(report, "sources")[1:] == [
-        ["book", "4", "1", "3", "offset:", "start_index"],
-        ["2nd?book", "1", "0", "5", "page", "or", "other", "number", "(ties", "keep", "rank):", "page"],
+        ["book", "4", "1", "kind", "3,", "offset:", "start_index"],
+        ["2nd?book", "1", "0", *["kind", "5,", "page", "or", "number:", "page", "(ties", "in", "rank", "order)"]],
     ]
     assert table(report, "kept, in order")[1:] == [
         ["1", "1", "-", "book", "0.60", "0–60"],
@@ -197,7 +197,7 @@ def test_the_report_of_one_chunk_reads_well():
 @pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
 def test_the_report_says_what_is_not_known():
     report = build_context([Chunk("a", 0), Chunk("b", 1)]).explain()
-    assert table(report, "sources")[1] == ["(unknown)", "1", "1", "7", "none"]
+    assert table(report, "sources")[1] == ["(unknown)", "1", "1", "kind", "7,", "none"]
 
 
 def test_the_report_of_nothing():

@@ -66,14 +66,16 @@ def test_every_class_says_when_it_happens(name):
 
 def test_a_missing_extra_is_one_sentence_with_the_command():
     error = MissingExtraError("The local embedder", "local")
-    assert str(error) == "The local embedder needs an optional dependency: pip install 'oprag[local]'"
+    assert (
+        str(error) == "The local embedder requires an optional dependency; install it with: pip install 'oprag[local]'"
+    )
     assert error.value == "local"
     assert isinstance(error, ImportError)
 
 
 def test_a_package_that_no_extra_brings_has_a_command_of_its_own():
     error = MissingExtraError("the store 'faiss'", "faiss", "pip install faiss-cpu")
-    assert str(error) == "the store 'faiss' needs an optional dependency: pip install faiss-cpu"
+    assert str(error) == "the store 'faiss' requires an optional dependency; install it with: pip install faiss-cpu"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 

@@ -23,14 +23,14 @@ def test_a_value_that_an_option_cannot_have_is_refused_and_carried(name, value):
 @pytest.mark.parametrize("value", [np.float64(5), np.int64(-5), np.bool_(True), np.array([5])], ids=repr)
 @pytest.mark.parametrize("name", ["k", "max_candidates", "token_budget", "min_chunks", "neighbors"])
 def test_a_number_of_numpy_that_is_no_count_is_refused(name, value):
-    with pytest.raises(OptionError, match=f"^{name} must be a whole number"):
+    with pytest.raises(OptionError, match=f"^{name} must be an integer"):
         ContextOptions(**{name: value})
 
 
 @pytest.mark.parametrize("value", [np.float32("nan"), np.float32(1.5), np.int64(2), np.bool_(True)], ids=repr)
 @pytest.mark.parametrize("name", ["similarity_threshold", "redundancy_threshold"])
 def test_a_number_of_numpy_that_is_no_cosine_is_refused(name, value):
-    with pytest.raises(OptionError, match=f"^{name} must be a cosine"):
+    with pytest.raises(OptionError, match=f"^{name} must be a number between -1 and 1"):
         ContextOptions(**{name: value})
 
 

@@ -40,7 +40,7 @@ def test_f1_of_duplicates_the_best_ranked_is_kept(given_first):
     other = hit("other text", 1, chunk_index=7)
     context = build_context([twins[given_first], other, twins[2 - given_first]])
     assert ranks(context.kept) == [0, 1]
-    assert [(drop.chunk.rank, drop.reason, drop.figure) for drop in context.dropped] == [(2, "duplicate", 0)]
+    assert [(drop.chunk.rank, drop.reason, drop.value) for drop in context.dropped] == [(2, "duplicate", 0)]
 
 
 def test_f2_order_over_the_whole_source_and_no_score_lost():

@@ -3,7 +3,7 @@ import pickle
 import pytest
 
 from oprag import Position, PositionKind
-from oprag.chunk import NOWHERE
+from oprag.chunk import UNKNOWN_POSITION
 
 
 def test_the_kinds_stand_best_first():
@@ -23,7 +23,7 @@ def test_the_kinds_stand_best_first():
 @pytest.mark.parametrize("kind", PositionKind)
 def test_a_position_is_known_on_every_kind_but_the_last(kind):
     assert Position((1,), kind).known == (kind is not PositionKind.NONE)
-    assert not NOWHERE.known
+    assert not UNKNOWN_POSITION.known
 
 
 def test_a_position_is_a_value():

@@ -220,7 +220,7 @@ def told(context: Context | None) -> Any:
     return (
         context.text,
         ranks(context.kept),
-        [(drop.chunk.rank, drop.reason, drop.figure, drop.detail) for drop in context.dropped],
+        [(drop.chunk.rank, drop.reason, drop.value, drop.detail) for drop in context.dropped],
         [(ranks(passage.chunks), passage.spans, passage.text) for passage in context.passages],
         context.sources,
         context.tokens,

@@ -131,7 +131,7 @@ except ImportError as error:
 )
 def test_a_missing_extra_is_one_sentence_with_the_command(module, statement, feature, extra):
     printed = run_python(MISSING.format(module=module, statement=statement))
-    assert printed == f"True {feature} needs an optional dependency: pip install 'oprag[{extra}]'\n"
+    assert printed == f"True {feature} requires an optional dependency; install it with: pip install 'oprag[{extra}]'\n"
 
 
 def test_the_package_is_typed_and_has_a_version():

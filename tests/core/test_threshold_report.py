@@ -51,7 +51,9 @@ def test_the_suggestions_drop_a_quarter_and_a_twentieth():
 def test_the_suggestion_empties_no_context():
     report = report_thresholds([context(*range(10, 50)), context(80.0)])
     assert report.similarity_threshold <= cosine(80)
-    again = [one.rethreshold(similarity_threshold=report.similarity_threshold) for one in (context(12), context(80.0))]
+    again = [
+        one.with_thresholds(similarity_threshold=report.similarity_threshold) for one in (context(12), context(80.0))
+    ]
     assert all(one.kept for one in again)
 
 

@@ -40,7 +40,7 @@ def test_a_second_search_shows_what_is_new_and_points_to_the_rest():
     second = working.add([hit("It goes on.", 0, start_index=40), hit("It ends.", 1, start_index=90)])
     assert first.text == "[1] book\nIt begins.\n\n[2] It ends."
     assert second.text == "[3] book\nIt goes on.\n\n[2] (already shown)"
-    assert (second.numbers, second.new, second.repeated, second.left_out) == ((3, 2), (3,), (2,), ())
+    assert (second.numbers, second.new, second.repeated, second.over_budget) == ((3, 2), (3,), (2,), ())
     assert second.ranks == {0: 3, 1: 2}
     assert working.context().text == "It begins.\n\nIt goes on.\n\nIt ends."
     assert repr(working) == "WorkingContext(3 chunks of 2 searches)"
@@ -110,9 +110,9 @@ def test_a_search_without_a_name_never_takes_the_name_of_another():
 
 
 def test_what_a_text_for_the_model_shows_can_be_cited():
-    working = WorkingContext(token_budget=95)
+    working = WorkingContext(token_budget=85)
     delta = working.add(cut(TEXT, [(0, 100), (200, 300), (400, 500), (600, 700)]))
-    assert delta.left_out == (3, 4)
+    assert delta.over_budget == (3, 4)
     assert working.cited("[1] [4]").unknown == (4,)
     # Its rank rises, so the compact layout has it in place of the second one.
     working.add(cut(TEXT, [(600, 700)]))
@@ -141,8 +141,8 @@ def test_ranges_are_cited():
 def test_the_first_search_to_be_left_out_is_the_worst_of_it():
     working = WorkingContext(token_budget=80)
     delta = working.add(cut(TEXT, [(400, 500), (200, 300), (0, 100), (600, 700)]))
-    assert delta.left_out == (1, 4)
-    assert delta.text.endswith("(2 passages left out: no room in the token budget of the context)")
+    assert delta.over_budget == (1, 4)
+    assert delta.text.endswith("(2 passages omitted: token budget exhausted)")
 
 
 def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():

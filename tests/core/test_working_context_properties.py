@@ -162,7 +162,7 @@ def test_a_chunk_is_gathered_once_with_one_number_and_its_best_rank(found):
         delta = working.add(chunks(one))
         assert sorted(delta.ranks) == list(range(len(one)))
         assert set(delta.ranks.values()) == set(delta.numbers)
-        assert sorted((*delta.new, *delta.repeated, *delta.left_out)) == sorted(delta.numbers)
+        assert sorted((*delta.new, *delta.repeated, *delta.over_budget)) == sorted(delta.numbers)
         for rank, (text, metadata, *_) in enumerate(one):
             key = f"{metadata} {text}"
             assert numbers.setdefault(key, delta.ranks[rank]) == delta.ranks[rank]
@@ -233,7 +233,7 @@ def test_what_was_forgotten_is_shown_again_when_it_is_found_again(every, budget,
         before += words(delta.text)
         numbered.update(labels(delta.text))
         assert {int(number) for number in MARKER.findall(delta.text)} <= numbered
-        if not delta.left_out:
+        if not delta.over_budget:
             assert words_of([one]) <= before
 
 
@@ -358,7 +358,7 @@ def test_dirty_chunks_are_gathered_or_refused_and_never_changed(found, options):
         again = working.add(one)
         texts.append(again.text)
         assert again.ranks == delta.ranks
-        assert set(again.new) <= set(delta.left_out)
+        assert set(again.new) <= set(delta.over_budget)
     assert working.layout() == texts
     saved = json.dumps(working.to_dict(), allow_nan=False)
     restored = WorkingContext.from_dict(json.loads(saved), **options)

@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 
 def same(text):
     """The lines without their figures, which are those of one version of Python's documentation, or of a model."""
-    figures = re.compile(r"[+-]?\d[\d,.]*(?: at (?:rank|random))?")
+    figures = re.compile(r"[+-]?\d[\d,.]*(?: \((?:rank|random)\))?")
     return [re.sub(r"[ ─]+", " ", figures.sub("0", line)).strip() for line in text.splitlines() if line.strip()]
 
 

@@ -61,7 +61,7 @@ def test_the_same_passages_are_in_source_order(name):
 
 
 def test_the_retriever_explains_the_order():
-    assert "3 offset: start_index" in output_of("langchain_retriever")
+    assert "kind 3, offset: start_index" in output_of("langchain_retriever")
 
 
 @pytest.mark.process

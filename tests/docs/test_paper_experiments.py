@@ -131,7 +131,7 @@ def test_it_is_planned(name, experiment):
     small = offline(experiment, few=name == "sakar_emekci")
     plan = make_plan(small)
     assert plan.failures == plan.impossible == {}
-    assert plan.units == sum(len(small.data[cell.data].questions) for cell in small.grid_cells.cells)
+    assert plan.answers == sum(len(small.data[cell.data].questions) for cell in small.grid_cells.cells)
     assert set(plan.models) == set(experiment.models)
     assert all(model.calls for model in plan.models.values())
 
@@ -182,5 +182,5 @@ def test_what_is_routed_on_asks_what_long_context_asks(experiment):
     # In Table 1 two models have one grid.
     grids["long_context"] = grids["long_context"] or [{**small.grid[1], "model": ["gpt_4o"]}]
     routed = make_plan(small.replace(grid=grids["self_route"]))
-    assert routed.calls_unshared > routed.units
+    assert routed.calls_unshared > routed.answers
     assert make_plan(small.replace(grid=[*grids["self_route"], *grids["long_context"]])).calls == routed.calls

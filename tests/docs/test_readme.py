@@ -21,12 +21,12 @@ def names():
 
 
 def test_blocks_run_as_they_stand(names, capsys):
-    assert len(BLOCKS["README.md"]) == 4
+    assert len(BLOCKS["README.md"]) == 3
     for block in BLOCKS["README.md"]:
         exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "order source" in printed
-    assert "InMemoryVectorStore: 1 source in 3 chunks" in printed
+    assert "InMemoryVectorStore: 3 chunks from 1 source" in printed
     assert "Ada Brand." in printed
 
 

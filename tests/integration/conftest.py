@@ -34,7 +34,7 @@ def embeddings():
 @pytest.fixture(scope="session")
 def short_chunks(embeddings, reference):
     """1,000 chunks of the Python language reference, half as long as usual, for a model that reads slowly."""
-    windows = split_tokens(reference, embeddings.embedder.tokenizer, size=64)[:1_000]
+    windows = split_tokens(reference, embeddings.embedder.tokenizer, chunk_size=64)[:1_000]
     return [
         Document(window.text, metadata={"source": "python-reference", "start_index": window.start})
         for window in windows

@@ -181,6 +181,6 @@ def test_methods_are_compared_over_one_retrieval(chain, wire):
     comparison = chain("stuff").compare(QUESTION, ["stuff", "map_rerank"])
     rows = comparison.rows()
     assert [row["method"] for row in rows] == ["stuff", "map_rerank"]
-    assert sum(row["tokens_in"] for row in rows) == wire.usage.input_tokens
-    assert sum(row["tokens_out"] for row in rows) == wire.usage.output_tokens
+    assert sum(row["input_tokens"] for row in rows) == wire.usage.input_tokens
+    assert sum(row["output_tokens"] for row in rows) == wire.usage.output_tokens
     assert comparison[0].context is comparison[1].context

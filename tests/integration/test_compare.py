@@ -116,7 +116,7 @@ def test_a_server_that_is_killed_midway_loses_no_committed_reply(server, tmp_pat
     first = run(small, path)
     killer.join()
     assert not first.complete
-    assert first.answered + sum(first.failed.values()) + first.left == first.total
+    assert first.answered + sum(first.failed.values()) + first.remaining == first.total
     kept = {key for (key,) in rows(path, "SELECT key FROM replies")}
     assert kept
     server.start()

@@ -39,7 +39,7 @@ def test_its_vectors_are_those_of_sentence_transformers(minilm, folder):
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
     question = np.array(minilm.embed_questions([QUESTION])[0])
     assert (vectors @ question).argmax() == 2
-    assert not minilm.spends
+    assert not minilm.paid
 
 
 def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
@@ -50,7 +50,7 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
     assert minilm.tokenizer.count(text) == len(own(text, add_special_tokens=False, truncation=False)["input_ids"]) > 128
     assert counter_of(f"huggingface:{folder}")(text) == minilm.tokenizer.count(text)
     assert counter_of(f"huggingface:{folder}").identity == minilm.tokenizer.identity
-    windows = split_tokens(text, minilm.tokenizer.tokenizer, size=128)
+    windows = split_tokens(text, minilm.tokenizer.tokenizer, chunk_size=128)
     assert "".join(window.text for window in windows) == text
     assert windows[0].tokens == 128
 

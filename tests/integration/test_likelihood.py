@@ -270,12 +270,12 @@ def test_a_model_that_cannot_be_loaded(tmp_path):
 
 
 def test_options_that_cannot_be(gguf_file, model, tokenizer):
-    with pytest.raises(OptionError, match="threads must be a whole number"):
+    with pytest.raises(OptionError, match="threads must be an integer"):
         GgufLikelihood(gguf_file, threads=0)
-    with pytest.raises(OptionError, match="window must be a whole number"):
+    with pytest.raises(OptionError, match="window must be an integer"):
         TransformersLikelihood(model, tokenizer, name="tiny", window=1.5)  # type: ignore[arg-type]
     for missing in ({"name": "tiny"}, {"tokenizer": tokenizer}, {"tokenizer": tokenizer, "name": ""}):
-        with pytest.raises(OptionError, match="a loaded model needs its tokenizer and a unique name"):
+        with pytest.raises(OptionError, match="a loaded model requires its tokenizer and a unique name"):
             TransformersLikelihood(model, **missing)
     with pytest.raises(OptionError, match="uses its own tokenizer"):
         TransformersLikelihood("a/model", tokenizer)

@@ -48,7 +48,7 @@ def test_its_models_open(name, table):
 @pytest.mark.parametrize(("name", "table"), named("embedders"))
 def test_its_embedders_open_without_being_loaded(name, table):
     embedder = EmbedderSpec(**{"name": name, **table, "tokenizer": "local"}).open()
-    assert embedder.spends == table["use"].startswith("openai:")
+    assert embedder.paid == table["use"].startswith("openai:")
     assert embedder.name
 
 

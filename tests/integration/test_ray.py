@@ -53,23 +53,23 @@ def log(tmp_path):
 
 
 def once(condition, action):
-    """A watch that does something as soon as something is so."""
+    """A callback that does something as soon as something is so."""
     done: list[RunReport] = []
 
-    def watch(now):
+    def on_progress(now):
         if not done and condition():
             done.append(now)
             action()
 
-    return watch
+    return on_progress
 
 
 def test_results_are_those_of_one_process(undisturbed, path, log):
     told: list[RunReport] = []
     small = spread(log, seconds=0.01, max_concurrency=5)
-    report = run_on_ray(small, path, watch=told.append)
+    report = run_on_ray(small, path, on_progress=told.append)
     assert report.complete, text_of(report)
-    assert (report.outcome, report.left, report.failed, report.broken) == ("complete", 0, {}, 0)
+    assert (report.outcome, report.remaining, report.failed, report.broken) == ("complete", 0, {}, 0)
     assert rows(path, SELECT) == undisturbed[0]
     # Though some calls are needed by several workers.
     assert sorted(call.reply for call in calls(log)) == undisturbed[1]
@@ -77,7 +77,7 @@ def test_results_are_those_of_one_process(undisturbed, path, log):
     assert report.spent.calls == made
     assert len({call.process for call in calls(log)}) == 2
     assert os.getpid() not in {call.process for call in calls(log)}
-    assert (told[-1].done, told[-1].total, told[-1].left) == (report.total, report.total, 0)
+    assert (told[-1].done, told[-1].total, told[-1].remaining) == (report.total, report.total, 0)
     assert told[-1].spent == report.spent
     assert told[-1].running == 0
     assert [now.done for now in told] == sorted(now.done for now in told)
@@ -113,8 +113,8 @@ def test_no_more_calls_at_the_same_time_than_allowed(path, log):
 
 def test_a_worker_is_killed_midway(undisturbed, path, log):
     small = spread(log, seconds=0.05)
-    watch = once(lambda: len(calls(log)) > 20, lambda: os.kill(calls(log)[-1].process, signal.SIGKILL))
-    report = run_on_ray(small, path, watch=watch)
+    on_progress = once(lambda: len(calls(log)) > 20, lambda: os.kill(calls(log)[-1].process, signal.SIGKILL))
+    report = run_on_ray(small, path, on_progress=on_progress)
     assert report.complete, text_of(report)
     assert len({call.process for call in calls(log)}) >= 3
     # What was on its way there alone was lost.
@@ -129,7 +129,7 @@ def test_a_question_that_kills_every_worker_fails_alone(path, log):
     killing = sum("amber number 1?" in question.text for question in small.data["keepers"].questions)
     assert killing
     report = run_on_ray(small, path)
-    assert (report.outcome, report.left, report.failed) == ("complete", 0, {"WorkerCrashedError": killing})
+    assert (report.outcome, report.remaining, report.failed) == ("complete", 0, {"WorkerCrashedError": killing})
     assert report.answered == 6 - killing
     log.with_suffix(".mended").touch()
     again = run_on_ray(small, path, retry_failed=True)
@@ -141,7 +141,7 @@ def test_limits_hold_over_all_workers(undisturbed, path, log):
     report = run_on_ray(spread(log, limits={"calls": 41}), path)
     assert report.outcome.startswith("the limit of 41 calls is reached: ")
     assert report.spent.calls == 41 == len(calls(log))
-    assert report.left > 0
+    assert report.remaining > 0
     again = run_on_ray(spread(log, limits={"calls": 60}), path)
     assert again.spent.calls == 60 == len(calls(log))
     assert run_on_ray(spread(log), path).complete
@@ -178,7 +178,7 @@ def test_failures_are_recorded_and_tried_again_on_request(path, log):
 def test_a_model_that_is_gone_ends_it(path, log):
     report = run_on_ray(spread(log, seconds=0.1, fails_on="?", give_up_after=5), path)
     assert report.outcome == "the last 5 calls failed, the last one with ConnectionResetError: the line is dead"
-    assert report.left > 0
+    assert report.remaining > 0
     assert len(calls(log)) < 40
 
 
@@ -191,9 +191,9 @@ def test_a_run_without_calls_hears_of_an_interrupt(path, log):
         "order": ["source", "rank", "reverse_rank"],
     }
     small = spread(log, grid=grid, questions=8)
-    report = run_on_ray(small, path, watch=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    report = run_on_ray(small, path, on_progress=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
     assert report.outcome == "interrupted"
-    assert report.left > 0
+    assert report.remaining > 0
     assert rows(path, "SELECT outcome FROM runs") == [("interrupted",)]
     assert run_on_ray(small, path).complete
 

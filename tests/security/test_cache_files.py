@@ -172,7 +172,7 @@ def test_forgetting_deletes_what_is_kept_and_nothing_else(book, tmp_path):
     (folder / "notes.txt").write_text("mine")
     (folder / f"{'0' * 32}.oprag-pages").symlink_to(victim)
     book.write_text(book.read_text().replace("quiet", "still"))
-    assert ask(book, folder, "--forget") == ""
+    assert ask(book, folder, "--clear-index-cache") == ""
     assert not first.exists()
     assert sorted(path.suffix for path in folder.iterdir()) == [".oprag-index", ".txt"]
     assert victim.read_text() == "theirs"

@@ -103,14 +103,14 @@ UNTRUSTED = {
     table("models", 'use = "openai:gpt"\nreasoning = {a = {b = 1}}'): ["models.x.reasoning"],
     table("models", 'use = "openai:gpt"\ncache = true'): ["models.x.cache"],
     # Keys of embedders are settings of a model's client.
-    table("models", 'use = "openai:gpt"\ntokenizer = "words"\nspends = true'): [
+    table("models", 'use = "openai:gpt"\ntokenizer = "words"\npaid = true'): [
         "models.x.tokenizer",
-        "models.x.spends",
+        "models.x.paid",
     ],
     table("models", 'use = "litellm:openai/gpt"'): ["models.x.use"],
     table("models", 'use = "ollama:http://evil.example/m"'): ["models.x.use"],
     table("embedders", f'use = "openai:e"\nbase_url = "{FOREIGN}"'): ["embedders.x.base_url"],
-    table("embedders", 'use = "openai:e"\nspends = false'): ["embedders.x.spends"],
+    table("embedders", 'use = "openai:e"\npaid = false'): ["embedders.x.paid"],
 }
 
 
@@ -171,7 +171,7 @@ def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
 
 def test_a_file_that_is_invalid_is_refused_before_anyone_is_asked(tmp_path):
     path = write_experiment(tmp_path, GRID, model())
-    with pytest.raises(ExperimentError, match="max_concurrency must be a whole number from 1"):
+    with pytest.raises(ExperimentError, match="max_concurrency must be an integer >= 1"):
         Experiment.from_file(path, trust=lambda _: pytest.fail("asked"), changes={"max_concurrency": 0})
 
 

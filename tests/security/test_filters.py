@@ -161,11 +161,11 @@ def test_where_the_filter_cannot_be_seen_neighbours_are_refused(index):
             OrderPreservingNodeRetriever,
             lambda **options: OrderPreservingQueryEngine(llm=MockLLM(), **options),
         ):
-            with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+            with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
                 make(retriever=retriever, index=index, neighbors=1)
             make(retriever=retriever, read_neighbors=index.docstore, neighbors=1)
     # A postprocessor is given nodes, and no filter.
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingPostprocessor(index=index, neighbors=1)
 
 
@@ -211,9 +211,9 @@ def test_a_retriever_that_leaves_documents_out_has_no_neighbours_of_its_own():
         base_compressor=OrderPreservingCompressor(), base_retriever=OfTenant(base_retriever=of_index)
     )
     for retriever in (OfTenant(base_retriever=of_index), OwnIndexRetriever(index=whole), behind):
-        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(retriever=retriever, neighbors=1)
-        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingChain(llm=RecordingChatModel(), retriever=retriever, neighbors=1)
 
 

@@ -26,11 +26,11 @@ give_up_after = 7
 [data.book]
 path = "data/questions.jsonl"
 format = "oprag"
-questions = 1
+sample = 1
 seed = 5
 [data.other]
 path = "data"
-questions = 1
+sample = 1
 [models.quick]
 use = "openai:gpt-5-mini"
 temperature = 0

@@ -54,8 +54,8 @@ def test_one_number_takes_no_memory(theirs):
     ("statement", "words"),
     [
         ('UPDATE chunks SET "end" = 9223372036854775807', "chunks.end is not an offset"),
-        ("UPDATE chunks SET start = -1", "chunks.start is not a whole number from 0 to 1,000,000,000,000"),
-        ("UPDATE answers SET calls = 'two'", "answers.calls is not a whole number"),
+        ("UPDATE chunks SET start = -1", "chunks.start is not an integer from 0 to 1,000,000,000,000"),
+        ("UPDATE answers SET calls = 'two'", "answers.calls is not an integer"),
         ("UPDATE answers SET error = 'none'", "answers.error is not the error of a failed answer"),
         ("UPDATE answers SET context = 999", "a row of answers refers to a missing row of contexts"),
         ("DELETE FROM indexes", "a row of contexts refers to a missing row of indexes"),
@@ -76,8 +76,8 @@ def test_one_number_takes_no_memory(theirs):
         ("UPDATE questions SET question = CAST(x'ff' AS TEXT)", "UTF-8"),
         ('UPDATE experiments SET described = \'{"grid": [{"k": 1}]}\'', "experiments.described is not JSON of"),
         ("UPDATE cells SET options = '{\"neighbors\": []}'", "neighbors = [] in cells.options"),
-        ("UPDATE cells SET k = 'many'", "cells.k is not a whole number"),
-        ("UPDATE embedders SET dimension = 'many'", "embedders.dimension is not a whole number"),
+        ("UPDATE cells SET k = 'many'", "cells.k is not an integer"),
+        ("UPDATE embedders SET dimension = 'many'", "embedders.dimension is not an integer"),
         ("DROP TABLE scores", "its tables are not those that oprag creates"),
         ("ALTER TABLE scores RENAME COLUMN value TO score", "its tables are not those that oprag creates"),
         (
@@ -147,4 +147,4 @@ def test_what_users_add_to_their_own_files_stays(theirs):
 def test_a_file_that_changes_is_checked_again(theirs):
     assert oprag("report", theirs).exit_code == 0
     change(theirs, "UPDATE answers SET calls = 'two'")
-    assert "answers.calls is not a whole number" in oprag("report", theirs).stderr
+    assert "answers.calls is not an integer" in oprag("report", theirs).stderr

@@ -12,14 +12,14 @@ import pytest
 from oprag import build_context
 from oprag.chunk import Chunk
 from oprag.errors import MissingPositionError
-from oprag.masking import OBEYED
+from oprag.masking import CONTROL_CHARACTERS
 
 HOSTILE = "\x1b[2J\x9b31m\u202egnp\r\x07"
 COMMAND = "from oprag.cli import main; main()"
 
 
 def plain(message):
-    return OBEYED.search(message) is None and "\n" not in message
+    return CONTROL_CHARACTERS.search(message) is None and "\n" not in message
 
 
 def test_keys_of_metadata_are_shown_without_what_a_terminal_obeys():
@@ -71,5 +71,5 @@ def test_json_escapes_what_a_terminal_obeys(tmp_path):
     book = tmp_path / "book.txt"
     book.write_text("The crane \x1b[2J lifts \x9b31m forty \u202e tons.", encoding="utf-8")
     said = CliRunner().invoke(app, ["context", str(book), "crane", "--json"]).stdout
-    assert OBEYED.search(said) is None
+    assert CONTROL_CHARACTERS.search(said) is None
     assert "\x9b31m forty \u202e tons." in json.loads(said)["text"]

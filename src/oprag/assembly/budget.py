@@ -16,7 +16,7 @@ from oprag.tokens import count
 __all__ = ["fit"]
 
 # Up to this many kept chunks, the text is recounted after each drop; above, half of the excess is dropped at once.
-_ONE_BY_ONE = 256
+_RECOUNT_EACH_UP_TO = 256
 
 
 class Fit(NamedTuple):
@@ -52,10 +52,10 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
         if tokens <= token_budget:
             return Fit(ordered, passages, tokens, sum(charged[: len(kept)]), dropped)
         # Dropping chunks one at a time would take quadratic time for long lists whose separate counts are far too low.
-        excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _ONE_BY_ONE else 0
+        excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _RECOUNT_EACH_UP_TO else 0
         detail = f"the text with this chunk has {tokens:,} tokens, more than the budget of {token_budget:,}"
         dropped += [Drop(kept.pop(), "token_budget", tokens, detail) for _ in range(max(1, excess))]
-    smallest = min(int(drop.figure or 0) for drop in dropped)
+    smallest = min(int(drop.value or 0) for drop in dropped)
     raise BudgetError(
         f"none of the {len(chunks)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
         "tokens; raise the budget or split the sources into smaller chunks",

@@ -1,4 +1,4 @@
-"""Add the neighbors of kept chunks (`fill_in`), and find neighbors in a list (`neighbors_among`)."""
+"""Add the neighbors of kept chunks (`add_neighbors`), and find neighbors in a list (`neighbors_among`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oprag.positions.placing import SourceReport, group_by_source, place, report
 from oprag.positions.sources import SourceKey
 from oprag.warn import warn
 
-__all__ = ["NeighborReader", "WithNeighbors", "fill_in", "neighbors_among"]
+__all__ = ["NeighborReader", "WithNeighbors", "add_neighbors", "neighbors_among"]
 
 NeighborReader = Callable[[Chunk, int], Iterable[Chunk]]
 """Returns up to a number of chunks before and after a given one, in any order; ranks of the result are ignored."""
@@ -38,7 +38,7 @@ class WithNeighbors(NamedTuple):
     sources: tuple[SourceReport, ...]
 
 
-def fill_in(
+def add_neighbors(
     retrieved: Sequence[Chunk],
     selected: Sequence[Chunk],
     dropped: Sequence[Drop],
@@ -56,7 +56,9 @@ def fill_in(
     """
     if read is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that returns the chunks around a given one", options.neighbors
+            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            "the chunks around a given one",
+            options.neighbors,
         )
     # Also for chunks without a position: links determine it only together with the neighbors.
     read_for = {
@@ -82,7 +84,7 @@ def fill_in(
             similarity = drop.chunk.similarity if drop is not None else None
             neighbors.append(changed(neighbor, neighbor_of=anchor.rank, similarity=similarity))
     left = [
-        Drop(_with_position(drop.chunk, by_rank), drop.reason, drop.figure, drop.detail, drop.twin)
+        Drop(_with_position(drop.chunk, by_rank), drop.reason, drop.value, drop.detail, drop.twin)
         for drop in dropped
         if drop.chunk.rank not in taken
     ]

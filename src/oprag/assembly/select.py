@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from oprag.chunk import NOWHERE, Chunk, Drop, PositionKind, Vector
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind, Vector
 from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.options import ContextOptions
 from oprag.warn import warn
@@ -71,7 +71,7 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     seen: dict[object, int] = {}
     vague = (PositionKind.PAGE, PositionKind.NONE)  # local, since looking up an enum member is slow in Python 3.11
     for chunk in chunks:
-        position, source = chunk.position or NOWHERE, chunk.source
+        position, source = chunk.position or UNKNOWN_POSITION, chunk.source
         name: object = chunk.id
         if source is not None and position.kind not in vague:
             name = None

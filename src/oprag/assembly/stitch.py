@@ -203,7 +203,7 @@ def repeated_part(text: str, place: Span, other: str, its: Span) -> tuple[int, i
         its: The span of the other text, of the same length.
 
     Returns:
-        Start and end offsets in `text`; None if there is no overlap, or if it is uncertain.
+        Start and end offsets in `text`; None if they do not overlap, or not for certain.
     """
     if place.start >= its.end or its.start >= place.end or place == its:
         return None
@@ -239,9 +239,9 @@ def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:
     return not _repeats(before + after[overlap:], max(_COINCIDENCE, len(after) - overlap))
 
 
-def _repeats(text: str, least: int) -> bool:
-    """Whether the text repeats a pattern: it ends with at least `least` characters of its own start."""
-    for index, place in enumerate(_places(text[:least], text, 1)):
+def _repeats(text: str, minimum: int) -> bool:
+    """Whether the text repeats a pattern: it ends with at least `minimum` characters of its own start."""
+    for index, place in enumerate(_places(text[:minimum], text, 1)):
         if index == _MAX_PLACES or text.startswith(text[place:]):
             return True
     return False

@@ -109,8 +109,8 @@ def apply_thresholds(
             below = cosines < options.similarity_threshold - _TOLERANCE
     elif options.similarity_threshold is not None:
         raise EmbeddingError(
-            "similarity_threshold needs the vector of the question; pass question_vector=, or an embedding model to "
-            "the retriever",
+            "similarity_threshold requires the vector of the question; pass question_vector=..., or an embedding model "
+            "to the retriever",
             None,
         )
     repeats = _repeats(vectors, below, options)
@@ -139,7 +139,7 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     for chunk in chunks:
         if chunk.vector is None:
             raise EmbeddingError(
-                f"a chunk ({chunk.label()}) has no vector, which thresholds need; pass Chunk(vector=...), or an "
+                f"a chunk ({chunk.label()}) has no vector, which thresholds require; pass Chunk(vector=...), or an "
                 "embedding model to the retriever",
                 chunk,
             )

@@ -11,7 +11,7 @@ from oprag._version import __version__
 from oprag.cli.ask import ask
 from oprag.cli.check import check
 from oprag.cli.compare import compare
-from oprag.cli.console import plain_errors
+from oprag.cli.console import errors_on_one_line
 from oprag.cli.context import context
 from oprag.cli.demo import demo
 from oprag.cli.map import map_
@@ -27,7 +27,7 @@ class _Commands(TyperGroup):
     """A command group that prints each error on one line and uses the same exit codes for all commands."""
 
     def invoke(self, ctx: Any) -> Any:
-        with plain_errors():
+        with errors_on_one_line():
             return super().invoke(ctx)
 
 

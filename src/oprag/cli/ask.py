@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.chunk import counted
-from oprag.cli.console import console, echo_json, tell
+from oprag.cli.console import console, echo_json, print_status
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources
 from oprag.cli.options import (
@@ -60,15 +60,15 @@ def ask(
     model: Annotated[
         str,
         typer.Option(
-            help="PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini or ollama:llama3.2, or "
-            f"{LOCAL}, a very small model installed as a package. Defaults with {LOCAL}: k {_LOCAL_DEFAULTS['k']}, "
-            f"token_budget {_LOCAL_DEFAULTS['token_budget']:,}; otherwise k {OP_RAG_16K['k']}, token_budget "
-            f"{OP_RAG_16K['token_budget']:,}.",
+            help="PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini, or "
+            f"{LOCAL} (a very small packaged model). Default limits: k {OP_RAG_16K['k']} and token_budget "
+            f"{OP_RAG_16K['token_budget']:,}; with {LOCAL}, {_LOCAL_DEFAULTS['k']} and "
+            f"{_LOCAL_DEFAULTS['token_budget']:,}.",
             rich_help_panel=MODEL,
         ),
     ] = LOCAL,
     base_url: Annotated[
-        str | None, typer.Option(help="The base URL of a server that speaks the provider's API.", rich_help_panel=MODEL)
+        str | None, typer.Option(help="Base URL of the server, instead of the provider's.", rich_help_panel=MODEL)
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="The temperature of the model.", rich_help_panel=MODEL)
@@ -79,7 +79,7 @@ def ask(
     compare: Annotated[
         str | None,
         typer.Option(
-            help="Methods to compare, comma-separated; prints a table and their answers.", rich_help_panel=METHOD
+            help="Comma-separated methods to compare; prints the cost and the answer of each.", rich_help_panel=METHOD
         ),
     ] = None,
     choice: Annotated[
@@ -93,7 +93,10 @@ def ask(
     check_question(question)
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     if model == LOCAL and base_url is not None:
-        raise OptionError(f"--base-url needs --model PROVIDER:MODEL; it has no effect with --model {LOCAL}", base_url)
+        raise OptionError(
+            f"--base-url requires --model PROVIDER:MODEL, got --model {LOCAL}; set --model or remove --base-url",
+            base_url,
+        )
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
     settings = profile_for_answers(profile, options, how)
     context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
@@ -200,13 +203,13 @@ def show_answer(answer: Answer) -> None:
     about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""
     calls = counted(len(answer.calls), "call")
-    tell(
+    print_status(
         f"── {answer.method}{route}: {calls}, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{about}, "
         f"{answer.seconds:.1f} s",
         "bold",
     )
     for note in answer.notes:
-        tell(f"Note: {note}", "yellow")
+        print_status(f"Note: {note}", "yellow")
 
 
 def _show_comparison(comparison: Comparison) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from oprag.cli.console import AMISS, console, echo_json
+from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, TypedOptions, typed_options
 from oprag.masking import safe
 from oprag.options import ContextOptions
@@ -37,7 +37,7 @@ def check(
     ] = None,
     read_source: Annotated[
         str | None,
-        typer.Option(help="A folder with the source texts, in which chunks without a position are located."),
+        typer.Option(help="A folder with the full texts of the sources, to locate chunks without a position."),
     ] = None,
     max_chunks: Annotated[int, typer.Option(min=1, help="Maximum number of chunks to read.")] = 20_000,
     as_json: AsJson = False,
@@ -55,7 +55,7 @@ def check(
             console().print(f"── {safe(path)}", style="bold")
         console().print(Text(str(found)))
     if not all(found.ok for found in checks.values()):
-        raise typer.Exit(AMISS)
+        raise typer.Exit(EXIT_PROBLEMS_FOUND)
 
 
 def _checked(

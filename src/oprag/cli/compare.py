@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import echo_json, tell
+from oprag.cli.console import echo_json, print_status
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -25,7 +25,7 @@ from oprag.cli.options import (
     Yes,
 )
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import carry_out, chatter_apart, leave, plan_as_json, show_plan, tell_what_next, trust_or_ask
+from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr, trust_or_ask
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -54,7 +54,7 @@ def compare(
         str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print the planned work and its cost, then stop.")] = False,
-    questions: Annotated[
+    sample: Annotated[
         int | None,
         typer.Option(
             min=1,
@@ -69,13 +69,13 @@ def compare(
     limit_calls: LimitCalls = None,
     limit_tokens: LimitTokens = None,
     limit_money: Annotated[
-        float | None, typer.Option(min=0, help="Maximum cost of the models.", rich_help_panel=LIMITS)
+        float | None, typer.Option(min=0, help="Maximum cost of model calls over all runs.", rich_help_panel=LIMITS)
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
-            help="Measure time, CPU and memory: cells run one at a time, in fresh processes that share nothing.",
+            help="Measure time, CPU and memory; cells run one at a time, each in a new process.",
         ),
     ] = False,
     ray: Annotated[
@@ -109,7 +109,7 @@ def compare(
         bool,
         typer.Option(
             "--answers",
-            help="Write one row per answer, with its text, to the CSV and Parquet files instead.",
+            help="With --csv or --parquet: write one row per answer, with its text, instead of one per setting.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -128,22 +128,22 @@ def compare(
 
     check_axis(compare_axis)
     if measure and (ray is not None or retry_failed):
-        raise OptionError("--measure runs cells one at a time on this machine; omit --ray and --retry-failed", ray)
+        raise OptionError("--measure runs cells one at a time on this machine; remove --ray and --retry-failed", ray)
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
-    with chatter_apart():
+    with stdout_to_stderr():
         experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
-        experiment = experiment if questions is None else experiment.pilot(questions)
+        experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else Path(file).with_suffix(".db")
         _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
         return
-    planned, report = carry_out(
+    planned, report = plan_and_run(
         ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
     )
     results = Results.open(path, experiment.name)
@@ -153,12 +153,12 @@ def compare(
     pairs = _differences(results, compare_axis, metrics)
     for kind, name in files.items():
         {"CSV": results.to_csv, "Parquet": results.to_parquet}[kind](name, answers=answers)
-        tell(f"{kind}: {name}")
+        print_status(f"{kind}: {name}")
     if as_json:
         _print_json(results, planned, report, pairs)
     else:
         _print(results, metric, compare_axis, pairs, everything=everything, measured=everything or measure)
-    tell_what_next(experiment.name, path, report, measure=measure)
+    print_next_steps(experiment.name, path, report, measure=measure)
     leave(report)
 
 
@@ -177,12 +177,12 @@ def _check_metric(metric: str | None, experiment: Experiment) -> None:
 def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
     """Reject output files that cannot be written, before any model is called."""
     if answers and not files:
-        raise OptionError("--answers needs an output file; add --csv or --parquet", answers)
+        raise OptionError("--answers requires an output file; add --csv or --parquet", answers)
     if not files:
         return
     named = list(files.values())
     if plan:
-        raise OptionError("--plan runs nothing, so there is no table to write; omit --csv and --parquet", named)
+        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv and --parquet", named)
     from oprag.compare.export import CSV, PARQUET, check_parquet
 
     if "Parquet" in files:
@@ -225,7 +225,7 @@ def _compute_intervals(results: Results, metrics: Sequence[str] | None) -> None:
 def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
     """Return the differences along an axis; None if there are too many."""
     if results.count_pairs(axis) > _MAX_DIFFERENCES:
-        tell(
+        print_status(
             f"Differences are omitted: more than {_MAX_DIFFERENCES:,} pairs of settings differ in {axis} alone; "
             "Results.differences() computes them."
         )
@@ -247,11 +247,13 @@ def _print(
 
     others = [name for name in results.axes if name != axis]
     if metric is None:
-        tell("No metric with scores can rank the settings, so nothing is compared.")
+        print_status("No metric with scores can rank the settings, so nothing is compared.")
     elif not results.count_pairs(axis) and others:
-        tell(f"No two settings differ in {axis} alone; choose another axis with --compare-axis: {', '.join(others)}.")
+        print_status(
+            f"No two settings differ in {axis} alone; choose another axis with --compare-axis: {', '.join(others)}."
+        )
     elif pairs == [] and results.count_pairs(axis):
-        tell(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
+        print_status(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
         show_settings(results, metric, pairs or ())
         if metric in results.metrics:
@@ -261,6 +263,6 @@ def _print(
     if everything:
         show_section(differences.section(results, metric))
     else:
-        tell("--all prints all metrics, differences and measurements; --json prints everything.")
+        print_status("--all prints all metrics, differences and measurements; --json prints everything.")
     if measured:
         show_section(settings.measured(results, metric))

@@ -16,24 +16,24 @@ from rich.console import Console
 
 from oprag import errors
 from oprag.errors import OpragError, OpragWarning
-from oprag.masking import OBEYED, clean
+from oprag.masking import CONTROL_CHARACTERS, clean
 
 __all__ = [
-    "AMISS",
-    "INTERRUPTED",
-    "UNFINISHED",
+    "EXIT_INCOMPLETE",
+    "EXIT_INTERRUPTED",
+    "EXIT_PROBLEMS_FOUND",
     "console",
     "echo_json",
     "error_console",
+    "errors_on_one_line",
     "exit_code",
-    "plain_errors",
-    "tell",
+    "print_status",
 ]
 
-UNFINISHED, REFUSED, AMISS = 1, 2, 3
-INTERRUPTED = 130  # 128 plus the signal number, as in shells
+EXIT_INCOMPLETE, EXIT_INVALID_INPUT, EXIT_PROBLEMS_FOUND = 1, 2, 3
+EXIT_INTERRUPTED = 130  # 128 plus the signal number, as in shells
 
-_REFUSALS = (
+_INVALID_INPUT_ERRORS = (
     errors.BudgetError,
     errors.DataError,
     errors.ExperimentError,
@@ -50,35 +50,35 @@ _REFUSALS = (
 
 def exit_code(error: OpragError) -> int:
     """Return the exit code for an error: 2 if the command rejected its input, 1 if it failed while running."""
-    return REFUSED if isinstance(error, _REFUSALS) else UNFINISHED
+    return EXIT_INVALID_INPUT if isinstance(error, _INVALID_INPUT_ERRORS) else EXIT_INCOMPLETE
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
+def errors_on_one_line() -> Iterator[None]:
     """Print each warning, and errors of this package and of the OS, on one line instead of a traceback."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OpragWarning)
         try:
             yield
         except OpragError as error:
-            tell(f"Error: {error}", "red")
+            print_status(f"Error: {error}", "red")
             raise typer.Exit(exit_code(error)) from error
         except OSError as error:
             # A closed pipe needs no message; a full disk does.
             if error.errno == errno.EPIPE:
                 raise
-            tell(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", "red")
-            raise typer.Exit(UNFINISHED) from error
+            print_status(f"Error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", "red")
+            raise typer.Exit(EXIT_INCOMPLETE) from error
         except (KeyboardInterrupt, typer.Abort) as error:
             # A prompt raises Abort on Ctrl-C and at the end of its input; the latter means "no".
             if isinstance(error, typer.Abort) and not isinstance(error.__context__, KeyboardInterrupt):
                 raise
-            tell("Interrupted.", "yellow")
-            raise typer.Exit(INTERRUPTED) from None
+            print_status("Interrupted.", "yellow")
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         finally:
             for warning in caught:
                 if issubclass(warning.category, OpragWarning):
-                    tell(f"Warning: {warning.message}", "yellow")
+                    print_status(f"Warning: {warning.message}", "yellow")
 
 
 def console() -> Console:
@@ -92,7 +92,7 @@ def error_console() -> Console:
     return Console(stderr=True)
 
 
-def tell(message: str, style: str = "") -> None:
+def print_status(message: str, style: str = "") -> None:
     """Print a message to standard error, with API keys masked."""
     error_console().print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
 
@@ -101,4 +101,4 @@ def echo_json(value: Any) -> None:
     """Print a value as JSON, escaping control characters and characters that standard output cannot encode."""
     everything = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, ensure_ascii=not everything, indent=2)
-    typer.echo(OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

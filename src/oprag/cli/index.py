@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from oprag.cli.index_cache import cached_index, cached_pages, forget, index_key
+from oprag.cli.index_cache import cached_index, cached_pages, clear_cache, index_key
 from oprag.cli.options import Indexing
 from oprag.cli.progress import LateProgress
 from oprag.compare.providers.provider_embedder import embedder_of
@@ -37,8 +37,8 @@ def read_sources(files: Sequence[str], indexing: Indexing) -> Sources:
     byte-order mark).
     """
     cache = None if indexing.index_cache is None else Path(indexing.index_cache)
-    if cache is not None and indexing.forget:
-        forget(cache)
+    if cache is not None and indexing.clear_index_cache:
+        clear_cache(cache)
     return {STDIN if name == "-" else name: _content(name, cache) for name in dict.fromkeys(files)}
 
 
@@ -65,9 +65,9 @@ def index_sources(sources: Sources, indexing: Indexing) -> DocumentIndex:
                 embedder,
                 local_embedder().tokenizer,
                 splitter=indexing.splitter,
-                size=indexing.chunk_size,
-                overlap=indexing.chunk_overlap,
-                progress=progress.update,
+                chunk_size=indexing.chunk_size,
+                chunk_overlap=indexing.chunk_overlap,
+                on_progress=progress.update,
             )
 
     if indexing.index_cache is None:

@@ -15,13 +15,13 @@ from oprag.errors import IndexFileError, IndexFileWarning, OpragError, OptionErr
 from oprag.files.opening import open_private
 from oprag.files.writing import replacing
 from oprag.index.document_index import DocumentIndex
-from oprag.index.file import read_index
+from oprag.index.file import REBUILD, read_index
 from oprag.index.splitting import Split
 
 if TYPE_CHECKING:
     from oprag.cli.index import Sources
 
-__all__ = ["cached_index", "cached_pages", "forget", "index_key"]
+__all__ = ["cached_index", "cached_pages", "clear_cache", "index_key"]
 
 _FORMAT = 1
 _INDEX, _PAGES = ".oprag-index", ".oprag-pages"
@@ -84,7 +84,7 @@ def cached_pages(folder: Path, data: bytes, make: Callable[[], list[str]]) -> li
     return _cached(path, read, make, write)
 
 
-def forget(folder: Path) -> None:
+def clear_cache(folder: Path) -> None:
     """Delete all cache files in a folder, and no other files."""
     try:
         for path in folder.iterdir():
@@ -116,8 +116,8 @@ def _cached(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], wr
     """Read the value from a cache file, or make it and store it there.
 
     A file that another user may have written is not read, because its content determines the answers. A problem with
-    the file or its folder causes a warning, and the value is made as if there were no file. `write` must write the file
-    atomically, because other processes may write it at the same time.
+    the file or its folder causes a warning, and the value is made as if the file did not exist. `write` must write the
+    file atomically, because other processes may write it at the same time.
     """
     try:
         with open_private(path) as file:
@@ -138,7 +138,7 @@ def _cached(path: Path, read: Callable[[BinaryIO], T], make: Callable[[], T], wr
 
 def _reason(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
-        return str(error)
+        return str(error).removesuffix(REBUILD)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 

@@ -28,7 +28,7 @@ from oprag.context import Context
 from oprag.masking import safe
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
 
-__all__ = ["KEPT", "Line", "lines_of", "map_", "strip"]
+__all__ = ["KEPT", "SourceLine", "lines_of", "map_", "strip"]
 
 KEPT = "kept"
 
@@ -49,10 +49,10 @@ def map_(
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
-    """Show where in FILES the kept and the dropped chunks for a QUESTION are.
+    """Show where in FILES the kept and dropped chunks for a QUESTION are.
 
-    Keeps the same chunks as `oprag context`, but retrieves twice as many: the second half, dropped by max_candidates,
-    shows the near misses.
+    Keeps the same chunks as `oprag context`, but retrieves twice as many to show near misses, which are marked as
+    dropped by max_candidates.
     """
     check_question(question)
     context_options, indexing = context_options_of(options, profile), indexed.value()
@@ -67,7 +67,7 @@ def map_(
         typer.echo(f"\n{result.explain()}")
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A source and the character ranges of its kept and dropped chunks."""
 
     source: str
@@ -89,7 +89,7 @@ class Line(NamedTuple):
             open_marks[number] += step
 
 
-def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tuple[list[Line], dict[str, int]]:
+def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tuple[list[SourceLine], dict[str, int]]:
     """Return a line for each source and the number of chunks in each state.
 
     Args:
@@ -111,12 +111,12 @@ def lines_of(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> tu
             if metadata["source"] == name:
                 begin = begins[metadata.get("page", 1) - 1]
                 marks.append((begin + metadata["start_index"], begin + metadata["end_index"], state))
-        lines.append(Line(name, begins[-1], 0 if isinstance(length, int) else len(pages), marks))
+        lines.append(SourceLine(name, begins[-1], 0 if isinstance(length, int) else len(pages), marks))
     counts = Counter(state for _, state in chunks)
     return lines, {state: counts[state] for state in (KEPT, *get_args(DropReason)) if counts[state] or state == KEPT}
 
 
-def strip(line: Line, states: Sequence[str], width: int) -> Iterator[tuple[str, bool]]:
+def strip(line: SourceLine, states: Sequence[str], width: int) -> Iterator[tuple[str, bool]]:
     """Yield the state of each of `width` cells ("" if nothing was retrieved) and whether it covers at least half.
 
     The state is "kept" if any text in the cell was kept, else the drop reason that covers most of it. Each cell covers

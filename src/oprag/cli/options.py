@@ -55,7 +55,7 @@ _PANELS = {
     **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), "Order"),
     **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
     **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
-    **dict.fromkeys(("index_cache", "forget"), "Cache"),
+    **dict.fromkeys(("index_cache", "clear_index_cache"), "Cache"),
     "cite": OUTPUT,
 }
 
@@ -110,15 +110,21 @@ MainMetric = Annotated[
 MaxConcurrency = Annotated[
     int | None, typer.Option(min=1, help="Maximum number of concurrent model calls.", rich_help_panel=LIMITS)
 ]
-LimitCalls = Annotated[int | None, typer.Option(min=0, help="Maximum number of model calls.", rich_help_panel=LIMITS)]
+LimitCalls = Annotated[
+    int | None, typer.Option(min=0, help="Maximum number of model calls over all runs.", rich_help_panel=LIMITS)
+]
 LimitTokens = Annotated[
     int | None,
-    typer.Option(min=0, help="Maximum number of model tokens, input and output together.", rich_help_panel=LIMITS),
+    typer.Option(
+        min=0, help="Maximum number of model tokens, input plus output, over all runs.", rich_help_panel=LIMITS
+    ),
 ]
 
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
+_FLAGS = {"clear_index_cache": "--clear-index-cache"}
+"""Options without --no-x: no profile sets them, so there is nothing to switch off."""
 _APPROXIMATE = "approximate"
 _MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer ones leave too little room for the help
 # Typer's context, which tells typed options from defaults; Typer passes it to one parameter of a command.
@@ -206,7 +212,7 @@ def typed_options(
 def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
     if name == "count_tokens":
         description += (
-            " Or words, characters, local (the tokens of the local embedder), tiktoken:ENCODING, "
+            " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING, "
             "huggingface:PATH or MODULE:FUNCTION."
         )
         default = _APPROXIMATE
@@ -220,6 +226,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
     annotation = Annotated[
         kind | None,
         typer.Option(
+            *([_FLAGS[name]] if name in _FLAGS else []),
             help=description,
             rich_help_panel=panel,
             metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
@@ -260,7 +267,7 @@ class Indexing:
 
     splitter: Splitter = option(
         "tokens",
-        "How files are split: tokens or words (windows of equal size) or recursive (at paragraphs, lines, words).",
+        "How files are split: tokens or words (chunks of equal size), or recursive (at paragraphs, lines, words).",
     )
     chunk_size: int | None = option(
         None, "Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens."
@@ -279,10 +286,10 @@ class Indexing:
     )
     index_cache: str | None = option(
         None,
-        "A folder to cache the index and the pages of PDF files in, so that later questions about the same files reuse "
-        "them. The cached files contain the text of your files; only you can read them.",
+        "A folder to cache the index and the pages of PDF files in, for later questions about the same files. It "
+        "contains the text of your files; only you can read it.",
     )
-    forget: bool = option(
+    clear_index_cache: bool = option(
         default=False,
         description="First delete everything cached in the --index-cache folder, including the cache of other files.",
     )
@@ -292,8 +299,11 @@ class Indexing:
             value = getattr(self, name)
             if value is not None and not value.strip():
                 raise OptionError(f"{name} must not be empty", value)
-        if self.forget and self.index_cache is None:
-            raise OptionError("--forget needs --index-cache, the folder to delete from", self.forget)
+        if self.clear_index_cache and self.index_cache is None:
+            raise OptionError(
+                "--clear-index-cache requires --index-cache, the folder whose contents it deletes",
+                self.clear_index_cache,
+            )
 
     @property
     def split(self) -> Split:

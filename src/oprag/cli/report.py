@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oprag.cli.console import tell
+from oprag.cli.console import print_status
 from oprag.cli.options import MainMetric, Trust
 from oprag.cli.run import trust_or_ask
 from oprag.files.writing import check_target
@@ -45,4 +45,4 @@ def report(
         given = Experiment.from_file(experiment, trust=trust_or_ask(trust))
         name = name or given.name
     write_report(path, target, experiment=name, metric=metric, documents=given)
-    tell(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")
+    print_status(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

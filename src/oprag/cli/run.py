@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from oprag.cli.console import INTERRUPTED, UNFINISHED, echo_json, tell
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, echo_json, print_status
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.errors import ExperimentError, OptionError
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
-    "carry_out",
-    "chatter_apart",
     "leave",
+    "plan_and_run",
     "plan_as_json",
+    "print_next_steps",
     "show_plan",
-    "tell_what_next",
+    "stdout_to_stderr",
     "trust_or_ask",
 ]
 
@@ -41,24 +41,26 @@ def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the op
 def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
     from oprag.compare.spec.trust import describe_needs
 
-    tell(f"The experiment file is not trusted, but these parts of it need trust:\n{describe_needs(needs)}", "yellow")
+    print_status(
+        f"The experiment file is not trusted, but these parts of it require trust:\n{describe_needs(needs)}", "yellow"
+    )
     _confirm("Do you trust its author?")
     return True
 
 
 def _confirm(question: str) -> None:
     if not typer.confirm(question, err=True):
-        raise typer.Exit(UNFINISHED)
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def chatter_apart() -> redirect_stdout[Any]:
+def stdout_to_stderr() -> redirect_stdout[Any]:
     """Redirect what the user's functions print to standard error, to keep it out of tables and JSON."""
     return redirect_stdout(sys.stderr)
 
 
 def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool) -> None:
     """Print what a run would do; see `make_plan`."""
-    with chatter_apart():
+    with stdout_to_stderr():
         plan = _plan(experiment, path, **how)
     if as_json:
         echo_json(plan_as_json(plan))
@@ -75,10 +77,10 @@ def _plan(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) 
     from oprag.compare.plan import make_plan
 
     with LateProgress("planning", "answers") as progress:
-        return make_plan(experiment, path, watch=progress.update, **how)
+        return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
-def carry_out(
+def plan_and_run(
     opened: ResolvedExperiment,
     path: Path,
     *,
@@ -102,16 +104,18 @@ def carry_out(
         OptionError: A confirmation is needed, but standard input is not a terminal.
         typer.Exit: The user declined, or interrupted the run twice.
     """
-    with chatter_apart():
+    with stdout_to_stderr():
         with _removing_unused(path):
             plan = _plan(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
-            tell(f"{plan.describe()}\nresults file: {path}")
+            print_status(f"{plan.describe()}\nresults file: {path}")
             _confirm_cost(plan, opened.experiment, yes=yes)
         try:
             return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
         except KeyboardInterrupt:
-            tell("Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow")
-            raise typer.Exit(INTERRUPTED) from None
+            print_status(
+                "Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow"
+            )
+            raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 @contextmanager
@@ -138,7 +142,7 @@ def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
             f"{', and '.join(reasons)}; stdin is not a terminal, so nothing was started: pass --yes to continue",
             plan,
         )
-    tell(f"{', and '.join(reasons)}.")
+    print_status(f"{', and '.join(reasons)}.")
     _confirm("Continue?")
 
 
@@ -172,14 +176,14 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
         if measure:
             from oprag.compare.measure.measure import measure_cells
 
-            return measure_cells(opened, path, watch=progress.update)
+            return measure_cells(opened, path, on_progress=progress.update)
         if ray is not None:
             from oprag.compare.ray import run_on_ray
 
-            return run_on_ray(opened, path, retry_failed=retry_failed, watch=progress.update, address=ray)
+            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=progress.update, address=ray)
         from oprag.compare.running.run import run
 
-        return run(opened, path, retry_failed=retry_failed, watch=progress.update)
+        return run(opened, path, retry_failed=retry_failed, on_progress=progress.update)
 
 
 def leave(report: RunReport) -> None:
@@ -189,37 +193,37 @@ def leave(report: RunReport) -> None:
         typer.Exit: The run was interrupted, or some questions have no answer.
     """
     if report.outcome == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(EXIT_INTERRUPTED)
     if not report.complete:
-        raise typer.Exit(UNFINISHED)
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def tell_what_next(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
+def print_next_steps(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
     """Print what failed, what is left to do, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     if report.broken:
-        tell(f"{report.broken:,} stored answers failed verification and were regenerated.", "yellow")
+        print_status(f"{report.broken:,} stored answers failed verification and were regenerated.", "yellow")
     with ResultsReader(path, name) as reader:
         failures = reader.failed_measurements() if measure else reader.failures()
         notes = reader.notes()
     if report.failed:
         messages = {failure.error: failure.message for failure in failures}
-        tell(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
+        print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
-            tell(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
+            print_status(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
         again = "The same command retries them" if measure else "Retry them with --retry-failed"
-        tell(f"They are excluded from all means. {again}.", "yellow")
+        print_status(f"They are excluded from all means. {again}.", "yellow")
     for note, advice in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
     ):
         if notes[note]:
-            tell(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
+            print_status(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
     if report.outcome != "complete":
         higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
-        left = f"{report.left:,} questions in cells are left"
-        tell(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
-    tell(f"Results: {path}")
+        left = f"{report.remaining:,} questions in cells are left"
+        print_status(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
+    print_status(f"Results: {path}")

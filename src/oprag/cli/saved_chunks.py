@@ -67,7 +67,9 @@ def open_saved(path: Path, collection: str | None, max_chunks: int) -> Iterator[
             with _opened_folder(path, collection, max_chunks) as found:
                 yield found
         elif collection is not None:
-            raise OptionError("--collection needs a Chroma or LanceDB folder", collection)
+            raise OptionError(
+                f"--collection requires a Chroma or LanceDB folder, got {path}; remove --collection", collection
+            )
         else:
             yield _read_file(path)
 
@@ -85,7 +87,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputFileError(f"cannot read {path}: {error.strerror or error}", str(path)) from error
     # A panic in Rust code, such as LanceDB's, is not an Exception.
     except BaseException as error:
-        raise InputFileError(f"cannot read {path}, which may be damaged: {masked_error(error)}", str(path)) from error
+        raise InputFileError(f"cannot read {path}, which may be corrupt: {masked_error(error)}", str(path)) from error
 
 
 def _read_file(path: Path) -> SavedChunks:
@@ -137,7 +139,9 @@ def _opened_folder(path: Path, collection: str | None, max_chunks: int) -> Itera
         yield _read_lancedb(path, collection, max_chunks)
     elif (path / _LLAMA_INDEX).is_file():
         if collection is not None:
-            raise OptionError("--collection needs a Chroma or LanceDB folder", collection)
+            raise OptionError(
+                f"--collection requires a Chroma or LanceDB folder, got {path}; remove --collection", collection
+            )
         yield _read_llama_index(path)
     elif (path / _FAISS).is_file():
         raise InputFileError(
@@ -228,5 +232,5 @@ def _only(names: Sequence[str], given: str | None, kind: str, path: Path) -> str
     if given is None:
         raise OptionError(f"{path} does not have exactly one {kind}; choose with --collection: {listed(names)}", given)
     if given not in names:
-        raise OptionError(f"{path} has no {kind} {describe(given)}; it has {listed(names)}", given)
+        raise OptionError(f"{path} has no {kind} {describe(given)}; choose one of {listed(names)}", given)
     return given

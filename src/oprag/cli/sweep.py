@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import UNFINISHED, echo_json, tell
+from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
 from oprag.cli.options import (
     MODEL,
     AsJson,
@@ -23,7 +23,7 @@ from oprag.cli.options import (
     metric_names,
     typed_options,
 )
-from oprag.cli.run import carry_out, chatter_apart, leave, tell_what_next
+from oprag.cli.run import leave, plan_and_run, print_next_steps, stdout_to_stderr
 from oprag.errors import ExperimentError
 from oprag.files.writing import check_target
 from oprag.methods.registry import method_names
@@ -46,10 +46,12 @@ def _format_names() -> tuple[str, ...]:
     return FORMATS
 
 
-@typed_options("indexed", Indexing, without=("index_cache", "forget"))
+@typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
 def sweep(
     indexed: TypedOptions,
-    data: Annotated[str, typer.Argument(help="A folder or file of questions, or (with --questions) their document.")],
+    data: Annotated[
+        str, typer.Argument(help="A folder or file of questions; with --questions, the document that they are about.")
+    ],
     questions: Annotated[
         str | None,
         typer.Option(help="Questions about the document DATA: JSON lines with question, answers and evidence."),
@@ -129,7 +131,7 @@ def sweep(
     if profile != _NONE:
         read = [results, data] if questions is None else [results, data, questions]
         check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
-    with chatter_apart():
+    with stdout_to_stderr():
         data_set = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
         data_set = data_set if sample is None else data_set.sample(min(sample, len(data_set.questions)))
         experiment = sweep_experiment(
@@ -146,7 +148,7 @@ def sweep(
             max_concurrency=max_concurrency,
         )
     path = Path(results)
-    _, report = carry_out(ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed)
+    _, report = plan_and_run(ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed)
     report = Sweep.settled(report)
     found = _found(path, experiment, report)
     deployed = report.complete and profile != _NONE
@@ -155,11 +157,11 @@ def sweep(
         # Write before printing: the program at the end of the pipe may close it after the first lines.
         write_profile(found.profile, profile)
     _show(found, path, everything=everything, as_json=as_json)
-    tell_what_next(experiment.name, path, report)
+    print_next_steps(experiment.name, path, report)
     if deployed:
-        tell(f"Profile: {profile}{', replaced' if replaced else ''}")
+        print_status(f"Profile: {profile}{', replaced' if replaced else ''}")
     elif profile != _NONE:
-        tell("No profile was written, because some questions have no answer yet.", "yellow")
+        print_status("No profile was written, because some questions have no answer yet.", "yellow")
     leave(report)
 
 
@@ -175,10 +177,10 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
         return read_sweep(path, experiment.name, experiment.metric_names[0])
     except ExperimentError as error:
         # Print what failed or stopped the run: the cause of this error.
-        tell_what_next(experiment.name, path, report)
-        tell(f"Error: {error}", "red")
+        print_next_steps(experiment.name, path, report)
+        print_status(f"Error: {error}", "red")
         leave(report)
-        raise typer.Exit(UNFINISHED) from error
+        raise typer.Exit(EXIT_INCOMPLETE) from error
 
 
 def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
@@ -196,7 +198,7 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
                 "remarks": found.remarks,
                 "differences": [difference_as_json(pair) for pair in pairs],
                 "chosen": dict(found.chosen.values),
-                "why": found.why,
+                "reason": found.reason,
                 "profile": asdict(found.profile),
             }
         )
@@ -218,4 +220,4 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     if found.metric == "evidence_coverage":
         typer.echo(f"{_COVERAGE}.")
     values = found.chosen.values
-    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.why}")
+    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.reason}")

@@ -53,7 +53,8 @@ def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
         "axis": pair.axis,
         "setting": dict(pair.setting.values),
         "baseline": dict(pair.baseline.values),
-        "difference": asdict(difference) | {"excludes_zero": difference.excludes_zero, "shown": difference.shown},
+        "difference": asdict(difference)
+        | {"excludes_zero": difference.excludes_zero, "significant": difference.significant},
     }
 
 
@@ -90,7 +91,7 @@ def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifferen
     if baselines:
         caption += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
-    _print_table(Table(caption, list(columns), rows, most=_MAX_ROWS), split=False)
+    _print_table(Table(caption, list(columns), rows, max_rows=_MAX_ROWS), split=False)
     for line in _notes(results, metric, list(baselines.values()), cost):
         console().print(line)
 
@@ -119,7 +120,7 @@ def _print_table(table: Table, *, split: bool = True) -> None:
     """Print a table; with `split`, one too wide is printed as several, each repeating the name columns."""
     out = console()
     out.print(safe(table.caption), style="bold")
-    rows = table.rows[: table.most]
+    rows = table.rows[: table.max_rows]
     # Titles are wrapped between words and names anywhere; other cells are never wrapped.
     widths = [
         max(map(len, [*title.split(), *(row[number] for row in rows)])) for number, title in enumerate(table.head)
@@ -153,11 +154,13 @@ def _print_table(table: Table, *, split: bool = True) -> None:
 
 def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
     """Yield notes on the table of settings."""
-    if any(pair.difference.shown for pair in pairs):
+    if any(pair.difference.significant for pair in pairs):
         corrected = pairs[0].difference.comparisons
-        yield f"* shown: the interval excludes 0 and p < 0.05, corrected for {corrected:,} comparisons"
+        yield "* significant: the interval excludes 0 and p < 0.05"
+        if corrected > 1:
+            yield f"p is corrected for all {corrected:,} comparisons of settings in {metric}."
     elif any(pair.difference.differing for pair in pairs):
-        yield "No difference is shown (none is marked *); this does not prove that the settings are equal."
+        yield "No significant difference (none is marked *); this does not prove that the settings are equal."
     if cost == "context_tokens":
         yield "The column tokens counts the tokens of the context."
     max_questions = _max_questions(results.settings, metric)

@@ -59,7 +59,7 @@ class Plan:
         impossible: Number of combinations that cannot be run, by reason.
         repeated: Number of combinations that are equivalent to another one.
         questions: Number of questions in all data sets that are used.
-        units: Number of answers: one for each question of each cell.
+        answers: Number of answers: one for each question of each cell.
         done: Number of answers that are already in the results file.
         failed: Number of answers that failed in earlier runs; `retry_failed` retries them.
         calls_unshared: Number of remaining calls if cells shared none.
@@ -75,7 +75,7 @@ class Plan:
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
         measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
             shared.
-        power: The smallest difference that all questions together can show, by data set; empty if there are no answers
+        power: The smallest difference that all questions together can show, by data set; empty without answers
             yet to estimate it from.
     """
 
@@ -84,7 +84,7 @@ class Plan:
     impossible: Mapping[str, int]
     repeated: int
     questions: int
-    units: int
+    answers: int
     done: int
     failed: int
     calls_unshared: int
@@ -130,7 +130,7 @@ def make_plan(
     measure: bool = False,
     warmup: int = 1,
     repeats: int = 3,
-    watch: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """Estimate the calls, tokens and money of a run without calling a model or an embedder that costs money.
 
@@ -147,7 +147,7 @@ def make_plan(
         measure: Whether to plan `measure_cells`, which shares no calls and repeats each of them.
         warmup: The same as in `measure_cells`.
         repeats: The same as in `measure_cells`.
-        watch: Called with the number of planned answers, and the number of all answers.
+        on_progress: Called with the number of planned answers, and the number of all answers.
 
     Returns:
         The plan; `describe()` returns it as text.
@@ -161,7 +161,7 @@ def make_plan(
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
-        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.spends)
+        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found, measured = Done(set(), {}, 0), MeasuredSoFar(set(), set(), {})
         if file is not None and measure:
             measured = file.measured()
@@ -171,7 +171,9 @@ def make_plan(
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, answering, judged = dry_run(resolved, cache, state.waiting, costly=costly, again=measure, watch=watch)
+        planned, answering, judged = dry_run(
+            resolved, cache, state.waiting, costly=costly, again=measure, on_progress=on_progress
+        )
         if measure:
             # As in a run, judges score each answer once, and answers are rebuilt from stored replies.
             done = Done(set(), {}, 0) if file is None else file.done(experiment.name)
@@ -195,7 +197,7 @@ def make_plan(
         impossible=resolved.cells.impossible,
         repeated=resolved.cells.repeated,
         questions=len(resolved.question_records),
-        units=state.total,
+        answers=state.total,
         done=state.answered,
         failed=state.failed_before,
         calls_unshared=sum(one.calls for one in (answering.values() if measure else alone)),
@@ -284,7 +286,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 
 def _answers(plan: Plan) -> Iterator[str]:
-    yield f"{counted(plan.questions, 'question')}, {counted(plan.units, 'answer')}"
+    yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
     if plan.done:
         yield f"  {plan.done:,} are already {'in the results file' if plan.measured is None else 'measured'}"
     for note, number in plan.notes.items():

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Piece
+from oprag.compare.db.records import ChunkRecord
 from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.measure.process import check_sendable
 from oprag.compare.providers.embedder import ExperimentEmbedder
@@ -22,7 +22,7 @@ from oprag.compare.providers.model import Model
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelThreads, ask
-from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Prepare, execute
 from oprag.compare.spec.experiment import Experiment
@@ -47,7 +47,7 @@ def run_on_ray(
     *,
     address: str | None = None,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """The same as `oprag.compare.run`, with models and embedders on the workers of a Ray cluster.
 
@@ -68,7 +68,7 @@ def run_on_ray(
             or else one is started. If this process is already connected to a cluster, that one is used, and the
             connection stays open.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with the progress several times a second.
+        on_progress: Called with the progress several times a second.
 
     Returns:
         The report of the run, as from `oprag.compare.run`.
@@ -89,7 +89,7 @@ def run_on_ray(
     check_sendable(local.experiment, ray.cloudpickle.dumps)
     resolved = _OnRay(local)
     around = _pool(ray, resolved, address)
-    return execute(resolved, path, retry_failed=retry_failed, watch=watch, around=around)
+    return execute(resolved, path, retry_failed=retry_failed, on_progress=on_progress, around=around)
 
 
 class _OnRay(ResolvedExperiment):
@@ -141,8 +141,8 @@ class _RemoteSplitting(Splitting):
     resolved: _OnRay
     embedder: str
 
-    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
-        pieces: list[Piece] = self.resolved.pool.call("split", self.embedder, self.split, documents)
+    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[ChunkRecord]:
+        pieces: list[ChunkRecord] = self.resolved.pool.call("split", self.embedder, self.split, documents)
         return pieces
 
 
@@ -178,7 +178,7 @@ class _Worker:
         resolved = self._opened()
         return getattr(resolved.score_embedder if embedder is None else resolved.embedders[embedder], kind)(texts)
 
-    def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[Piece]:
+    def split(self, embedder: str, split: Split, documents: Mapping[str, Any]) -> list[ChunkRecord]:
         """The chunks of the documents."""
         return Splitting(split, self._opened().embedders[embedder].tokenizer).pieces(documents)
 
@@ -440,7 +440,7 @@ def _check_same(ray: Any, address: str | None) -> None:
     # Compare only ports, since a machine has several host names.
     if address is not None and address not in _NAMES and address.rpartition(":")[2] != current.rpartition(":")[2]:
         raise ExperimentError(
-            f"this process is already connected to the Ray cluster at {current!r}, got the address {address!r}; omit "
+            f"this process is already connected to the Ray cluster at {current!r}, got the address {address!r}; remove "
             "the address, or call ray.shutdown() first",
             address,
         )

@@ -30,7 +30,7 @@ from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
-from oprag.compare.metrics.registry import METRICS, check_better, more_is_better
+from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from oprag.compare.running.report import RunReport, Watch
+    from oprag.compare.running.report import ProgressCallback, RunReport
 
 __all__ = ["File", "Results", "compare"]
 
@@ -61,7 +61,7 @@ def compare(
     path: File | None = None,
     *,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
     trust: bool = False,
 ) -> Results:
     """Run an experiment, or continue an earlier run of it, and return its results.
@@ -70,7 +70,7 @@ def compare(
         experiment: The experiment, or the path of its TOML file.
         path: The results file; created if missing. By default the path of the TOML file with the suffix .db.
         retry_failed: Whether to retry questions that failed before.
-        watch: Called with the progress of the run.
+        on_progress: Called with the progress of the run.
         trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
     Returns:
@@ -90,9 +90,11 @@ def compare(
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError(
-            "path is missing: an experiment that is not read from a file needs the path of its results file", path
+            "path is missing; an experiment that was not read from a file requires the path of its results file, such "
+            'as path="results.db"',
+            path,
         )
-    report = run(experiment, path, retry_failed=retry_failed, watch=watch)
+    report = run(experiment, path, retry_failed=retry_failed, on_progress=on_progress)
     return Results(read_matrix(path, experiment.name), path, run=report)
 
 
@@ -173,7 +175,7 @@ class Results(Sequence[Mapping[str, Any]]):
     @cached_property
     def ranking_metrics(self) -> tuple[str, ...]:
         """The metrics with scores for which higher is better, so that settings can be ranked by them."""
-        return tuple(name for name in self.metrics if more_is_better(name, self.matrix.described))
+        return tuple(name for name in self.metrics if higher_is_better(name, self.matrix.described))
 
     @property
     def metric(self) -> str:
@@ -184,8 +186,11 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         if self.ranking_metrics:
             return self.ranking_metrics[0]
-        others = f"; metrics with scores: {', '.join(self.metrics)}" if self.metrics else ""
-        raise OptionError(f"no metric for which higher is better has scores{others}", self.metrics)
+        others = f"only {', '.join(self.metrics)}" if self.metrics else "no metric has scores yet"
+        raise OptionError(
+            f"no metric for which higher is better has scores, {others}; add one, such as token_f1, to the experiment",
+            self.metrics,
+        )
 
     def ranking_metric(self, metric: str | None = None) -> str:
         """The metric, or the default one, after checking that settings can be ranked by it.
@@ -264,7 +269,7 @@ class Results(Sequence[Mapping[str, Any]]):
             asked = self.matrix.status[:, questions] != NOT_ASKED
             kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
         if not kept:
-            raise OptionError(f"no setting has all of {dict(values)}", values)
+            raise OptionError(f"no setting has all of {dict(values)}; remove one of these conditions", values)
         return self.select(kept, None if questions.all() else questions)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
@@ -280,7 +285,7 @@ class Results(Sequence[Mapping[str, Any]]):
         return found
 
     def best(self, metric: str | None = None) -> Best:
-        """The setting with the highest mean score, and whether every other one is shown to be worse.
+        """The setting with the highest mean score, and whether every other one is significantly worse.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -295,7 +300,7 @@ class Results(Sequence[Mapping[str, Any]]):
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The Pareto front: the settings that no other one matches or beats in both score and cost.
 
-        It compares means; see `best` and `curves` for which differences are shown.
+        It compares means; see `best` and `curves` for which differences are significant.
 
         Args:
             metric: The metric; by default `Results.metric`.
@@ -467,7 +472,11 @@ class Results(Sequence[Mapping[str, Any]]):
         check_choice("kind", kind, ("curve", "pareto"))
         unused = ("x", x) if kind == "pareto" else ("cost", cost)
         if unused[1] is not None:
-            raise OptionError(f"{unused[0]} has no effect on a {kind} plot; leave it out", unused[1])
+            other = "curve" if kind == "pareto" else "pareto"
+            raise OptionError(
+                f'{unused[0]}={describe(unused[1])} requires kind="{other}", got kind="{kind}"; remove {unused[0]}',
+                unused[1],
+            )
         if kind == "pareto":
             cost, points = self._points(metric, cost)
             group = next((name for name in ("order", "method", *self.axes) if name in self.axes), None)
@@ -484,7 +493,9 @@ class Results(Sequence[Mapping[str, Any]]):
             axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
         if axis is None:
             varying = ", ".join(self.axes) or "none"
-            raise OptionError(f"a curve needs a numeric axis with several values; axes with several: {varying}", x)
+            raise OptionError(
+                f"a curve requires a numeric axis with several values; axes with several values: {varying}", x
+            )
         curves = self.curves(axis, metric)
         names = [assignments(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
         return plot_curves(curves, names, x=x or axis)
@@ -679,4 +690,4 @@ def _check_resampling(confidence: Any, resamples: Any) -> None:
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
     # With fewer resamples the ends of an interval are noise.
-    check_count("resamples", resamples, optional=False, least=100)
+    check_count("resamples", resamples, optional=False, minimum=100)

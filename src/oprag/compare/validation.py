@@ -49,7 +49,7 @@ _NOUNS = {
     "bool": "true or false",
     "dict": "a mapping",
     "float": "a number",
-    "int": "a whole number",
+    "int": "an integer",
     "list": "a list",
     "model": "a mapping",
     "string": "a string",
@@ -152,15 +152,15 @@ def _name(value: Any) -> str:
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise PydanticCustomError("name", "must be a string or a whole number")
+        raise PydanticCustomError("name", "must be a string or an integer")
     return _text(value)
 
 
-def _whole(least: int) -> Callable[[Any], int]:
+def _whole(minimum: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         number = plain_number(value)
-        if type(number) is not int or number < least:
-            raise PydanticCustomError("whole", "must be a whole number from {least}", {"least": least})
+        if type(number) is not int or number < minimum:
+            raise PydanticCustomError("whole", "must be an integer >= {minimum}", {"minimum": minimum})
         return number
 
     return check
@@ -168,7 +168,7 @@ def _whole(least: int) -> Callable[[Any], int]:
 
 def _amount(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < float("inf"):
-        raise PydanticCustomError("amount", "must be a number from 0")
+        raise PydanticCustomError("amount", "must be a number >= 0")
     number: float = plain_number(value)
     return number
 
@@ -177,7 +177,7 @@ Boolean = Annotated[bool, Strict()]
 """True or False; 1 and 0 are invalid."""
 
 Integer = Annotated[int, Strict()]
-"""A whole number; True is invalid."""
+"""An integer; True is invalid."""
 
 String = Annotated[str, PlainValidator(_string)]
 """A string that can be written as UTF-8."""
@@ -186,14 +186,14 @@ Text = Annotated[str, PlainValidator(_text)]
 """A `String` that is not blank."""
 
 Name = Annotated[str, PlainValidator(_name)]
-"""A `Text`; a whole number is converted to a string."""
+"""A `Text`; an integer is converted to a string."""
 
 Count = Annotated[int, PlainValidator(_whole(1))]
-"""A whole number from 1; True is invalid."""
+"""An integer >= 1; True is invalid."""
 
 Natural = Annotated[int, PlainValidator(_whole(0))]
-"""A whole number from 0."""
+"""An integer >= 0."""
 
 # Integers stay integers, since amounts are stored in results files unchanged.
 Amount = Annotated[float, PlainValidator(_amount)]
-"""A finite number from 0."""
+"""A finite number >= 0."""

@@ -47,7 +47,7 @@ class VectorCache:
         in_flight: The texts that are currently being embedded.
 
     Raises:
-        OptionError: `max_bytes` is not a whole number from 1.
+        OptionError: `max_bytes` is not an integer >= 1.
 
     Example:
         >>> cache = VectorCache()

@@ -114,9 +114,9 @@ class NamedEmbedder:
         return identity_of(self.embeddings).name if self.given_name is None else self.given_name
 
     @property
-    def lasting(self) -> bool:
+    def persistent(self) -> bool:
         """Whether the name is stable across processes."""
-        return self.given_name is not None or identity_of(self.embeddings).lasting
+        return self.given_name is not None or identity_of(self.embeddings).persistent
 
 
 def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:

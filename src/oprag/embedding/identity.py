@@ -22,7 +22,7 @@ __all__ = ["MODEL_NAMES", "NO_NAMES", "Identity", "as_json", "digest_of", "ident
 
 T = TypeVar("T")
 
-# Attributes that contain the name of the model, and values that mean that it is not set.
+# Attributes that contain the name of the model, and values that stand for "not set".
 MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 NO_NAMES = ("", "unknown")
 # Names of settings that are secrets or do not affect results; all others are part of the identity. Ambiguous words are
@@ -46,7 +46,7 @@ _SCALARS = (str, bool, int, float, Enum)
 _WITHOUT_SETTINGS = ("builtins", "abc", "typing", "pydantic")
 _OF_PYDANTIC = ("model_config", "model_fields", "model_computed_fields")
 _DIGITS = 16  # of a hash
-_LONGEST = 100  # characters of a model name
+_MAX_NAME_LENGTH = 100  # characters of a model name
 _REMEMBERED = 1024  # entries; from here on, entries of deleted objects are removed at each power of two
 
 
@@ -55,11 +55,11 @@ class Identity(NamedTuple):
 
     Attributes:
         name: The class, the model name and a hash of the settings; models with the same name produce the same vectors.
-        lasting: Whether the name is stable across processes.
+        persistent: Whether the name is stable across processes.
     """
 
     name: str
-    lasting: bool
+    persistent: bool
 
 
 def identity_of(model: Any) -> Identity:
@@ -80,35 +80,37 @@ def identity_of(model: Any) -> Identity:
     path = _path(type(model))
     snapshot = _snapshots.get(model, _take_snapshot)
     settings = _settings_of(model)
-    values, lasting = _plain(
+    values, persistent = _plain(
         {name: own for name, own in settings.items() if _is_setting(name, own, snapshot.parameters)}
     )
-    lasting = lasting and snapshot.lasting and bool(names) and not path.startswith("__main__") and "<" not in path
-    token = None if lasting else _tokens.get(model, _new_token)
+    persistent = (
+        persistent and snapshot.persistent and bool(names) and not path.startswith("__main__") and "<" not in path
+    )
+    token = None if persistent else _tokens.get(model, _new_token)
     digest = digest_of([names, values, snapshot.others, _addresses(settings), token])
-    shown = f"({without_secrets(names[0]).partition('?')[0][:_LONGEST]})" if names else ""
-    return Identity(f"{path}{shown} {'' if lasting else '#'}{digest}", lasting)
+    shown = f"({without_secrets(names[0]).partition('?')[0][:_MAX_NAME_LENGTH]})" if names else ""
+    return Identity(f"{path}{shown} {'' if persistent else '#'}{digest}", persistent)
 
 
 class _Snapshot(NamedTuple):
-    """What is read from a model only once, when it is first seen.
+    """Values that are read from a model once, when it is first seen.
 
     Attributes:
         parameters: The names of its constructor parameters.
         others: The values of attributes that are not settings.
-        lasting: Whether these values are stable across processes.
+        persistent: Whether these values are stable across processes.
     """
 
     parameters: Collection[str]
     others: Any
-    lasting: bool
+    persistent: bool
 
 
 def _take_snapshot(model: Any) -> _Snapshot:
     parameters = _parameters(type(model))
     settings = _settings_of(model)
-    others, lasting = _plain({name: own for name, own in settings.items() if not _is_setting(name, own, parameters)})
-    return _Snapshot(parameters, others, lasting and hasattr(model, "__dict__"))
+    others, persistent = _plain({name: own for name, own in settings.items() if not _is_setting(name, own, parameters)})
+    return _Snapshot(parameters, others, persistent and hasattr(model, "__dict__"))
 
 
 def _parameters(kind: type) -> Collection[str]:
@@ -133,10 +135,10 @@ def _is_setting(name: str, value: Any, parameters: Collection[str] = ()) -> bool
 
 def _plain(settings: Mapping[str, Any]) -> tuple[Any, bool]:
     """Settings as JSON values, and whether these are stable across processes."""
-    lasting = True
+    persistent = True
 
     def described(value: Any) -> Any:
-        nonlocal lasting
+        nonlocal persistent
         if isinstance(value, type):
             return _path(value)
         if _path(type(value)) == "torch.dtype":
@@ -144,7 +146,7 @@ def _plain(settings: Mapping[str, Any]) -> tuple[Any, bool]:
         own = _settings_of(value)
         if is_dataclass(value) or hasattr(type(value), "model_fields"):
             return [_path(type(value)), as_json(own, described), _addresses(own)]
-        lasting = False
+        persistent = False
         # Its own settings may change. Nested objects are not followed, since they may be the layers of a network.
         return [
             _tokens.get(value, _new_token),
@@ -152,7 +154,7 @@ def _plain(settings: Mapping[str, Any]) -> tuple[Any, bool]:
         ]
 
     try:
-        return as_json(settings, described), lasting
+        return as_json(settings, described), persistent
     except RecursionError:
         # It contains itself, so changes cannot be detected.
         return uuid4().hex, False

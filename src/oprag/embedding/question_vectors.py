@@ -44,9 +44,9 @@ class QuestionVectors:
         return self._embedder.name
 
     @property
-    def lasting(self) -> bool:
+    def persistent(self) -> bool:
         """Whether the name is stable across processes."""
-        return getattr(self._embedder, "lasting", True)
+        return getattr(self._embedder, "persistent", True)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Same as `of`; implements `oprag.Embedder`."""

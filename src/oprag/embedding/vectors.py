@@ -60,12 +60,12 @@ class VectorSources:
         return "no embedder" if self.embedder is None else self.embedder.name
 
     def check(self, options: ContextOptions) -> None:
-        """Reject thresholds if there is no source of vectors for them."""
+        """Reject thresholds if vectors cannot be obtained."""
         # A store can provide the vectors of chunks, but not that of the question.
         stored = self.store is not None and options.similarity_threshold is None
         if options.needs_vectors and not (self.embedder or stored):
             raise OptionError(
-                f"thresholds need vectors, and there is no embedding model; pass {self.embedder_option}=", None
+                f"thresholds require vectors, but there is no embedding model; pass {self.embedder_option}=...", None
             )
 
 
@@ -85,7 +85,7 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
     """The vector of a question, of shape (dimension,): from the cache, else from the embedder."""
     if sources.embedder is None:
         raise EmbeddingError(
-            f"similarity_threshold needs the vector of the question; pass {sources.embedder_option}=", None
+            f"similarity_threshold requires the vector of the question; pass {sources.embedder_option}=...", None
         )
     vectors = yield from embedded_once(sources.embedder, sources.cache, "question", {question: question})
     return vectors[question].vector
@@ -93,7 +93,7 @@ def question_vector(question: str, sources: VectorSources) -> Steps[NDArray[np.f
 
 def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[list[Chunk]]:
     """Add vectors to chunks, each from the first source that contains it."""
-    known = {chunk.rank: _Known(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
+    known = {chunk.rank: _KnownVector(chunk.vector, "the chunk itself") for chunk in chunks if chunk.vector is not None}
     store = sources.store
     if store is not None:
         known |= yield from _in_store([chunk for chunk in chunks if chunk.rank not in known], store, sources.text_of)
@@ -108,7 +108,7 @@ def chunks_with_vectors(chunks: Sequence[Chunk], sources: VectorSources) -> Step
     return [changed(chunk, vector=known[chunk.rank].vector) if chunk.rank in known else chunk for chunk in chunks]
 
 
-class _Known(NamedTuple):
+class _KnownVector(NamedTuple):
     """A vector and its origin (the embedder, store or cache), for messages."""
 
     vector: NDArray[np.float32]
@@ -128,7 +128,7 @@ def _name_of(owner: Chunk | str) -> str:
 
 def _in_store(
     chunks: Sequence[Chunk], store: StoreAdapter, text_of: Callable[[Chunk], str]
-) -> Steps[dict[int, _Known]]:
+) -> Steps[dict[int, _KnownVector]]:
     """The vectors of these chunks that the store contains."""
     keyed = [(chunk, key) for chunk in chunks if (key := store.key(chunk)) is not None]
     if not keyed:
@@ -164,10 +164,10 @@ def _in_store(
     if not used:
         return {}
     rows = _rows([vector for _, vector in used], [chunk for chunk, _ in used], lambda _: origin)
-    return {chunk.rank: _Known(row, origin) for (chunk, _), row in zip(used, rows, strict=True)}
+    return {chunk.rank: _KnownVector(row, origin) for (chunk, _), row in zip(used, rows, strict=True)}
 
 
-def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _Known]]:
+def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[dict[int, _KnownVector]]:
     """The vectors of chunks from the cache, else from the embedder; identical texts are embedded once."""
     if sources.embedder is None:
         chunk = chunks[0]
@@ -187,7 +187,7 @@ def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[d
 
 def embedded_once(
     embedder: Any, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
-) -> Steps[dict[str, _Known]]:
+) -> Steps[dict[str, _KnownVector]]:
     """The vector of each text: from the cache, from a concurrent call for the same text, else from the embedder.
 
     Args:
@@ -203,7 +203,7 @@ def embedded_once(
     known = yield from _cached(cache, name, kind, list(owners))
     keys = {(name, kind, text): text for text in owners if text not in known}
     claimed, others = cache.in_flight.claim(keys)
-    results: dict[Any, _Known] = {}
+    results: dict[Any, _KnownVector] = {}
     try:
         # Check the cache again: another caller may have embedded them before the claim.
         known |= yield from _cached(cache, name, kind, [keys[key] for key in claimed])
@@ -220,14 +220,14 @@ def embedded_once(
     return known
 
 
-def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, _Known]]:
+def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, _KnownVector]]:
     """The cached vectors of these texts."""
     if not texts:
         return {}
     none: list[NDArray[np.float32] | None] = [None] * len(texts)
     found = yield from _in_cache(lambda: cache.get(name, texts, kind), cache, none)
     return {
-        text: _Known(vector, "the vector cache")
+        text: _KnownVector(vector, "the vector cache")
         for text, vector in zip(texts, found, strict=True)
         if vector is not None
     }
@@ -235,7 +235,7 @@ def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> 
 
 def _embedded(
     embedder: Any, name: str, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
-) -> Steps[dict[str, _Known]]:
+) -> Steps[dict[str, _KnownVector]]:
     """Embed texts in one call, and cache the vectors."""
     if not owners:
         return {}
@@ -254,7 +254,7 @@ def _embedded(
     rows = _rows(as_matrix(given, len(texts), origin), named, lambda _: origin)
     if cache is not None and _is_unchanged(embedder, name):
         yield from _in_cache(lambda: cache.put(name, texts, rows, kind), cache, None)
-    return {text: _Known(row, origin) for text, row in zip(texts, rows, strict=True)}
+    return {text: _KnownVector(row, origin) for text, row in zip(texts, rows, strict=True)}
 
 
 def _call(embedder: Any, kind: Kind, texts: list[str]) -> Step:

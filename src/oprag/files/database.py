@@ -199,12 +199,13 @@ class Database:
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
         if application != kind.application:
-            raise kind.error(f"{self.path} is not a {kind.noun}, but another SQLite database", self.path)
-        if version != kind.version:
             raise kind.error(
-                f"the {kind.noun} {self.path} has format {version}, but this version of oprag reads format "
-                f"{kind.version}",
-                self.path,
+                f"{self.path} is not a {kind.noun}, but another SQLite database; use a different path", self.path
+            )
+        if version != kind.version:
+            fix = "upgrade oprag: pip install -U oprag" if version > kind.version else kind.advice
+            raise kind.error(
+                f"the {kind.noun} {self.path} has format {version}, expected {kind.version}; {fix}", self.path
             )
         # A view or a trigger could compute forever, or change what is written.
         made = _made(kind.schema)

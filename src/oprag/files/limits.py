@@ -38,7 +38,5 @@ def limit(name: str, more: float = 0) -> int:
         return int(DEFAULTS[name] + more)
     digits = given.strip().replace("_", "").replace(",", "")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
-        raise OptionError(
-            f"{variable(name)} must be a whole number from 1 to 999,999,999, got {describe(given)}", given
-        )
+        raise OptionError(f"{variable(name)} must be an integer from 1 to 999,999,999, got {describe(given)}", given)
     return int(digits)

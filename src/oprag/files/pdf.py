@@ -91,7 +91,7 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
 
 
 def _interpreter() -> str | None:
-    """Return the path of the Python interpreter; None if there is none, as in a frozen program."""
+    """Return the path of the Python interpreter; None in a frozen program, which has none."""
     if getattr(sys, "frozen", False):
         return None
     if Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
@@ -119,8 +119,8 @@ def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str)
         )
     what = {
         "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
-        "encrypted_with_aes": "is encrypted with AES, which needs an optional dependency: pip install 'pypdf[crypto]', "
-        "or make a copy without a password first, for example with qpdf --decrypt",
+        "encrypted_with_aes": "is encrypted with AES, which requires an optional dependency; install it with: "
+        "pip install 'pypdf[crypto]', or make a copy without a password first, for example with qpdf --decrypt",
         "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
         "start": f"cannot be read: failed to start Python ({detail})",
         "crash": f"is corrupt or needs too much memory: the PDF reader exited with status {detail}; repair it first, "

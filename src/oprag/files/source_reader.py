@@ -30,13 +30,13 @@ class SourceFolder:
 
     `read_source=` creates one from a path; pass a `SourceFolder` to change the limits.
 
-    Whoever writes a document can choose the source name in its metadata. Therefore only regular files with the given
-    endings are read, no files outside the folder (links are resolved first), and no files or folders whose name starts
+    The author of a document can choose the source name in its metadata. Therefore only regular files with the given
+    suffixes are read, no files outside the folder (links are resolved first), and no files or folders whose name starts
     with a dot. Metadata can name any other file in the folder, so use a separate folder or function for each tenant.
 
     Args:
         folder: The folder.
-        endings: File name endings to read, ignoring case. The pages of a PDF are joined with blank lines.
+        suffixes: File name suffixes to read, ignoring case. The pages of a PDF are joined with blank lines.
         max_bytes: Maximum size of a file in bytes.
 
     Raises:
@@ -47,7 +47,7 @@ class SourceFolder:
         >>> from tempfile import mkdtemp
         >>> folder = Path(mkdtemp())
         >>> _ = (folder / "run.log").write_text("Started.")
-        >>> SourceFolder(folder, endings=(".txt", ".log"))("run.log")
+        >>> SourceFolder(folder, suffixes=(".txt", ".log"))("run.log")
         'Started.'
     """
 
@@ -55,18 +55,18 @@ class SourceFolder:
         self,
         folder: str | os.PathLike[str],
         *,
-        endings: Iterable[str] = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf"),
+        suffixes: Iterable[str] = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf"),
         max_bytes: int = 64 * 2**20,
     ) -> None:
         # Resolve now, because the program may change its working directory later.
         self._folder = Path(folder).resolve()
         if not str(folder) or not self._folder.is_dir():
             raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
-        value: Any = endings
+        value: Any = suffixes
         is_list = isinstance(value, Iterable) and not isinstance(value, str)
-        self._endings = tuple(str(ending).lower() for ending in value) if is_list else ()
-        if not self._endings or not all(ending.startswith(".") for ending in self._endings):
-            raise OptionError('endings must be a list such as [".txt", ".md"]', endings)
+        self._suffixes = tuple(str(suffix).lower() for suffix in value) if is_list else ()
+        if not self._suffixes or not all(suffix.startswith(".") for suffix in self._suffixes):
+            raise OptionError(f'suffixes must be a list such as [".txt", ".md"], got {describe(suffixes)}', suffixes)
         check_count("max_bytes", max_bytes, optional=False)
         self._max_bytes = max_bytes
 
@@ -112,15 +112,25 @@ class SourceFolder:
         except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links
             raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
         if not inside:
-            raise SourceReadError(f"source {name!r} is outside the folder {str(folder)!r}", name)
-        if path is None:
-            raise SourceReadError(f"file {name!r} not found in {str(folder)!r}", name)
-        if any(part.startswith(".") for part in path.relative_to(folder).parts):
-            raise SourceReadError(f"source {name!r} is hidden: names that start with a dot are not read", name)
-        if not path.name.lower().endswith(self._endings):
             raise SourceReadError(
-                f"source {name!r} is not read: its name must end with one of {', '.join(self._endings)}; to allow "
-                "others, use read_source=oprag.SourceFolder(folder, endings=...)",
+                f"source {name!r} is outside the folder {str(folder)!r}; pass a folder that contains all sources as "
+                "read_source=",
+                name,
+            )
+        if path is None:
+            raise SourceReadError(
+                f"file {name!r} not found in {str(folder)!r}; if the files have other names, pass a mapping or a "
+                "function as read_source=",
+                name,
+            )
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            raise SourceReadError(
+                f"source {name!r} is hidden, and names that start with a dot are not read; rename it", name
+            )
+        if not path.name.lower().endswith(self._suffixes):
+            raise SourceReadError(
+                f"source {name!r} is not read: its name must end with one of {', '.join(self._suffixes)}; to allow "
+                "others, use read_source=oprag.SourceFolder(folder, suffixes=...)",
                 name,
             )
         return path

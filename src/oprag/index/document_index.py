@@ -19,7 +19,7 @@ from oprag.embedding.question_vectors import QuestionVectors
 from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
 from oprag.files.opening import open_regular
 from oprag.index.bm25 import BM25Search
-from oprag.index.file import Contents, read_index, write_index
+from oprag.index.file import REBUILD, Contents, read_index, write_index
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.masking import describe
@@ -54,10 +54,10 @@ class DocumentIndex:
     Example:
         >>> from oprag.embedding.static import LocalEmbedder
         >>> texts = {"pets": "Cats purr. Dogs bark. Parrots talk."}
-        >>> index = DocumentIndex.from_texts(texts, size=2)
+        >>> index = DocumentIndex.from_texts(texts, chunk_size=2)
         >>> [hit.text for hit in index.search("Do dogs fly?", k=1)]
         ['Dogs bark. ']
-        >>> index = DocumentIndex.from_texts(texts, LocalEmbedder(), size=2)
+        >>> index = DocumentIndex.from_texts(texts, LocalEmbedder(), chunk_size=2)
         >>> [hit.text for hit in index.search("Which animal barks?", k=1)]
         ['Dogs bark. ']
     """
@@ -97,9 +97,9 @@ class DocumentIndex:
         tokenizer: Any = None,
         *,
         splitter: Splitter | None = None,
-        size: int | None = None,
-        overlap: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        chunk_size: int | None = None,
+        chunk_overlap: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> DocumentIndex:
         """Split, stamp and embed whole texts.
 
@@ -112,9 +112,10 @@ class DocumentIndex:
             tokenizer: A tokenizer as for `split_tokens`; not needed for windows of words.
             splitter: "tokens" for `split_tokens`, "words" for windows of words, "recursive" for `split_recursive`.
                 Default: "tokens" with a tokenizer, else "words".
-            size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
-            overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of the size.
-            progress: Called with the number of chunks embedded so far and the total number of chunks.
+            chunk_size: Chunk size in tokens or words. Default: 128 tokens, 300 words or (recursive) 1,000 tokens.
+            chunk_overlap: Overlap of adjacent chunks in tokens or words. Default: none or (recursive) a tenth of
+                `chunk_size`.
+            on_progress: Called with the number of chunks embedded so far and the total number of chunks.
 
         Returns:
             The index.
@@ -122,18 +123,18 @@ class DocumentIndex:
         Raises:
             ChunkError: `sources` is not a mapping, or a text is not a string.
             MissingSourceError: A source has no name.
-            OptionError: `splitter` is unknown, or `size` or `overlap` is out of range.
+            OptionError: `splitter` is unknown, or `chunk_size` or `chunk_overlap` is out of range.
             TokenizerError: The tokenizer is unsupported, or missing although the splitter needs one.
             EmbeddingError: The embedder returned vectors that have the wrong shape or are not finite.
             MissingExtraError: The recursive splitter is not installed.
         """
         if splitter is None:
             splitter = "words" if tokenizer is None else "tokens"
-        pieces = list(pieces_of(sources, tokenizer, Split(splitter, size, overlap)))
+        pieces = list(pieces_of(sources, tokenizer, Split(splitter, chunk_size, chunk_overlap)))
         texts, metadata = [piece.window.text for piece in pieces], [piece.place for piece in pieces]
         if embedder is None:
             return cls(texts, metadata)
-        return cls(texts, metadata, _embedded(texts, embedder, progress), embedder)
+        return cls(texts, metadata, _embedded(texts, embedder, on_progress), embedder)
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -223,7 +224,7 @@ class DocumentIndex:
             MissingExtraError: BM25 is not installed.
         """
         if type(k) is not int or k < 1:
-            raise OptionError(f"k must be a whole number from 1, got {describe(k)}", k)
+            raise OptionError(f"k must be an integer >= 1, got {describe(k)}", k)
         if isinstance(questions, str):
             raise QueryError("expected a list of questions, got a string; use search() for one question", questions)
         questions = list(questions)
@@ -251,7 +252,7 @@ class DocumentIndex:
         check_choice("search", search, get_args(SearchKind))
         if search != "bm25" and self._questions is None:
             raise OptionError(
-                f'search="{search}" needs vectors, but this index has no embedder; create it with one, or use '
+                f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
                 'search="bm25"',
                 search,
             )
@@ -320,7 +321,7 @@ class DocumentIndex:
         """Load a saved index.
 
         No code in the file is executed, and memory use is bounded by the file size. Vectors are not checked against the
-        texts, which would mean embedding them again, so whoever wrote the file controls what a search returns.
+        texts, which would mean embedding them again, so the author of the file controls what a search returns.
 
         Args:
             path: The file.
@@ -347,19 +348,19 @@ class DocumentIndex:
         try:
             return cls(texts, metadata, None if embedder is None else vectors, embedder)
         except (ChunkError, EmbeddingError) as error:
-            raise IndexFileError(f"{path} is corrupt: {error}", path) from error
+            raise IndexFileError(f"{path} is corrupt: {error}{REBUILD}", path) from error
 
 
 def _embedded(
-    texts: Sequence[str], embedder: Embedder, progress: Callable[[int, int], None] | None
+    texts: Sequence[str], embedder: Embedder, on_progress: Callable[[int, int], None] | None
 ) -> NDArray[np.float32]:
     """Embed texts in batches, to show progress and bound memory; returns unit vectors (number of texts, dimension)."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
         parts.append(as_vectors(embedder.embed_documents(batch), len(batch), parts[0].shape[1] if parts else None))
-        if progress is not None:
-            progress(start + len(batch), len(texts))
+        if on_progress is not None:
+            on_progress(start + len(batch), len(texts))
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
 
 

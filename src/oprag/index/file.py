@@ -18,7 +18,10 @@ from oprag.errors import EmbeddingError, IndexFileError
 from oprag.files.writing import replacing
 from oprag.masking import describe
 
-__all__ = ["Contents", "read_contents", "read_index", "write_index"]
+__all__ = ["REBUILD", "Contents", "read_contents", "read_index", "write_index"]
+
+REBUILD = "; rebuild the index"
+"""What to do about a file that cannot be used, for messages."""
 
 _FORMAT = 1
 _MEMBERS = {"header.npy", "vectors.npy"}
@@ -59,7 +62,11 @@ def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Content
     made_with, contents = read_contents(file, path)
     given = None if embedder is None else embedder.name
     if made_with != given:
-        raise EmbeddingError(f"{path} was created with the embedder {made_with!r}, got {describe(given)}", embedder)
+        raise EmbeddingError(
+            f"{path} was created with the embedder {made_with!r}, got {describe(given)}; pass that embedder, or "
+            "rebuild the index",
+            embedder,
+        )
     return contents
 
 
@@ -76,14 +83,15 @@ def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
         header = json.loads(characters.tobytes().decode("utf-8", "surrogatepass"))
         version, made_with, lists = header["format"], header["embedder"], (header["texts"], header["metadata"])
     except Exception as error:
-        raise IndexFileError(f"{path} is not a saved index, or is corrupt: {error}", path) from error
+        raise IndexFileError(f"{path} is not a saved index, or is corrupt: {error}{REBUILD}", path) from error
     if version != _FORMAT:
-        raise IndexFileError(f"{path} has format {version}, but this version of oprag reads format {_FORMAT}", path)
+        fix = "; upgrade oprag: pip install -U oprag" if type(version) is int and version > _FORMAT else REBUILD
+        raise IndexFileError(f"{path} has format {describe(version)}, expected {_FORMAT}{fix}", path)
     kinds = zip(lists, (str, dict), strict=True)
     if not isinstance(made_with, str | None) or not all(_is_list_of(kind, part) for part, kind in kinds):
-        raise IndexFileError(f"{path} is corrupt: it has no lists of texts and metadata", path)
+        raise IndexFileError(f"{path} is corrupt: it has no lists of texts and metadata{REBUILD}", path)
     if not len(lists[0]) == len(lists[1]) == len(vectors):
-        raise IndexFileError(f"{path} is corrupt: its texts, metadata and vectors differ in number", path)
+        raise IndexFileError(f"{path} is corrupt: its texts, metadata and vectors differ in number{REBUILD}", path)
     return made_with, Contents(*lists, vectors)
 
 

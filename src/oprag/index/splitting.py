@@ -49,8 +49,8 @@ class TokenWindow(NamedTuple):
     tokens: int
 
 
-def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -> list[TokenWindow]:
-    """Split a text into windows of `size` tokens.
+def split_tokens(text: str, tokenizer: Any, chunk_size: int = 128, chunk_overlap: int = 0) -> list[TokenWindow]:
+    """Split a text into windows of `chunk_size` tokens.
 
     Without overlap, the concatenated windows equal the text: characters between two tokens belong to the window before
     them. A character of several tokens is never split; its window is shorter instead.
@@ -60,36 +60,38 @@ def split_tokens(text: str, tokenizer: Any, size: int = 128, overlap: int = 0) -
         tokenizer: A `tokenizers.Tokenizer`, a Hugging Face fast tokenizer, a tiktoken encoding, or a function that
             returns the character offsets (start, end) of each token of a text. It is not modified, and its truncation
             and padding settings are ignored.
-        size: Tokens in a window; at least 1.
-        overlap: Tokens that a window shares with the next window; less than `size`.
+        chunk_size: Tokens in a window; at least 1.
+        chunk_overlap: Tokens that a window shares with the next window; less than `chunk_size`.
 
     Returns:
         The windows in the order of the text; empty for an empty text.
 
     Raises:
-        OptionError: `size` or `overlap` is out of range.
+        OptionError: `chunk_size` or `chunk_overlap` is out of range.
         ChunkError: `text` is not a string.
         TokenizerError: The tokenizer is unsupported, or its offsets are outside the text or not ascending.
 
     Example:
         >>> import re
         >>> words = lambda text: [match.span() for match in re.finditer(r"[a-z]+", text)]
-        >>> [window.text for window in split_tokens("one two three four", words, size=2)]
+        >>> [window.text for window in split_tokens("one two three four", words, chunk_size=2)]
         ['one two ', 'three four']
     """
-    _check_split(text, size, overlap)
+    _check_split(text, chunk_size, chunk_overlap)
     if not text:
         return []
     starts = _starts(text, offsets_of(tokenizer)(LONE_SURROGATE.sub("\ufffd", text)))
-    return list(_windows(text, starts, size, overlap))
+    return list(_windows(text, starts, chunk_size, chunk_overlap))
 
 
-def _check_split(text: Any, size: Any, overlap: Any) -> None:
-    if type(size) is not int or size < 1:
-        raise OptionError(f"size must be a whole number of tokens from 1, got {describe(size)}", size)
-    if type(overlap) is not int or not 0 <= overlap < size:
+def _check_split(text: Any, chunk_size: Any, chunk_overlap: Any) -> None:
+    if type(chunk_size) is not int or chunk_size < 1:
+        raise OptionError(f"chunk_size must be an integer >= 1, got {describe(chunk_size)}", chunk_size)
+    if type(chunk_overlap) is not int or not 0 <= chunk_overlap < chunk_size:
         raise OptionError(
-            f"overlap must be a whole number from 0 and less than size={size}, got {describe(overlap)}", overlap
+            f"chunk_overlap must be an integer >= 0 and less than chunk_size={chunk_size}, "
+            f"got {describe(chunk_overlap)}",
+            chunk_overlap,
         )
     if not isinstance(text, str):
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)
@@ -195,8 +197,8 @@ _PERIOD = 0x100000
 _SEPARATORS = "\n "
 
 
-def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 100) -> list[TokenWindow]:
-    r"""Split a text at paragraphs if they fit in `size` tokens, else at lines, words or characters.
+def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_overlap: int = 100) -> list[TokenWindow]:
+    r"""Split a text at paragraphs if they fit in `chunk_size` tokens, else at lines, words or characters.
 
     The windows are those of LangChain's `RecursiveCharacterTextSplitter` with its length in tokens, with two
     differences. White space at their borders is preserved: without overlap, the concatenated windows equal the text.
@@ -205,16 +207,18 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
     Args:
         text: Any text.
         tokenizer: A tokenizer as for `split_tokens`.
-        size: Maximum tokens of a window, as the sum over its pieces; at least 1. A character of more tokens becomes a
-            separate window, and white space between two windows is added to the second one without being counted.
-        overlap: Maximum tokens that a window shares with the next window, in whole pieces; less than `size`.
+        chunk_size: Maximum tokens of a window, as the sum over its pieces; at least 1. A character of more tokens
+            becomes a separate window, and white space between two windows is added to the second one without being
+            counted.
+        chunk_overlap: Maximum tokens that a window shares with the next window, in whole pieces; less than
+            `chunk_size`.
 
     Returns:
         The windows in the order of the text; empty for a text of white space only. `tokens` counts the tokens of the
         window's own text.
 
     Raises:
-        OptionError: `size` or `overlap` is out of range.
+        OptionError: `chunk_size` or `chunk_overlap` is out of range.
         ChunkError: `text` is not a string.
         TokenizerError: The tokenizer is unsupported, or has no offsets.
         MissingExtraError: The package `langchain-text-splitters` is not installed.
@@ -222,20 +226,21 @@ def split_recursive(text: str, tokenizer: Any, size: int = 1000, overlap: int = 
     Example:
         >>> import re
         >>> words = lambda text: [match.span() for match in re.finditer(r"\w+", text)]
-        >>> [window.text for window in split_recursive("one two\n\nthree four five six", words, size=3, overlap=0)]
+        >>> windows = split_recursive("one two\n\nthree four five six", words, chunk_size=3, chunk_overlap=0)
+        >>> [window.text for window in windows]
         ['one two', '\n\nthree four five', ' six']
     """
-    _check_split(text, size, overlap)
+    _check_split(text, chunk_size, chunk_overlap)
     splitter_class = _splitter_class()
     coded = _Coded(text, _counter(tokenizer))
     if not text or text.isspace():
         return []
     splitter = splitter_class(
-        chunk_size=size, chunk_overlap=overlap, length_function=coded.tokens, strip_whitespace=False
+        chunk_size=chunk_size, chunk_overlap=chunk_overlap, length_function=coded.tokens, strip_whitespace=False
     )
     return [
         TokenWindow(text[start:end], start, end, coded.count(text[start:end]))
-        for start, end in _without_gaps(text, coded.places(splitter.split_text(coded.text)), overlap)
+        for start, end in _without_gaps(text, coded.places(splitter.split_text(coded.text)), chunk_overlap)
     ]
 
 

@@ -85,7 +85,7 @@ class LangChainBackend:
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embeddings), self.retriever.vector_cache
-        usable = cache.path is None or getattr(embedder, "lasting", True)
+        usable = cache.path is None or getattr(embedder, "persistent", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
     def read(self, source: str) -> Steps[str]:

@@ -26,7 +26,7 @@ from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.documents import documents_of
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
-from oprag.langchain.near_misses import CHAIN
+from oprag.langchain.name_hints import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
@@ -121,7 +121,7 @@ class OrderPreservingChain(
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
     )
 
-    _near_misses: ClassVar = CHAIN
+    _name_hints: ClassVar = CHAIN
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, including one with retries, fallbacks or structured output."
@@ -156,7 +156,7 @@ class OrderPreservingChain(
         check_text("citations_key", self.citations_key, optional=True)
         if not self.input_key or self.input_key in _RESERVED:
             raise OptionError(
-                f"input_key cannot be {self.input_key!r}, which is empty or has another meaning; use another name",
+                f"input_key cannot be {self.input_key!r}, which is empty or has another meaning; use a different name",
                 self.input_key,
             )
         keys = (self.input_key, *self.output_keys)
@@ -703,16 +703,16 @@ def _check_inputs(inputs: Mapping[Any, Any], used: Collection[str | None]) -> No
         # Single words, such as "order", may be the user's own inputs.
         if name in _OPTIONS and (name == "k" or "_" in name):
             raise OptionError(
-                f"the input contains {name!r}, an option, which would be ignored; set it when constructing the chain "
+                f"the input contains the option {name!r}; set it when constructing the chain "
                 "or its retriever (only 'filter' can be set for a single question)",
                 name,
             )
         import difflib
 
         close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
-        # A longer name, such as "chat_history_id", is not a typo; nor is "choice" if "choices" is also given.
+        # A longer name, such as "chat_history_id", is not a typo. Neither is "choice" if "choices" is also given.
         if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
-            raise OptionError(f"the input contains {name!r}, which would be ignored; did you mean {close[0]!r}?", name)
+            raise OptionError(f"the input contains the unknown key {name!r}; did you mean {close[0]!r}?", name)
 
 
 def _merged(pieces: Iterable[Any]) -> Any:

@@ -13,7 +13,7 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.near_misses import COMPRESSOR
+from oprag.langchain.name_hints import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
 from oprag.options import check_question
@@ -54,7 +54,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _near_misses: ClassVar = COMPRESSOR
+    _name_hints: ClassVar = COMPRESSOR
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

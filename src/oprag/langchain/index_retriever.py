@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.errors import OptionError
 from oprag.index.document_index import DocumentIndex, SearchKind
-from oprag.langchain.near_misses import INDEX_RETRIEVER
+from oprag.langchain.name_hints import INDEX_RETRIEVER
 from oprag.option_fields import OptionFields
 from oprag.options import check_count, check_question
 
@@ -38,7 +38,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _near_misses: ClassVar = INDEX_RETRIEVER
+    _name_hints: ClassVar = INDEX_RETRIEVER
     _how_to_pass: ClassVar = {"oprag.DocumentIndex": ("index=index",)}
 
     index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")

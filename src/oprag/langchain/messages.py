@@ -100,8 +100,8 @@ class LangChainTemplate:
         missing = [name for name in self.template.input_variables if name not in given]
         if missing:
             raise PromptError(
-                f"the prompt needs {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; available "
-                f"values: {', '.join(sorted(values))}",
+                f"the prompt requires {', '.join(f'{{{name}}}' for name in missing)}, not available in this step; "
+                f"remove it, or use one of {', '.join(f'{{{name}}}' for name in sorted(values))}",
                 self.template,
             )
         return tuple(message_of(message) for message in self.template.format_prompt(**given).to_messages())

@@ -87,7 +87,7 @@ def create_reading_tools(
         <BLANKLINE>
         (Chunks 2 to 3 of 3 of book)
     """
-    check_tool_name("prefix", prefix, least=0)
+    check_tool_name("prefix", prefix, minimum=0)
     searched = searched_with(retriever, options)
     sources = StoredSources(
         partial(_store_of, searched),
@@ -147,8 +147,8 @@ def _chunk_in(runtime: Any, number: int) -> Chunk:
     working = None if state is None else working_context_of(state)
     if not working:
         raise ToolException(
-            "there are no numbered passages: search first (the agent needs OrderPreservingMiddleware, which numbers "
-            "them)"
+            "no passages are numbered yet: search first (the agent requires OrderPreservingMiddleware, which "
+            "numbers them)"
         )
     return working.chunk(number)
 

@@ -21,7 +21,7 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.near_misses import RETRIEVER
+from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
@@ -37,7 +37,7 @@ from oprag.options import (
     as_context_options,
     check_question,
     check_questions,
-    everything_kept,
+    keep_all,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.sources import source_parts
@@ -65,7 +65,7 @@ def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dic
 
 
 @dataclass
-class _Request:
+class _SearchRequest:
     """Values that LangChain does not pass to `_get_relevant_documents`, and the context, which it does not return."""
 
     # A wrapped retriever may be configured per user; without the config it could search the documents of others.
@@ -83,8 +83,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     Args:
         retriever: Any retriever; the rank of a document is its index in the list.
         vectorstore: Any vector store, instead of `retriever`. Without `k`, up to 128 chunks or 16,384 tokens are
-            returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, there is no token budget
-            unless you set one.
+            returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, the number of tokens is not
+            limited unless you set `token_budget`.
         search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
         search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
         embeddings: For thresholds, if vectors must be computed: LangChain's `Embeddings` or an `oprag.Embedder`; by
@@ -119,7 +119,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _near_misses: ClassVar = RETRIEVER
+    _name_hints: ClassVar = RETRIEVER
 
     retriever: RetrieverLike | None = Field(
         default=None, description="Any retriever; the rank of a document is its index in the list."
@@ -148,7 +148,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if isinstance(search_kwargs, dict) and "k" in search_kwargs:
             if "k" in values:
                 raise OptionError(
-                    "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", search_kwargs
+                    "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", search_kwargs
                 )
             values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
             values["k"] = search_kwargs["k"]
@@ -157,25 +157,31 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:
         if (self.retriever is None) == (self.vectorstore is None):
-            raise OptionError("pass either retriever= or vectorstore=", None)
+            got = "neither" if self.retriever is None else "both"
+            raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
         if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
             raise OptionError(
-                "the wrapped retriever is already an OrderPreservingRetriever: in source order, the index of a "
-                "document is no longer its rank; set the options of that retriever instead",
+                "set these options on the wrapped OrderPreservingRetriever itself instead of wrapping it again: its "
+                "documents are in source order, so their index is no longer their rank",
                 self.retriever,
             )
         if self.vectorstore is None:
             if self.search_kwargs or self.search_type != "similarity":
                 raise OptionError(
-                    "search_type and search_kwargs require vectorstore=, not retriever=", self.search_kwargs
+                    "search_type and search_kwargs require vectorstore=, got retriever=; set them on the retriever "
+                    "that you pass, or pass vectorstore=...",
+                    self.search_kwargs,
                 )
         elif self.k is None and self.max_candidates is None:
             raise OptionError(
-                "k=None with vectorstore= requires max_candidates, the number of documents to retrieve", None
+                "k=None with vectorstore= requires max_candidates; pass max_candidates=..., the number of documents to "
+                "retrieve",
+                None,
             )
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
-                'search_type="similarity_score_threshold" requires search_kwargs={"score_threshold": ...}',
+                'search_type="similarity_score_threshold" requires a score threshold; pass '
+                'search_kwargs={"score_threshold": ...}',
                 self.search_kwargs,
             )
         self._check_sources()
@@ -203,11 +209,11 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             BudgetError: None of the retrieved documents fits `token_budget`.
             OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
-        return super().invoke(input, config, request=_Request(config), **kwargs)
+        return super().invoke(input, config, request=_SearchRequest(config), **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Async version of `invoke`."""
-        return await super().ainvoke(input, config, request=_Request(config), **kwargs)
+        return await super().ainvoke(input, config, request=_SearchRequest(config), **kwargs)
 
     def get_context(
         self,
@@ -234,7 +240,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             BudgetError: None of the retrieved documents fits `token_budget`.
             OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
         """
-        request = _Request(config, context_options or self.context_options)
+        request = _SearchRequest(config, context_options or self.context_options)
         super().invoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
 
@@ -248,7 +254,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         context_options: ContextOptions | None = None,
     ) -> Context:
         """Async version of `get_context`."""
-        request = _Request(config, context_options or self.context_options)
+        request = _SearchRequest(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
 
@@ -281,7 +287,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         from oprag.assembly.threshold_report import report_thresholds
 
         contexts: list[Context] = []
-        keywords = {"k": k, "config": config, "context_options": everything_kept(self.context_options)}
+        keywords = {"k": k, "config": config, "context_options": keep_all(self.context_options)}
         for question in check_questions(questions):
             get = partial(self.get_context, question, **keywords)
             context = yield Step(get, partial(self.aget_context, question, **keywords))
@@ -295,9 +301,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
-        request: _Request | None = None,
+        request: _SearchRequest | None = None,
     ) -> list[Document]:
-        return run_sync(self._documents(query, k, filter, request or _Request(None), run_manager))
+        return run_sync(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
     async def _aget_relevant_documents(
         self,
@@ -306,11 +312,13 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
         filter: Any = None,
-        request: _Request | None = None,
+        request: _SearchRequest | None = None,
     ) -> list[Document]:
-        return await run_async(self._documents(query, k, filter, request or _Request(None), run_manager))
+        return await run_async(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
-    def _documents(self, query: str, k: int | None, filter: Any, request: _Request, run: Any) -> Steps[list[Document]]:
+    def _documents(
+        self, query: str, k: int | None, filter: Any, request: _SearchRequest, run: Any
+    ) -> Steps[list[Document]]:
         """Retrieve the documents for a question, and store the context in the request."""
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
@@ -369,7 +377,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         assert self.vectorstore is not None  # noqa: S101 - checked by the caller
         if "k" in self.search_kwargs:
             raise OptionError(
-                "k is given twice, as k and inside search_kwargs; leave it out of search_kwargs", self.search_kwargs
+                "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", self.search_kwargs
             )
         kwargs = {**self._store_keywords(filter), "k": options.max_candidates or options.k}
         # The vector of another embedder would not match the vectors in the store.
@@ -550,7 +558,7 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
 
 
 def _takes_filter(retriever: Any) -> bool:
-    """Whether a retriever uses a filter. `**kwargs` does not count, since LangChain may drop keywords further down."""
+    """Whether a retriever uses a filter. `**kwargs` is not enough, since LangChain may drop keywords further down."""
     if not isinstance(retriever, BaseRetriever):
         return False
     parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001

@@ -81,7 +81,7 @@ def gather_search_results(
 
     Returns:
         An update of the state: the messages of new search results with their new text, whose documents contain their
-        numbers under the metadata key "oprag", and the working context. Empty if there are no new results.
+        numbers under the metadata key "oprag", and the working context. Empty without new results.
 
     Raises:
         ChunkError: The text of a document is not a string.
@@ -318,7 +318,7 @@ def _annotated(chunk: Chunk, annotation: Mapping[str, Any]) -> Chunk:
 _SPAN = ((int,), (int,), (int, str, type(None)))
 _STORE_PLACE = ((int,), (int,), (str,), (int,))
 # Some JSON readers round larger numbers.
-_LARGEST = 2**53
+_MAX_INTEGER = 2**53
 
 
 def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[Any]]:
@@ -334,7 +334,7 @@ def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[A
 
 
 def _is_whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _LARGEST
+    return type(value) is int and 0 <= value <= _MAX_INTEGER
 
 
 def search_documents(chunks: Sequence[Chunk], note: str = "") -> list[Document]:

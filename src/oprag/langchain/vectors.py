@@ -12,7 +12,7 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.near_misses import HOW_TO_PASS
+from oprag.langchain.name_hints import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter, adapter_of
@@ -62,9 +62,9 @@ def check_sources(
         sources().check(options)
     if options.neighbors and neighbors() is None:
         raise OptionError(
-            "neighbors needs read_neighbors=, a function that returns the documents around one, or a DocumentIndex; "
-            "by default they are read from the store that is searched, where oprag can list its chunks with the filter "
-            "of the search",
+            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            "the documents around one, or a DocumentIndex; by default they are read from the store that is searched, "
+            "where oprag can list its chunks with the filter of the search",
             options.neighbors,
         )
 

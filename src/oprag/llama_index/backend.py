@@ -114,7 +114,7 @@ class LlamaIndexBackend:
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = as_embedder(self.embed_model()), self.cache
-        usable = cache.path is None or getattr(embedder, "lasting", True)
+        usable = cache.path is None or getattr(embedder, "persistent", True)
         return embedded_together(embedder, cache if usable else None, questions, texts)
 
     def read(self, source: str) -> Steps[str]:

@@ -50,8 +50,7 @@ class OrderPreservingFunctionAgent(FunctionAgent):
     )
     compact_above: SkipValidation[int] = Field(
         default=0,
-        description='With "compact": results stay as in "delta" until they have more than this number of tokens in '
-        "total.",
+        description='With layout="compact": use "delta" until search results have more than this number of tokens.',
     )
 
     def __init__(self, *args: Any, layout: Layout = "delta", compact_above: int = 0, **options: Any) -> None:

@@ -93,8 +93,8 @@ class LlamaIndexTemplate:
         missing = sorted(self.fields - set(values) - partial)
         if missing:
             raise PromptError(
-                f"the prompt needs {', '.join(f'{{{name}}}' for name in missing)}, which has no value here; available "
-                f"values: {', '.join(sorted(values))}",
+                f"the prompt requires {', '.join(f'{{{name}}}' for name in missing)}, not available in this step; "
+                f"remove it, or use one of {', '.join(f'{{{name}}}' for name in sorted(values))}",
                 self.template,
             )
         given: dict[str, Any] = {

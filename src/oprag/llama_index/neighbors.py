@@ -44,7 +44,7 @@ def neighbor_reader(
     retriever: BaseRetriever | None,
     listed: NeighborReader | None = None,
 ) -> NeighborReader | None:
-    """A function that reads the neighbors of a chunk; None if there is no source to read from.
+    """A function that reads the neighbors of a chunk; None if neighbors cannot be read.
 
     The filter of the search is applied to nodes of a docstore if it is known. If not, a docstore is read only if it was
     passed as `source`.

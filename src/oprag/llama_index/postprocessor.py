@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
-from oprag.llama_index.near_misses import POSTPROCESSOR
+from oprag.llama_index.name_hints import POSTPROCESSOR
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.llama_index.vectors import IndexFields
@@ -71,7 +71,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         validate_assignment=True,
     )
 
-    _near_misses: ClassVar = POSTPROCESSOR
+    _name_hints: ClassVar = POSTPROCESSOR
 
     @classmethod
     def class_name(cls) -> str:

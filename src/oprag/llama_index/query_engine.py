@@ -36,7 +36,7 @@ from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
-from oprag.llama_index.near_misses import ENGINE
+from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
@@ -102,7 +102,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         validate_assignment=True,
     )
 
-    _near_misses: ClassVar = ENGINE
+    _name_hints: ClassVar = ENGINE
 
     llm: SkipValidation[LLM] = Field(
         default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False
@@ -477,7 +477,7 @@ def _streamed(
     metadata = _metadata(nodes)
 
     def pieces() -> Generator[str, None, None]:
-        pieces_of = _Pieces(metadata)
+        pieces_of = _AnswerPieces(metadata)
         yield from pieces_of.take(first)
         for one in shown:
             yield from pieces_of.take(one)
@@ -498,7 +498,7 @@ async def _astreamed(
     metadata = _metadata(nodes)
 
     async def pieces() -> AsyncGenerator[str, None]:
-        pieces_of = _Pieces(metadata)
+        pieces_of = _AnswerPieces(metadata)
         for piece in pieces_of.take(first):
             yield piece
         async for one in shown:
@@ -508,7 +508,7 @@ async def _astreamed(
     return AsyncStreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
 
 
-class _Pieces:
+class _AnswerPieces:
     """The pieces of an answer; a single piece if the answer was not streamed."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:

@@ -74,7 +74,7 @@ def create_reading_tools(
         >>> tools = [create_search_tool(index), *create_reading_tools(index)]  # doctest: +SKIP
         >>> agent = FunctionAgent(llm=llm, tools=tools)  # doctest: +SKIP
     """
-    check_tool_name("prefix", prefix, least=0)
+    check_tool_name("prefix", prefix, minimum=0)
     searched, gathering = searched_with(retriever, options)
     sources = StoredSources(
         searched._store_of_neighbors,  # noqa: SLF001
@@ -90,7 +90,7 @@ def create_reading_tools(
     async def around(ctx: WorkflowContext, asked: AroundInput) -> Reading:
         working = await working_context_of(ctx)
         if not len(working):
-            raise OptionError("there are no numbered passages: search first", asked.number)
+            raise OptionError("no passages are numbered yet: search first", asked.number)
         chunk = working.chunk(asked.number)
         return await asyncio.to_thread(sources.around, chunk, asked.before, asked.after)
 

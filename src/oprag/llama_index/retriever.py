@@ -15,10 +15,10 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.llama_index.near_misses import RETRIEVER
+from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources
-from oprag.options import ContextOptions, check_question, check_questions, everything_kept
+from oprag.options import ContextOptions, check_question, check_questions, keep_all
 from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         validate_assignment=True,
     )
 
-    _near_misses: ClassVar = RETRIEVER
+    _name_hints: ClassVar = RETRIEVER
 
     retriever: BaseRetriever = Field(
         description="Any LlamaIndex retriever; the rank of a node is its index in the list."
@@ -139,7 +139,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     def _thresholds(self, questions: Sequence[str]) -> Steps[ThresholdReport]:
         from oprag.assembly.threshold_report import report_thresholds
 
-        options = everything_kept(self.context_options)
+        options = keep_all(self.context_options)
         sources = self._sources(options)
         contexts: list[Context] = []
         for question in check_questions(questions):

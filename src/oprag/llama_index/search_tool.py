@@ -32,8 +32,8 @@ __all__ = ["SearchTool", "create_search_tool", "numbered", "searched_with", "too
 T = TypeVar("T", bound=FunctionTool)
 
 _DESCRIPTION = (
-    "Search the documents. Returns passages in the order in which they are in their source. Passages have numbers: "
-    "cite them as [1]. What an earlier search returned already is not repeated, only its number."
+    "Search the documents. Returns passages in the order of their source. Where passages have numbers, such as [1], "
+    "cite them by these; a number without text refers to a passage of an earlier search."
 )
 _K = 16
 _NOTHING = "Nothing was found."

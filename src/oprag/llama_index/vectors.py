@@ -23,7 +23,7 @@ from oprag.context import ContextInputs
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.near_misses import HOW_TO_PASS
+from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import in_documents, neighbor_reader, refuse_filter, store_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions
@@ -118,7 +118,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
-    # None if there is no source of positions other than the metadata.
+    # None if positions come from the metadata alone.
     _find_positions: FindPositions | None = PrivateAttr(default=None)
 
     @field_validator("read_source", mode="before")
@@ -156,10 +156,10 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             sources.vectors.check(options)
         if sources is not None and options.neighbors and sources.read_neighbors is None:
             raise OptionError(
-                "neighbors needs read_neighbors=, an index, a docstore or a function that returns the nodes around "
-                "one. By default, the index is read only with a VectorIndexRetriever whose filter and "
-                "vector_store_kwargs oprag can apply, because neighbors must pass the filter of the search; if all "
-                "nodes may be shown, set read_neighbors=index",
+                f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., an index, a docstore "
+                "or a function that returns the nodes around one. By default, the index is read only with a "
+                "VectorIndexRetriever whose filter and vector_store_kwargs oprag can apply, because neighbors must "
+                "pass the filter of the search; if all nodes may be shown, set read_neighbors=index",
                 options.neighbors,
             )
         self._needs_sources = sources is not None
@@ -315,7 +315,9 @@ class NodeSources:
 
         if options.similarity_threshold is not None:
             if query is None:
-                raise OptionError("similarity_threshold needs the query; pass query_bundle= or query_str=", None)
+                raise OptionError(
+                    "similarity_threshold requires the query; pass query_bundle=... or query_str=...", None
+                )
             inputs = replace(inputs, question_vector=(yield from self._vector(query)))
         return (yield from given_with_vectors(inputs, "", options, self.vectors))
 
@@ -328,7 +330,7 @@ class NodeSources:
         if query.embedding is not None and self.same_model:
             return np.asarray(query.embedding, dtype=np.float32)
         if not any(text.strip() for text in query.embedding_strs):
-            raise OptionError("similarity_threshold needs a query with text or a vector", query)
+            raise OptionError("similarity_threshold requires a query with a text or a vector; both are empty", query)
         vectors = []
         for text in query.embedding_strs:
             vectors.append((yield from question_vector(text, self.vectors)))  # noqa: PERF401 - yields

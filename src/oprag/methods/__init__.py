@@ -1,7 +1,8 @@
 """The methods that answer questions from retrieved chunks, without I/O and independent of any framework.
 
 A method is a generator that yields effects (`Retrieve`, `Generate`, `Embed`, `ReadSources`, `Together`) and receives
-their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and async; `register` adds a custom method.
+their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and async; `register_method` adds a custom
+method.
 """
 
 from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found
@@ -12,7 +13,7 @@ from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage
 from oprag.methods.options import MethodOptions
 from oprag.methods.passages import packed, split_passages
 from oprag.methods.prompts import Prompts, Template, TextTemplate
-from oprag.methods.registry import method_names, register
+from oprag.methods.registry import method_names, register_method
 from oprag.methods.task import Task
 from oprag.methods.window import Window
 
@@ -42,6 +43,6 @@ __all__ = [
     "method_names",
     "nothing_found",
     "packed",
-    "register",
+    "register_method",
     "split_passages",
 ]

@@ -35,7 +35,7 @@ __all__ = [
 # [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4], which some models write.
 _MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-_LONGEST_RANGE = 100  # maximum number of numbers in a range
+_MAX_RANGE_LENGTH = 100  # maximum number of numbers in a range
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
 # Limits of the HTML in notebooks.
 _CHARACTERS_IN_HTML = 4_000
@@ -115,7 +115,7 @@ def _numbers(marker: re.Match[str]) -> list[int]:
     for first, last in _RANGE.findall(marker[1]):
         start, end = int(first), int(last or first)
         # A reversed or very long range is not expanded.
-        is_range = start <= end < start + _LONGEST_RANGE
+        is_range = start <= end < start + _MAX_RANGE_LENGTH
         numbers += range(start, end + 1) if is_range else [start, end]
     return numbers
 

@@ -102,7 +102,7 @@ def _recorded(request: Generate, replies: Sequence[Completion | None], task: Tas
         if completion is not None
     ]
     for call in calls:
-        if call.error is not None and (task.options.on_error == "raise" or call.completion.shown):
+        if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
             raise ModelError(_described(call, request.prompts), call) from call.error
     return calls
 

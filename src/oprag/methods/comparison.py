@@ -37,7 +37,7 @@ class Comparison(Sequence[Answer]):
     answers: tuple[Answer, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per method: method, calls, tokens_in, tokens_out, estimated, seconds, passages, answer, notes.
+        """One row per method: method, calls, input_tokens, output_tokens, estimated, seconds, passages, answer, notes.
 
         Tokens are reported by the model, or estimated (`estimated`). Seconds exclude the retrieval for the question
         itself, which the methods share. `passages` is the number of passages that the model read.
@@ -46,8 +46,8 @@ class Comparison(Sequence[Answer]):
             {
                 "method": answer.method,
                 "calls": len(answer.calls),
-                "tokens_in": answer.usage.input_tokens,
-                "tokens_out": answer.usage.output_tokens,
+                "input_tokens": answer.usage.input_tokens,
+                "output_tokens": answer.usage.output_tokens,
                 "estimated": answer.usage.estimated,
                 "seconds": answer.seconds,
                 "passages": len(answer.passages),
@@ -78,8 +78,8 @@ class Comparison(Sequence[Answer]):
             yield [
                 row["method"],
                 str(row["calls"]),
-                f"{about}{row['tokens_in']:,}",
-                f"{about}{row['tokens_out']:,}",
+                f"{about}{row['input_tokens']:,}",
+                f"{about}{row['output_tokens']:,}",
                 f"{row['seconds']:.2f}",
                 str(row["passages"]),
                 shortened(one_line(row["answer"]), _ANSWER_WIDTH),

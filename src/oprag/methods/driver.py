@@ -138,7 +138,7 @@ class Pieces:
         self.idle_seconds = 0.0
         self._hold = hold
         self._held = ""
-        self._shown = False
+        self._streamed = False
 
     def read(self, opened: Step, text_of: Callable[[Any], str]) -> Steps[None]:
         """Read a model's stream to its end, and always close it.
@@ -161,18 +161,18 @@ class Pieces:
             yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
 
     def timed(self, completion: Completion) -> Completion:
-        """The reply, with `seconds` reduced by the idle time, and `shown` set if any of it was emitted."""
-        return replace(completion, shown=self._shown, seconds=max(0.0, completion.seconds - self.idle_seconds))
+        """The reply, with `seconds` reduced by the idle time, and `streamed` set if any of it was emitted."""
+        return replace(completion, streamed=self._streamed, seconds=max(0.0, completion.seconds - self.idle_seconds))
 
     def _released(self, text: str) -> str:
         """Add a piece, and return the text that can be emitted now."""
-        if self._shown:
+        if self._streamed:
             return text
         self._held += text
         # Whitespace alone is not an answer: the method may fall back to an earlier one.
         if not self._held.strip() or (self._hold is not None and self._hold(self._held)):
             return ""
-        self._shown = True
+        self._streamed = True
         return self._held
 
     def _emitted(self, text: str) -> Steps[None]:

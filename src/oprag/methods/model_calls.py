@@ -100,7 +100,7 @@ class Completion:
         usage: Token usage as reported by the model, or None.
         seconds: Duration of the call in seconds.
         finish_reason: The provider's finish reason, such as "stop" or "length".
-        shown: Whether part of it was already streamed to the user.
+        streamed: Whether part of it was already streamed to the user.
     """
 
     text: str = ""
@@ -109,7 +109,7 @@ class Completion:
     usage: Usage | None = None
     seconds: float = field(default=0.0, compare=False)
     finish_reason: str | None = None
-    shown: bool = False
+    streamed: bool = False
 
 
 @dataclass(frozen=True)

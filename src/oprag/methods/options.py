@@ -45,24 +45,31 @@ class MethodOptions:
     """
 
     method: str = option("stuff", "Name of the method that answers the question.")
-    inner_method: str = option("stuff", "Method that step_down and reciprocal use to answer each generated question.")
+    inner_method: str = option("stuff", "step_down, reciprocal: method that answers each generated question.")
     prompts: Prompts = option(Prompts(), "Prompts by step name; other steps use the default prompts.")
-    passage_tokens: int = option(1_024, "Maximum number of tokens of context per call; shorter passages share a call.")
+    passage_tokens: int = option(
+        1_024,
+        "map_reduce, refine, map_rerank: maximum context tokens per model call; map_reduce and refine combine short "
+        "passages.",
+    )
     collapse_tokens: int | None = option(
         None,
-        "Maximum number of tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
+        "map_reduce: maximum tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
     )
     rank_by: RankBy = option(
         "confidence",
-        "Ranking of answers in map_rerank: by the model's confidence, or by cosine similarity to the question.",
+        "map_rerank: rank answers by the model's confidence, or by cosine similarity to the question.",
     )
-    variants: int = option(4, "Number of questions that step_down and reciprocal generate.")
+    variants: int = option(4, "step_down, reciprocal: number of questions to generate.")
     answer_threshold: float = option(
-        0.5, "Minimum cosine similarity to the question of the answers that reciprocal combines."
+        0.5, "reciprocal combines only answers whose cosine similarity to the question is at least this."
     )
-    source_token_budget: int | None = option(None, "Maximum number of tokens of whole sources in a prompt.")
+    source_token_budget: int | None = option(
+        None, "long_context, self_route: maximum tokens of whole sources in a prompt."
+    )
     overflow: Overflow = option(
-        "error", "What to do with whole sources that exceed the maximum: error, truncate_middle or truncate_end."
+        "error",
+        "long_context, self_route: what to do if whole sources do not fit: error, truncate_middle or truncate_end.",
     )
     cite: bool = option(
         default=False,
@@ -114,7 +121,11 @@ class MethodOptions:
             return context_options
         header = context_options.header
         if callable(header):
-            raise OptionError("header cannot be a function with cite=True, which adds a number to it", header)
+            raise OptionError(
+                "header cannot be a function with cite=True, which adds a number to it; use a string such as "
+                '"[{number}] {source}"',
+                header,
+            )
         if header is None or all(name != "number" for _, name, _, _ in Formatter().parse(header)):
             header = f"[{{number}}] {header or ''}".rstrip()
         return dataclasses.replace(context_options, header=header, stitch=False)

@@ -20,7 +20,7 @@ __all__ = [
     "check_needs",
     "find_method",
     "method_names",
-    "register",
+    "register_method",
 ]
 
 MethodFunction = Callable[[Task], Body]
@@ -59,7 +59,7 @@ OUR_METHODS = tuple(_BUILT_IN)
 _registered: dict[str, Method] = {}
 
 
-def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
+def register_method(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
     """Register a custom method for chains, engines and comparisons.
 
     Args:
@@ -83,21 +83,21 @@ def register(name: str, method: MethodFunction, *, needs: Collection[Need] = (),
         ...     checked = task.prompt("refine", existing_answer=draft.text, context=context.text)
         ...     (answer,) = yield Generate((checked,), final=True)
         ...     return Result(answer.text, (context,), passages=context.passages)
-        >>> register("twice", twice)
+        >>> register_method("twice", twice)
         >>> "twice" in method_names()
         True
     """
     value: Any = name
     if not isinstance(value, str) or not value:
-        raise OptionError(f"the name of a method must be a string, got {describe(name)}", name)
+        raise OptionError(f"the name of a method must be a non-empty string, got {describe(name)}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {describe(method)}", method)
     if name in _BUILT_IN or (name in _registered and not _is_redefinition(_registered[name].run, method)):
-        raise OptionError(f"a method named {name!r} already exists; choose another name", name)
+        raise OptionError(f"a method named {name!r} already exists; use a different name", name)
     unknown = set(needs) - set(get_args(Need))
     if unknown:
         raise OptionError(
-            f"needs can contain {', '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
+            f"needs may contain only {', '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
         )
     _registered[name] = Method(method, frozenset(needs), nests)
 
@@ -159,17 +159,23 @@ def check_needs(
             )
         needs_by_name[options.inner_method] = inner.needs
     if "map_rerank" in needs_by_name and options.rank_by == "cosine" and not embeddings:
-        raise OptionError(f'rank_by="cosine" needs {embedder_option}=', options.rank_by)
+        raise OptionError(f'rank_by="cosine" requires {embedder_option}; pass {embedder_option}=...', options.rank_by)
     for name, needs in needs_by_name.items():
         if "text" in needs and not text:
             raise OptionError(
-                f"method {name!r} parses the model's text, but this model returns objects (structured output)", name
+                f"method {name!r} parses the model's text, but this model returns objects; pass a model without "
+                "structured output",
+                name,
             )
         if "embeddings" in needs and not embeddings:
-            raise OptionError(f"method {name!r} needs {embedder_option}=, to compare answers with the question", name)
+            raise OptionError(
+                f"method {name!r} requires {embedder_option}, to compare answers with the question; pass "
+                f"{embedder_option}=...",
+                name,
+            )
         if "read_source" in needs and not read_source:
             raise OptionError(
-                f"method {name!r} reads whole sources and needs read_source=: a folder, a mapping of source names to "
-                "texts, or a function that takes the name",
+                f"method {name!r} requires read_source, to read whole sources; pass read_source=..., a folder, a "
+                "mapping of source names to texts, or a function of the name",
                 name,
             )

@@ -121,7 +121,7 @@ _BULLET = re.compile(
 _EMPHASIS = re.compile(r"(\*\*|__)(.{1,200}?)\1")
 # A question mark at the end, possibly followed by a remark in parentheses.
 _QUESTION = re.compile(r"[?？]\W{0,9}(?:\([^()]{0,200}\)\W{0,9})?\Z")
-_LONGEST_QUESTION = 1_000  # characters; a longer line is not a question
+_MAX_QUESTION_LENGTH = 1_000  # characters; a longer line is not a question
 
 
 def questions_in(reply: str, limit: int) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def questions_in(reply: str, limit: int) -> tuple[str, ...]:
     listed = _json_in(reply, list)
     written = reply.splitlines() if listed is None else [line for line in listed if isinstance(line, str)]
     lines = [_BULLET.sub("", _EMPHASIS.sub(r"\2", line)).strip().strip(_QUOTES).strip() for line in written]
-    lines = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUESTION]
+    lines = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _MAX_QUESTION_LENGTH]
     # Skip lines such as "Here are four questions:", even if the model omitted all question marks.
     questions = [line for line in lines if _QUESTION.search(line)] or [line for line in lines if line[-1] not in ":："]
     distinct: dict[str, str] = {}

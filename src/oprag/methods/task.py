@@ -65,7 +65,7 @@ class Task:
             choices = tuple(choices)
             object.__setattr__(self, "choices", choices)
         if not isinstance(choices, tuple) or not all(isinstance(choice, str) for choice in choices):
-            raise QueryError(f"choices must be strings, got {describe(choices)}", choices)
+            raise QueryError(f"choices must be a list of strings, got {describe(choices)}", choices)
         if len(choices) > len(ascii_uppercase):
             raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
         object.__setattr__(self, "context_options", self.options.numbered(self.context_options))

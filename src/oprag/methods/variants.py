@@ -75,7 +75,7 @@ def questions_and_answers(answers: Sequence[PassageAnswer]) -> str:
 
 
 def no_answer(task: Task, variants: AnsweredVariants) -> Result:
-    """The result if there are no answers to combine: nothing was retrieved, or no variant was answered."""
+    """The result without answers to combine: nothing was retrieved, or no variant was answered."""
     nothing = nothing_found(task.options.empty_answer, *variants.contexts)
     if not any(context.kept for context in variants.contexts[1:]):
         return replace(nothing, notes=variants.notes + nothing.notes)

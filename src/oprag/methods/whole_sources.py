@@ -54,9 +54,9 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
         task.shown(passage, number) for number, passage in enumerate(passages, 1)
     )
     budget, room = task.options.source_token_budget, task.room("answer", context="")
-    limit = "" if budget is None else f"source_token_budget={budget:,}"
+    limit = "" if budget is None else f"more than source_token_budget={budget:,}"
     if room is not None and (budget is None or room.tokens < budget):
-        budget, limit = max(0, room.tokens), f"and {room}"
+        budget, limit = max(0, room.tokens), f"but {room}"
     if budget is None or (tokens := task.count(text)) <= budget:
         return WholeSources(text, passages, ())
     if task.options.overflow == "error":

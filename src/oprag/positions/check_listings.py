@@ -10,7 +10,7 @@ from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, PositionKind, Span, changed, counted
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, Span, changed, counted
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
@@ -85,7 +85,7 @@ def check_listings(
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
     judged = _judged(sample, options)
-    located = _Located(sample.chunks, set(), {}, set())
+    located = _LocatedChunks(sample.chunks, set(), {}, set())
     if read_source is not None and options.position_key is None:
         located = _locate(judged, sample, read_source)
         judged = _judged(sample._replace(chunks=located.chunks), options)
@@ -102,7 +102,7 @@ def check_listings(
         chunks=len(sample.chunks),
         total=total if len(listings) == 1 else None,
         sampled=sample.sampled,
-        left_out=sample.left_out,
+        partial_source=sample.partial_source,
         notes=tuple(_notes(checks, judged, located, lines(()))),
         repeated=frozenset(sample.places[rank] for check in checks for rank in repeated[check.source]),
     )
@@ -125,14 +125,14 @@ class _Sample(NamedTuple):
         listings: The listing that the chunks of each source come from.
         places: The index of each chunk in its listing.
         sampled: Whether there are more chunks than were read.
-        left_out: Name of the source that was dropped because the sample ends in the middle of it.
+        partial_source: Name of the source that was dropped because the sample ends in the middle of it.
     """
 
     chunks: list[Chunk]
     listings: Mapping[str | None, Listing]
     places: Sequence[int]
     sampled: bool = False
-    left_out: str = ""
+    partial_source: str = ""
 
 
 def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks: int) -> _Sample:
@@ -145,16 +145,20 @@ def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks:
         named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, max_chunks - len(chunks))]
         new = [(place, chunk, name) for place, (chunk, name) in enumerate(named) if name not in listed]
         following = next(rows, None) if len(chunks) + len(named) >= max_chunks else None
-        left_out = None if following is None or not new else source_of(following, source_key)
-        if left_out is not None and left_out == new[-1][2] and any(name != left_out for _, _, name in new):
-            new = [one for one in new if one[2] != left_out]
+        partial_source = None if following is None or not new else source_of(following, source_key)
+        if (
+            partial_source is not None
+            and partial_source == new[-1][2]
+            and any(name != partial_source for _, _, name in new)
+        ):
+            new = [one for one in new if one[2] != partial_source]
         else:
-            left_out = None
+            partial_source = None
         chunks += [changed(chunk, rank=rank) for rank, (_, chunk, _) in enumerate(new, len(chunks))]
         places += [place for place, _, _ in new]
         listed.update((name, listing) for _, _, name in new)
         if following is not None:
-            return _Sample(chunks, listed, places, sampled=True, left_out=left_out or "")
+            return _Sample(chunks, listed, places, sampled=True, partial_source=partial_source or "")
     return _Sample(chunks, listed, places)
 
 
@@ -193,7 +197,7 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     linked = [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if report.kind is PositionKind.LINKS and not report.missing
+        if not report.missing and _needs_links([chunks[chunk.rank] for chunk in group], report, options)
     ]
     refuted: dict[str | None, _Problem] = {}
     for group in (*unsure, *linked):
@@ -227,7 +231,20 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     return _Judged(chunks, placed, problems)
 
 
-class _Located(NamedTuple):
+def _needs_links(group: Sequence[Chunk], report: SourceReport, options: ContextOptions) -> bool:
+    """Return whether only links between chunks tell the place of some of them."""
+    if report.kind is PositionKind.LINKS:
+        return True
+    if options.position_key is not None or not any(chunk.previous_id or chunk.next_id for chunk in group):
+        return False
+    without = [
+        changed(chunk, rank=rank, source=report.source, previous_id=None, next_id=None)
+        for rank, chunk in enumerate(group)
+    ]
+    return any(source.missing for source in place(without, None, None).sources)
+
+
+class _LocatedChunks(NamedTuple):
     """The result of locating chunks in the texts of their sources.
 
     Attributes:
@@ -243,10 +260,10 @@ class _Located(NamedTuple):
     lacking: set[str]
 
 
-def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _Located:
+def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _LocatedChunks:
     """Locate chunks of uncertain order in the text of their source."""
     chunks = sample.chunks
-    result = _Located(list(chunks), set(), {}, set())
+    result = _LocatedChunks(list(chunks), set(), {}, set())
     for group in judged.placed.groups.values():
         name = group[0].source
         if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
@@ -269,8 +286,8 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
 
 def _key_of(chunk: Chunk) -> Any:
     """Return a sort key for the chunks of a source; chunks without a position sort last."""
-    known = chunk.position if chunk.position is not None and chunk.position.known else NOWHERE
-    return known is NOWHERE, known.key, chunk.rank
+    known = chunk.position if chunk.position is not None and chunk.position.known else UNKNOWN_POSITION
+    return known is UNKNOWN_POSITION, known.key, chunk.rank
 
 
 def _checks(
@@ -467,7 +484,7 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
     return (not check.problem, check.orderable_pairs, -check.chunks, check.source or "")
 
 
-def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _Located, lines: Remedies) -> Iterator[Note]:
+def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChunks, lines: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
     if twice:

@@ -12,7 +12,7 @@ from datetime import date
 from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, Position, PositionKind, Span
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, Span
 from oprag.positions.links import chain_keys, linked_keys
 from oprag.positions.sources import SOURCE_FIELDS, source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
@@ -35,6 +35,7 @@ __all__ = [
     "counts_from_document",
     "find_positions",
     "is_exact",
+    "kind_text",
     "numberings",
     "page_of",
     "shared",
@@ -70,6 +71,16 @@ LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
 """Appended to the field if the chunks of a page are in insertion order."""
+_KIND_NAMES = {
+    PositionKind.KEY: "position_key",
+    PositionKind.STAMPED: "stamped",
+    PositionKind.PAGE_OFFSET: "page and offset",
+    PositionKind.OFFSET: "offset",
+    PositionKind.LINKS: "links",
+    PositionKind.PAGE: "page or number",
+    PositionKind.STORE: "insertion order",
+    PositionKind.NONE: "none",
+}
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 """Fields that offsets may be relative to; `source` if it contains a page."""
 NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
@@ -91,7 +102,7 @@ class Placement(NamedTuple):
     spans: list[Span | None]
 
 
-class _Reading(NamedTuple):
+class _KeyReading(NamedTuple):
     """One way to read positions: a key for each chunk, None for a chunk without one."""
 
     kind: PositionKind
@@ -126,22 +137,22 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
     else:
         spans = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
-        chosen: _Reading | None = _by_position_key(chunks, position_key)
+        chosen: _KeyReading | None = _by_position_key(chunks, position_key)
     else:
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
         chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
         if chosen is not None and chosen.kind is PositionKind.PAGE:
             chosen = _without_ties(chunks, chosen)
     if chosen is None:
-        return Placement([NOWHERE] * len(chunks), spans)
+        return Placement([UNKNOWN_POSITION] * len(chunks), spans)
     kind, field, keys = chosen
-    return Placement([NOWHERE if key is None else Position(key, kind, field) for key in keys], spans)
+    return Placement([UNKNOWN_POSITION if key is None else Position(key, kind, field) for key in keys], spans)
 
 
-def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
+def _highest(readings: Iterator[_KeyReading], count: int) -> _KeyReading | None:
     """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
     best, best_count = None, 0
-    better: list[_Reading] = []
+    better: list[_KeyReading] = []
     for reading in readings:
         by_store = reading.kind is PositionKind.STORE
         if by_store and any(_runs_against(reading.keys, one) for one in better):
@@ -156,7 +167,7 @@ def _highest(readings: Iterator[_Reading], count: int) -> _Reading | None:
     return best
 
 
-def _in_runs(reading: _Reading) -> bool:
+def _in_runs(reading: _KeyReading) -> bool:
     """Return whether these are links that form several runs, whose relative order is unknown."""
     return reading.kind is PositionKind.LINKS and len({key[0] for key in reading.keys if key is not None}) > 1
 
@@ -168,13 +179,13 @@ def _readings(
     frames: Sequence[_Frame],
     *,
     linked: bool,
-) -> Iterator[_Reading]:
+) -> Iterator[_KeyReading]:
     """Yield every reading of the metadata that does not contradict itself, best kind first."""
     keys: _Keys
-    located: list[_Reading] = []
+    located: list[_KeyReading] = []
     if any(chunk.located is not None for chunk in chunks):
         keys = _located_keys(chunks)
-        located = [_Reading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
+        located = [_KeyReading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
     stamped = _stamped(chunks, fields, pages, linked=linked)
     if located and stamped_by_store(chunks):
         yield located[0]
@@ -186,20 +197,20 @@ def _readings(
             kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
         else:
             kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
-        yield _Reading(kind, field, linked_keys(chunks, keys) if linked else keys)
+        yield _KeyReading(kind, field, linked_keys(chunks, keys) if linked else keys)
     yield from located
     if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
-        yield _Reading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
+        yield _KeyReading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
     for field, page_keys in pages.items():
-        yield _Reading(PositionKind.PAGE, field, page_keys)
+        yield _KeyReading(PositionKind.PAGE, field, page_keys)
     for field in NUMBER_FIELDS:
         if field in fields:
-            yield _Reading(PositionKind.PAGE, field, _ordinals(chunks, field))
+            yield _KeyReading(PositionKind.PAGE, field, _ordinals(chunks, field))
 
 
 def _stamped(
     chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], *, linked: bool
-) -> Iterator[_Reading]:
+) -> Iterator[_KeyReading]:
     """Yield the readings of numbers that were stamped at ingestion."""
     for field in STAMPED_FIELDS:
         if field in fields:
@@ -208,21 +219,21 @@ def _stamped(
             # A numbering proves that one call stamped all chunks. Pages that restart are then those of several files.
             against = pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not (against and _against_pages(keys, against)):
-                yield _Reading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
+                yield _KeyReading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
 
 
-def _by_store(chunks: Sequence[Chunk]) -> Iterator[_Reading]:
+def _by_store(chunks: Sequence[Chunk]) -> Iterator[_KeyReading]:
     """Yield the reading of insertion order, if it was read from the store."""
     evidence = next((chunk.store_place.evidence for chunk in chunks if chunk.store_place is not None), None)
     if evidence is not None:
-        yield _Reading(PositionKind.STORE, evidence, _store_keys(chunks))
+        yield _KeyReading(PositionKind.STORE, evidence, _store_keys(chunks))
 
 
 def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
     return [chunk.store_place and chunk.store_place[:2] for chunk in chunks]
 
 
-def _runs_against(keys: _Keys, other: _Reading) -> bool:
+def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
     """Return whether the order of these keys contradicts another reading of the same chunks."""
     both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
     last: dict[Any, Key] = {}
@@ -235,15 +246,15 @@ def _runs_against(keys: _Keys, other: _Reading) -> bool:
     return False
 
 
-def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
+def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading) -> _KeyReading:
     """Order the chunks within pages by insertion order or by the source text, if that agrees with the pages."""
     if not shared(chunks, pages.keys):
         return pages
     places, located = _store_keys(chunks), _located_keys(chunks)
-    known = [pages, _Reading(PositionKind.OFFSET, LOCATED, located)]
+    known = [pages, _KeyReading(PositionKind.OFFSET, LOCATED, located)]
     if None not in places and not any(_runs_against(places, one) for one in known):
         keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
-        return _Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
+        return _KeyReading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
     # A page with a chunk that was not located keeps its ties: its chunks cannot be compared.
     lacking = {page for page, place in zip(pages.keys, located, strict=True) if place is None}
     if lacking.issuperset(pages.keys) or _runs_against(located, pages):
@@ -252,7 +263,7 @@ def _without_ties(chunks: Sequence[Chunk], pages: _Reading) -> _Reading:
         None if page is None else (page, () if page in lacking else place)
         for page, place in zip(pages.keys, located, strict=True)
     ]
-    return _Reading(PositionKind.PAGE, f"{pages.field}, {LOCATED}", keys)
+    return _KeyReading(PositionKind.PAGE, f"{pages.field}, {LOCATED}", keys)
 
 
 def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
@@ -433,6 +444,15 @@ def is_exact(chunk: Chunk, span: Span) -> bool:
     return span.end - span.start == len(chunk.text)
 
 
+def kind_text(kind: PositionKind, field: str) -> str:
+    """Return the number and name of a kind, as in the documentation, and the field that it was read from."""
+    text = f"kind {kind.value}, {_KIND_NAMES[kind]}"
+    if kind is PositionKind.PAGE:
+        ties = "insertion" if field.endswith(TIES_BY_STORE) else "rank"
+        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in {ties} order)"
+    return f"{text}: {field}" if field else text
+
+
 def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
     """Return whether two chunks claim the same characters of the source but differ in text.
 
@@ -509,7 +529,7 @@ def _named_page(chunk: Chunk, field: str) -> str | int | None:
     return None if key is None else _page(key, field, chunk)
 
 
-def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _Reading:
+def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _KeyReading:
     """Read the positions with the caller's `position_key`."""
     if isinstance(position_key, str):
         name = position_key
@@ -520,7 +540,7 @@ def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _Rea
     else:
         name = getattr(position_key, "__name__", type(position_key).__name__)
         values = [position_key(chunk) for chunk in chunks]
-    return _Reading(PositionKind.KEY, name, [_key(value) for value in values])
+    return _KeyReading(PositionKind.KEY, name, [_key(value) for value in values])
 
 
 def _key(value: Any) -> Key | None:

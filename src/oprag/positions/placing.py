@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from oprag.chunk import NOWHERE, Chunk, PositionKind, changed
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
@@ -24,15 +24,15 @@ from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_
 from oprag.warn import warn
 
 __all__ = [
-    "BY_STORE",
+    "CONFLICTING_OFFSETS",
+    "INSERTION_ORDER_ONLY",
     "MISSING",
     "PARTS",
     "RESTARTED",
     "SHARED_BY_STORE",
-    "TIED",
-    "TORN",
+    "SHARED_POSITION",
+    "UNLINKED_RUNS",
     "UNNAMED",
-    "VOID",
     "Doubt",
     "Placed",
     "SourceReport",
@@ -50,10 +50,10 @@ PARTS = "sources that are parts"
 RESTARTED = (
     "the chunk_index values of a source were stamped in several calls, each starting at 0, so chunk_index is ignored"
 )
-TORN = (
+UNLINKED_RUNS = (
     "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
 )
-BY_STORE = (
+INSERTION_ORDER_ONLY = (
     "the chunks of a source are in the order in which they were added to the store, because nothing else tells their "
     "order; this is wrong if some of them were added later"
 )
@@ -62,8 +62,8 @@ SHARED_BY_STORE = (
     "store, which is wrong if some of them were added later"
 )
 MISSING = "chunks of a source have no position, so their order is unknown"
-TIED = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
-VOID = (
+SHARED_POSITION = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
+CONFLICTING_OFFSETS = (
     "the character offsets of a source contradict each other (offsets that restart in every section or file do), so "
     "they are ignored and the order is uncertain"
 )
@@ -75,7 +75,7 @@ _STAMP_TOGETHER = (
 )
 _NAME_FILES = "if several files share one source name, name each file with source_key=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
-_WAYS_OUT = (
+_FIXES = (
     "stamp positions at ingestion ({stamp}), write them to the store with write_positions({store}, "
     "read_source=...){trust}, pass the source texts to the retriever with read_source=..., or pass the metadata key "
     "that contains positions with position_key=..."
@@ -166,19 +166,19 @@ def _read_alike(group: Sequence[Chunk]) -> bool:
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
-def without_order(placed: Placed, least: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
+def without_order(placed: Placed, minimum: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
     """Return the chunks of each source whose order is uncertain.
 
     Args:
         placed: The chunks.
-        least: Minimum number of chunks; sources with fewer are skipped.
+        minimum: Minimum number of chunks; sources with fewer are skipped.
         by_store: Whether numbers that were stamped from a store's insertion order count as uncertain.
     """
     return [
         group
         for group, report in zip(placed.groups.values(), placed.sources, strict=True)
         if report.source is not None
-        and len(group) >= least
+        and len(group) >= minimum
         and (_cause_of_doubt(group, report, group) is not None or (by_store and stamped_by_store(group)))
     ]
 
@@ -206,7 +206,7 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
     """Report how the positions of the chunks of one source were determined."""
     unknown = PositionKind.NONE  # hoisted: in Python 3.11, looking up an enum member is a function call
     known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
-    first = known[0] if known else NOWHERE
+    first = known[0] if known else UNKNOWN_POSITION
     in_runs = first.kind is PositionKind.LINKS or first.kind is PositionKind.STORE
     runs = len({position.key[0] for position in known}) if in_runs else 1
     return SourceReport(group[0].source, first.kind, first.field, len(group), len(group) - len(known), runs)
@@ -311,19 +311,19 @@ def _advice(doubt: Doubt) -> str:
 
 def _ways_out(doubt: Doubt) -> str:
     """Describe how to supply positions, using the function names of the chunks' framework."""
-    trust = _TRUST if doubt.cause in (BY_STORE, SHARED_BY_STORE) else ""
+    trust = _TRUST if doubt.cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE) else ""
     # By module name: the core must not import the frameworks.
     frameworks = {type(chunk.origin).__module__.partition(".")[0] for chunk in doubt.chunks}
     if frameworks == {"llama_index"}:
         first, stamp, store = "", "StampPositions", "index"
     else:
-        stated = doubt.cause is TORN or any("start_index" in chunk.metadata for chunk in doubt.chunks)
+        stated = doubt.cause is UNLINKED_RUNS or any("start_index" in chunk.metadata for chunk in doubt.chunks)
         first, stamp, store = "" if stated else _ADD_OFFSETS, "stamp_positions", "store"
     if frameworks.isdisjoint(("llama_index", "langchain_core")):
         stamp = "stamp_positions for LangChain, StampPositions for LlamaIndex"
-    if doubt.cause is VOID:
+    if doubt.cause is CONFLICTING_OFFSETS:
         first = _NAME_FILES
-    return first + _WAYS_OUT.format(stamp=stamp, store=store, trust=trust)
+    return first + _FIXES.format(stamp=stamp, store=store, trust=trust)
 
 
 def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
@@ -340,10 +340,10 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
     if report.kind > PositionKind.STAMPED and by_metadata and len(numberings(retrieved)) > 1:
         return RESTARTED
     if report.runs > 1:
-        return BY_STORE if in_store else TORN
+        return INSERTION_ORDER_ONLY if in_store else UNLINKED_RUNS
     by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
     if (report.missing or by_page) and _ignored_offsets(retrieved):
-        return VOID
+        return CONFLICTING_OFFSETS
     if report.missing:
         return MISSING
     if report.field.endswith(TIES_BY_STORE):
@@ -351,7 +351,7 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
             (chunk.position.key[0], chunk.store_place.run) for chunk in group if chunk.position and chunk.store_place
         }
         return SHARED_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
-    return TIED if _has_ties(group, report) else None
+    return SHARED_POSITION if _has_ties(group, report) else None
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
 from oprag.masking import clean, describe, without_keys
+from oprag.positions.ladder import kind_text
 from oprag.text_table import escaped, html_table, printable, shortened, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
@@ -58,7 +59,7 @@ class SourceCheck:
     ids: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        verdict = "a problem" if self.problem else "no problem"
+        verdict = "a problem" if self.problem else "no problems"
         return f"SourceCheck({describe(self.source)}, {counted(self.chunks, 'chunk')}, {self.kind.name}, {verdict})"
 
 
@@ -84,7 +85,7 @@ class PositionCheck:
         chunks: Number of chunks that were read.
         total: Number of all chunks, if known.
         sampled: Whether only the first `max_chunks` chunks were read.
-        left_out: Name of the source that was dropped because the sample ends in the middle of it; empty if none was.
+        partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates and overlapping text.
         repeated: The indexes of the duplicates in the list that was checked.
     """
@@ -94,7 +95,7 @@ class PositionCheck:
     chunks: int
     total: int | None = None
     sampled: bool = False
-    left_out: str = ""
+    partial_source: str = ""
     notes: tuple[Note, ...] = ()
     repeated: frozenset[int] = field(default=frozenset(), repr=False)
 
@@ -157,20 +158,20 @@ class PositionCheck:
             "chunks": self.chunks,
             "total": self.total,
             "sampled": self.sampled,
-            "left_out": clean(self.left_out),
+            "partial_source": clean(self.partial_source),
             "sources": [_as_json(source) for source in self.sources],
             "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
         }
 
     def _summary(self) -> str:
-        read = self._read()
-        if self.left_out:
-            read += f", without {_shown(self.left_out)}, which was read only in part"
+        found = f"{self._read()} from {counted(len(self.sources), 'source')}"
+        if self.partial_source:
+            found += f", without {_shown(self.partial_source)}, which was read only in part"
         if not self.chunks and not self.sampled:
             return f"{self.searched}: no chunks"
         wrong = sum(bool(source.problem) for source in self.sources)
-        verdict = f"{wrong:,} with a problem" if wrong else "no problem"
-        return f"{self.searched}: {counted(len(self.sources), 'source')} in {read}; {verdict}"
+        verdict = f"problems in {counted(wrong, 'source')}" if wrong else "no problems found"
+        return f"{self.searched}: {found}; {verdict}"
 
     def _read(self) -> str:
         """Describe which chunks were read."""
@@ -222,10 +223,10 @@ def _shown(name: str | None) -> str:
 
 def _order_text(source: SourceCheck) -> str:
     """Return the number and name of the position kind, as in the documentation, and the fields that were read."""
-    kind = f"{source.kind.value} {source.kind.name.lower().replace('_', ' ')}"
     # Drop the name of the store, which the summary contains.
-    field = source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field
-    return f"{kind}: {field}" if field else kind
+    return kind_text(
+        source.kind, source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field
+    )
 
 
 def _share(share: float) -> str:

@@ -10,7 +10,7 @@ from oprag.chunk import Chunk
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.insertion_order import ADDED_AGAIN
-from oprag.positions.placing import BY_STORE, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
+from oprag.positions.placing import INSERTION_ORDER_ONLY, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
 from oprag.positions.position_check import source_literal
 from oprag.positions.sources import NAME_FIELDS, first_name
 
@@ -65,7 +65,7 @@ class Remedies:
         if about_sources:
             return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
         if self.write:
-            by_store = cause in (BY_STORE, SHARED_BY_STORE)
+            by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
             return self.writing('read_source="folder"') + (_TRUST if by_store else "")
         stated = any("start_index" in chunk.metadata for chunk in chunks)
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets

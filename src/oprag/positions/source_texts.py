@@ -29,7 +29,7 @@ _OVERHEAD = 1_000  # characters that each text counts in addition, even if it ca
 _MAX_AGE = 60.0  # seconds after which a text that lacks a chunk is read again
 
 
-class _Cached(NamedTuple):
+class _CachedText(NamedTuple):
     """The cached text of a source.
 
     Attributes:
@@ -76,7 +76,7 @@ class SourceTexts:
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader
-        self._cached: dict[tuple[str, str], _Cached] = {}
+        self._cached: dict[tuple[str, str], _CachedText] = {}
         self._stored_places: dict[tuple[str, str], _StoredPlaces] = {}
 
     def complete(
@@ -163,7 +163,9 @@ class SourceTexts:
             cached = None if lacks_one else cached
         if cached is None:
             self._stored_places.pop(name, None)
-            cached = self._cached[name] = _Cached(_read(name[0], reader), time.monotonic() + _MAX_AGE, reader.filter)
+            cached = self._cached[name] = _CachedText(
+                _read(name[0], reader), time.monotonic() + _MAX_AGE, reader.filter
+            )
             self._evict()
         return cached.text
 

@@ -21,8 +21,8 @@ _ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _DIGITS = r"([0-9]+)"
 # Longer strings are not ordinals, and int() refuses very long ones.
-_LONGEST_NUMBER = 64
-TOO_LARGE = 10**_LONGEST_NUMBER
+_MAX_NUMBER_LENGTH = 64
+TOO_LARGE = 10**_MAX_NUMBER_LENGTH
 
 Key = tuple[Any, ...]
 
@@ -53,7 +53,7 @@ def ordinal(value: Any) -> int | float | None:
 
 def _number(text: str) -> int | float | None:
     text = text.strip()
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > _MAX_NUMBER_LENGTH:
         return None
     if text.isascii() and text.isdigit():
         return int(text)

@@ -43,7 +43,7 @@ class WrittenSource(NamedTuple):
         chunks: Number of its chunks in the store.
         written: Number of chunks whose position was added or changed.
         kind: How the positions are known.
-        field: What the positions were read from, in words.
+        field: The origin of the positions, in words.
         note: Why some or all positions were not written, and what is uncertain; empty otherwise.
     """
 

@@ -158,7 +158,11 @@ class StoreAdapter(ABC):
         Raises:
             OptionError: The store does not support it.
         """
-        raise OptionError(f"oprag cannot write metadata to a {self.name}", self.store)
+        raise OptionError(
+            f"oprag cannot write metadata to a {self.name}; pass read_source= instead, or stamp positions before you "
+            "add chunks",
+            self.store,
+        )
 
     @property
     def writable(self) -> bool:

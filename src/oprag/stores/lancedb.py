@@ -107,7 +107,10 @@ class LangChainLanceDB(StoreAdapter):
                 raise OptionError(message, index.name)
         fields = list(_merged(rows, key, added)["metadata"].type)[::-1]
         if not _stay_in_place():
-            raise OptionError("this version of LanceDB would move changed rows, so nothing was written", table)
+            raise OptionError(
+                "this version of LanceDB would move changed rows, so nothing was written; use read_source= instead",
+                table,
+            )
         _with_retries(lambda: self._add_fields(fields))
         _with_retries(lambda: self._change(added))
         # Rebuild indexes: they drop changed rows, and an index without rows breaks `optimize`.
@@ -145,7 +148,7 @@ class LangChainLanceDB(StoreAdapter):
             self._put_back(changed, after)
             raise OptionError(
                 f"another program changed {counted(len(changed), 'row')} of {self.name} at the same time; its changes "
-                "were kept; call this again",
+                "were kept; write again",
                 sorted(map(str, changed)),
             )
 
@@ -227,8 +230,11 @@ def _with_retries(step: Callable[[], None]) -> None:
                 raise
             if not left:
                 # LanceDB's message is omitted: it contains file paths of its build machine.
-                message = f"other programs kept changing LanceDB, and {_ATTEMPTS} attempts failed; call this again"
-                raise OptionError(message, step) from error
+                raise OptionError(
+                    f"other programs kept changing the LanceDB table during {_ATTEMPTS} attempts; write again when "
+                    "they are done",
+                    step,
+                ) from error
         else:
             return
 

@@ -29,7 +29,7 @@ _MAX_REFUTED_AGE = 60.0  # seconds until a refuted insertion order is read again
 _Key = tuple[str, int]
 
 
-class _Request(NamedTuple):
+class _OrderRequest(NamedTuple):
     """The retrieved chunks of a source whose order is uncertain.
 
     Attributes:
@@ -47,7 +47,7 @@ class _Request(NamedTuple):
         return self.chunks[0].source or ""
 
 
-class _Cached(NamedTuple):
+class _CachedOrder(NamedTuple):
     """The cached insertion order of a source.
 
     Attributes:
@@ -64,12 +64,12 @@ class _Cached(NamedTuple):
     until: float
     store: Any
 
-    def covers(self, request: _Request) -> bool:
+    def covers(self, request: _OrderRequest) -> bool:
         """Return whether it has not expired and contains all of these chunks with the same texts."""
         chunks = zip(request.keys, request.chunks, strict=True)
         return time.monotonic() < self.until and all(self.texts.get(key) == hash(chunk.text) for key, chunk in chunks)
 
-    def agrees(self, request: _Request, now: Mapping[_Key, int]) -> bool:
+    def agrees(self, request: _OrderRequest, now: Mapping[_Key, int]) -> bool:
         """Return whether the store currently has these chunks in the same order, given their current rows."""
         if any(key not in now for key in request.keys):
             return False
@@ -85,7 +85,7 @@ class InsertionOrderCache:
     """
 
     def __init__(self) -> None:
-        self._cached: dict[Any, _Cached] = {}
+        self._cached: dict[Any, _CachedOrder] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Copy as an empty cache: a copy has other stores, and ids mean nothing in another process.
@@ -128,9 +128,9 @@ class InsertionOrderCache:
 
     def _orders(
         self, stores: Sequence[StoreAdapter], groups: Sequence[Sequence[Chunk]], source_key: SourceKey | None
-    ) -> list[tuple[_Request, StoreAdapter, InsertionOrder]]:
+    ) -> list[tuple[_OrderRequest, StoreAdapter, InsertionOrder]]:
         """Return the insertion order of each source that has one in a store."""
-        found: list[tuple[_Request, StoreAdapter, InsertionOrder]] = []
+        found: list[tuple[_OrderRequest, StoreAdapter, InsertionOrder]] = []
         left = list(groups)
         for store in stores:
             requests = [one for group in left if (one := _request(store, group, source_key)) is not None]
@@ -140,10 +140,10 @@ class InsertionOrderCache:
                     left.remove(one.chunks)
         return found
 
-    def _in_store(self, store: StoreAdapter, requests: Sequence[_Request]) -> list[InsertionOrder]:
+    def _in_store(self, store: StoreAdapter, requests: Sequence[_OrderRequest]) -> list[InsertionOrder]:
         """Return the insertion order of each source in one store."""
         names = [(id(store.store), repr(store.search), one.field, one.source) for one in requests]
-        found: dict[int, _Cached] = {}
+        found: dict[int, _CachedOrder] = {}
         for index, request in enumerate(requests):
             one = self._cached.get(names[index])
             if one is not None and one.covers(request):
@@ -162,19 +162,19 @@ class InsertionOrderCache:
         return [found[index].order for index in range(len(requests))]
 
 
-def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Request | None:
+def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _OrderRequest | None:
     """Return the request to the store for the chunks of a source; None if one of them has no key."""
     keys = occurrences(map(store.key, chunks))
-    return _Request(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
+    return _OrderRequest(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
-def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] | None:
+def _rows(store: StoreAdapter, requests: Sequence[_OrderRequest]) -> dict[_Key, int] | None:
     """Return the current row of each chunk in insertion order; None if the store does not remember it."""
     keys = store.in_sequence({key for one in requests for key, _ in one.keys})
     return None if keys is None else {key: row for row, key in enumerate(occurrences(keys))}
 
 
-def _read(store: StoreAdapter, requests: Sequence[_Request]) -> list[_Cached]:
+def _read(store: StoreAdapter, requests: Sequence[_OrderRequest]) -> list[_CachedOrder]:
     """Read the insertion order of each source, of all its chunks if the store lists them, else of those retrieved."""
     if not requests:
         return []
@@ -193,16 +193,18 @@ def _read(store: StoreAdapter, requests: Sequence[_Request]) -> list[_Cached]:
     return [_checked(chunks[one.source], store) for one in requests]
 
 
-def _checked(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _Cached:
+def _checked(chunks: Sequence[StoredChunk], store: StoreAdapter) -> _CachedOrder:
     order = read_insertion_order(chunks, store.name) if chunks else InsertionOrder({})
     keys = occurrences(chunk.key for chunk in chunks)
     rows = {key: row for row, key in enumerate(keys)}
     hashes = {key: hash(chunk.text) for key, chunk in zip(keys, chunks, strict=True)}
     until = time.monotonic() + _MAX_REFUTED_AGE if order.refuted else math.inf
-    return _Cached(order, rows, hashes, until, store.store)
+    return _CachedOrder(order, rows, hashes, until, store.store)
 
 
-def _placing(read: NeighborReader, orders: Iterable[tuple[_Request, StoreAdapter, InsertionOrder]]) -> NeighborReader:
+def _placing(
+    read: NeighborReader, orders: Iterable[tuple[_OrderRequest, StoreAdapter, InsertionOrder]]
+) -> NeighborReader:
     """Wrap a neighbor reader so that `store_place` of the neighbors is set."""
     of_source = {request.source: (store, order.places) for request, store, order in orders}
 

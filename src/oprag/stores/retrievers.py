@@ -56,7 +56,9 @@ class ListedDocuments(StoreAdapter):
         for row, document in enumerate(documents):
             key = document.id or document.page_content
             if key in rows and key in added:
-                raise OptionError(f"{self.name} has several documents with the id or text {describe(key)}", key)
+                raise OptionError(
+                    f"{self.name} has several documents with the id or text {describe(key)}; give each a unique id", key
+                )
             rows[key] = row
         self.refuse_unknown(added, rows)
         for key, more in added.items():

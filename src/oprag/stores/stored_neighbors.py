@@ -103,11 +103,11 @@ class StoredNeighbors:
         """Return the chunks of a source by key, and a reader of their neighbors."""
         stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
         chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
-        if self._locate and without_order(place(chunks, *self._keys), least=1, by_store=True):
+        if self._locate and without_order(place(chunks, *self._keys), minimum=1, by_store=True):
             placed = place(chunks, *self._keys).chunks
             found = self._locate(source, placed, in_sequence=self._store_order)
             chunks = [changed(chunk, located=at.located) for chunk, at in zip(chunks, found, strict=True)]
-        if self._store_order and without_order(place(chunks, *self._keys), least=1):
+        if self._store_order and without_order(place(chunks, *self._keys), minimum=1):
             places, refuted = places_in_store(chunks, self._store.name)
             if not refuted:
                 chunks = [changed(chunk, store_place=at) for chunk, at in zip(chunks, places, strict=True)]

@@ -43,7 +43,7 @@ def write_into(
     check_bool("trust_store_order", trust_store_order)
     check_bool("dry_run", dry_run)
     reader = as_reader(read_source)
-    # Outside a search there is no filter to pass to a function that requires one.
+    # Outside a search, a function that requires a filter cannot get one.
     reader = reader and reader.filtered(lambda: None)
     stored = adapter.chunks() if adapter is not None and adapter.writable else None
     if adapter is None or stored is None:

@@ -128,7 +128,7 @@ async def test_choices_belong_to_the_question_that_was_asked_first(framework: Fr
 @both_sides
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [([1], "choices must be strings"), (["x"] * 27, "at most 26"), ("yes", "choices must be")],
+    [([1], "choices must be a list of strings"), (["x"] * 27, "at most 26"), ("yes", "choices must be")],
     ids=str,
 )
 async def test_what_are_no_choices_is_refused(framework: Framework, way: str, choices: Any, message: str):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag.methods import Generate, Result, Retrieve, method_names, register, registry
+from oprag.methods import Generate, Result, Retrieve, method_names, register_method, registry
 from tests.adapters.contract.frameworks import (
     FRAMEWORKS,
     KINDS_OF_MODEL,
@@ -54,7 +54,7 @@ def check_twice(task: Any) -> Any:
 def own_method(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered for these tests alone."""
     monkeypatch.setattr(registry, "_registered", {})
-    register("check_twice", check_twice)
+    register_method("check_twice", check_twice)
 
 
 def found() -> list[tuple[str, dict[str, Any]]]:
@@ -73,7 +73,7 @@ def reply(prompt: str) -> str:
     number = zlib.crc32(prompt.encode())
     if "Confidence: <number>" in prompt:
         return f"Reranked {number} [1].\nConfidence: {number % 101}"
-    if "One question a line" in prompt:
+    if "One question per line" in prompt:
         return "\n".join(f"{count}. Who was {number + count}?" for count in range(1, 5))
     if 'the single word "unanswerable"' in prompt:
         return "Unanswerable."

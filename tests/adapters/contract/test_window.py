@@ -193,7 +193,7 @@ def test_partial_answers_are_merged_as_far_as_the_window_allows(framework: Frame
 async def test_whole_sources_have_the_window_as_their_budget(framework: Framework, method: str, way: str):
     source = {SOURCE: "whole " * 500}
     with pytest.raises(
-        SourceTooLongError, match=r"has 500 tokens, and the model's context window of 2\d\d .*leaves 1\d\d after"
+        SourceTooLongError, match=r"has 500 tokens, but the model's context window of 2\d\d .*leaves 1\d\d after"
     ):
         await framework.run(windowed(framework, method, read_source=source)[1], way)
     model, answerer = windowed(framework, method, read_source=source, overflow="truncate_end", source_token_budget=400)

@@ -198,7 +198,7 @@ def test_duplicates_in_a_store_are_reported():
     context = retriever.get_context(QUESTION)
     assert sorted(drop.reason for drop in context.dropped) == ["duplicate"] * 4
     kept = {chunk.rank: chunk.text for chunk in context.kept}
-    assert all(kept[int(drop.figure or 0)] == drop.chunk.text for drop in context.dropped)
+    assert all(kept[int(drop.value or 0)] == drop.chunk.text for drop in context.dropped)
 
 
 def many(count: int = 20_000) -> list[Document]:

@@ -197,7 +197,7 @@ def test_retrievers_that_have_their_documents():
 
 
 def test_our_own_index():
-    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, size=2)
+    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, chunk_size=2)
     for searched in (index, DocumentIndexRetriever(index=index)):
         found = check_positions(searched)
         assert (found.searched, only(found).kind, found.ok) == ("DocumentIndex", PositionKind.STAMPED, True)
@@ -237,7 +237,7 @@ def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_chunks": 0}, "max_chunks must be a whole number from 1"),
+        ({"max_chunks": 0}, "max_chunks must be an integer >= 1"),
         ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
         ({"read_source": "/not/there"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key"),
@@ -431,7 +431,7 @@ def test_a_source_that_was_not_read_whole_is_deleted_whole():
     store = store_of([*chunks * 3, *windows("b.txt", 2)])
     read, total = 2 * len(chunks) + 9, len(store.store)
     sample = check_positions(store, max_chunks=read)
-    assert str(sample).startswith(f"InMemoryVectorStore: 1 source in the first {read} chunks of {total}")
+    assert str(sample).startswith(f"InMemoryVectorStore: the first {read} chunks of {total} from 1 source")
     with pytest.raises(OptionError, match=f"only the first {read} chunks of {total} were read"):
         sample.ids("a.txt")
     (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)

@@ -215,7 +215,7 @@ def test_the_context_leads_back_to_the_documents():
     ranked = sentences(3, 0, 1)
     context = OrderPreservingRetriever(retriever=giving(ranked), k=2).get_context(QUESTION)
     assert [id(chunk.origin) for chunk in context.kept] == [id(ranked[1]), id(ranked[0])]
-    assert [(drop.chunk.origin, drop.reason, drop.figure) for drop in context.dropped] == [(ranked[2], "k", 2)]
+    assert [(drop.chunk.origin, drop.reason, drop.value) for drop in context.dropped] == [(ranked[2], "k", 2)]
     assert context.dropped[0].chunk.origin is ranked[2]
 
 

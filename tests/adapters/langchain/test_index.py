@@ -30,7 +30,7 @@ def embedder() -> WordEmbedder:
 
 @pytest.fixture
 def index(embedder) -> DocumentIndex:
-    return DocumentIndex.from_texts(TEXTS, embedder, word_offsets, size=SIZE)
+    return DocumentIndex.from_texts(TEXTS, embedder, word_offsets, chunk_size=SIZE)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: 
 
 @pytest.mark.parametrize(("with_embedder", "by"), [(True, "dense"), (False, "bm25")])
 def test_the_default_search_is_that_of_the_index(embedder, with_embedder: bool, by: Any):
-    index = DocumentIndex.from_texts(TEXTS, embedder if with_embedder else None, word_offsets, size=SIZE)
+    index = DocumentIndex.from_texts(TEXTS, embedder if with_embedder else None, word_offsets, chunk_size=SIZE)
     found = DocumentIndexRetriever(index=index, k=6).invoke(QUESTION)
     assert found == DocumentIndexRetriever(index=index, k=6, search=by).invoke(QUESTION)
     assert found
@@ -84,7 +84,7 @@ def test_the_default_search_is_that_of_the_index(embedder, with_embedder: bool, 
 
 @pytest.mark.parametrize("by", ["dense", "hybrid"])
 def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
-    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, chunk_size=SIZE)
     with pytest.raises(ValidationError, match="this index has no embedder"):
         DocumentIndexRetriever(index=index, search=by)
 
@@ -127,7 +127,7 @@ async def test_as_many_as_are_asked_for_or_as_there_are(index, is_async: bool, k
 
 def test_128_by_default(embedder):
     text = prose(2_000)
-    index = DocumentIndex.from_texts({"long.txt": text}, embedder, word_offsets, size=10)
+    index = DocumentIndex.from_texts({"long.txt": text}, embedder, word_offsets, chunk_size=10)
     assert len(index) == 200
     assert len(DocumentIndexRetriever(index=index).invoke("amber")) == 128
 
@@ -182,14 +182,14 @@ async def test_a_question_that_cannot_be_searched_for(retriever, is_async: bool,
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.0, "2", None, [2]])
 def test_an_impossible_k_is_refused_at_construction(index, k: Any):
-    with pytest.raises(ValidationError, match="k must be a whole number from 1"):
+    with pytest.raises(ValidationError, match="k must be an integer >= 1"):
         DocumentIndexRetriever(index=index, k=k)
 
 
 @both_sides
 @pytest.mark.parametrize("k", [0, -1, True, False, 2.0, "2", "", [2]])
 async def test_an_impossible_k_of_a_call_is_refused(retriever, is_async: bool, k: Any):
-    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+    with pytest.raises(OptionError, match="k must be an integer >= 1") as caught:
         await ask(retriever, QUESTION, is_async=is_async, k=k)
     assert caught.value.value == k
 
@@ -300,7 +300,7 @@ def test_it_is_a_retriever_like_others(retriever):
 
 @both_sides
 async def test_an_index_without_vectors_leaves_thresholds_to_other_embeddings(embedder, is_async: bool):
-    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, size=SIZE)
+    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, chunk_size=SIZE)
     words = DocumentIndexRetriever(index=index, k=6, search="bm25")
     ordered = OrderPreservingRetriever(retriever=words, redundancy_threshold=0.99, embeddings=embedder)
     found = places(await ask(ordered, QUESTION, is_async=is_async))

@@ -53,7 +53,10 @@ def test_without_langchain_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "oprag.langchain.middleware", raising=False)
     with pytest.raises(MissingExtraError) as caught:
         import_module("oprag.langchain.middleware")
-    assert str(caught.value) == "OrderPreservingMiddleware needs an optional dependency: pip install 'oprag[langchain]'"
+    assert (
+        str(caught.value)
+        == "OrderPreservingMiddleware requires an optional dependency; install it with: pip install 'oprag[langchain]'"
+    )
 
 
 @pytest.mark.process
@@ -66,7 +69,8 @@ def test_without_langchain_graphs_of_ones_own_have_everything_else():
         "except ImportError as error: print(error)"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output == "{}\nOrderPreservingMiddleware needs an optional dependency: pip install 'oprag[langchain]'\n"
+    advice = "requires an optional dependency; install it with: pip install 'oprag[langchain]'"
+    assert output == f"{{}}\nOrderPreservingMiddleware {advice}\n"
 
 
 @pytest.mark.process

@@ -397,7 +397,7 @@ def tied() -> list[Document]:
 
 def test_equal_pieces_that_share_an_offset_are_reported_as_duplicates():
     context = OrderPreservingRetriever(retriever=giving(tied())).get_context(QUESTION)
-    assert [(drop.chunk.rank, drop.reason, drop.figure) for drop in context.dropped] == [(1, "duplicate", 0)]
+    assert [(drop.chunk.rank, drop.reason, drop.value) for drop in context.dropped] == [(1, "duplicate", 0)]
 
 
 def test_equal_pieces_that_share_an_offset_are_two_when_they_are_stamped():

@@ -64,7 +64,7 @@ def test_a_retriever_with_options_of_its_own_must_have_those_of_the_profile(tmp_
 
 
 def test_what_the_constructors_need_is_asked_for_as_ever():
-    with pytest.raises(ValidationError, match="pass either retriever= or vectorstore="):
+    with pytest.raises(ValidationError, match="pass exactly one of retriever= and vectorstore=, got neither"):
         OrderPreservingRetriever.from_profile(Profile())
-    with pytest.raises(ValidationError, match="thresholds need vectors"):
+    with pytest.raises(ValidationError, match="thresholds require vectors"):
         OrderPreservingCompressor.from_profile(Profile(context={"similarity_threshold": 0.5}))

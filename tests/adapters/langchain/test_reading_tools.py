@@ -264,14 +264,14 @@ REFUSED = [
     ("read_around", {"number": 99}, "no passage has the number 99; the numbers are 1 to 1"),
     ("read_around", {"number": 0}, "no passage has the number 0"),
     ("read_around", {"number": -(10**40)}, "no passage has the number -1000"),
-    ("read_around", {"number": 1, "before": -1}, "before must be a whole number from 0, got -1"),
-    ("read_around", {"number": 1, "after": -(10**30)}, "after must be a whole number from 0"),
+    ("read_around", {"number": 1, "before": -1}, "before must be an integer >= 0, got -1"),
+    ("read_around", {"number": 1, "after": -(10**30)}, "after must be an integer >= 0"),
     ("read_around", {"number": "first"}, "number: Input should be a valid integer"),
     ("read_around", {"number": True}, "number: Input should be a valid integer"),
     ("read_around", {"number": 1, "before": False}, "before: Input should be a valid integer"),
     ("read_around", {}, "number: Field required"),
     ("read_range", {"source": "voyage.txt", "start": 4, "end": 2}, "start must be at most end, got start=4 and end=2"),
-    ("read_range", {"source": "voyage.txt", "start": 0, "end": 2}, "start must be a whole number from 1, got 0"),
+    ("read_range", {"source": "voyage.txt", "start": 0, "end": 2}, "start must be an integer >= 1, got 0"),
     ("read_range", {"source": "voyage.txt", "start": 13, "end": 10**40}, "voyage.txt has 12 chunks, got start=13"),
     ("read_range", {"source": "voyage", "start": 1, "end": 2}, "unknown source voyage; did you mean voyage.txt?"),
     ("read_range", {"source": "vojage.txt, page 3", "start": 1, "end": 2}, "did you mean voyage.txt?"),
@@ -298,7 +298,7 @@ def test_beyond_the_end(end):
 
 def test_numbers_need_a_working_context():
     store = store_of(parts())
-    refused = "there are no numbered passages: search first"
+    refused = "no passages are numbered yet: search first"
     assert refused in called(tools_of(store), "read_around", number=1).text
     turns: Any = [[("search", {"query": "anything"})], [("read_around", {"number": 1})]]
     agent: Any = create_agent(Scripted(turns=turns), [create_search_tool(store), *create_reading_tools(store)])
@@ -467,7 +467,7 @@ def test_chunks_that_several_keys_name_keep_the_sequence_of_the_store():
 
 @pytest.mark.parametrize("stamped", [True, False])
 def test_a_large_store_of_sources_that_several_keys_name(monkeypatch, stamped):
-    monkeypatch.setattr(reading_module, "_MOST_CHUNKS", 3)
+    monkeypatch.setattr(reading_module, "_MAX_CHUNKS", 3)
     chunks = mixed()
     for chunk in chunks if not stamped else ():
         del chunk.metadata["chunk_index"]
@@ -545,8 +545,8 @@ def test_an_index_of_our_own(tmp_path):
     from oprag import LocalEmbedder
 
     embedder = LocalEmbedder()
-    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, size=64)
-    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, size=64))
+    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, chunk_size=64)
+    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, chunk_size=64))
     text = read(DocumentIndexRetriever(index=index, k=2), "voyage.txt", 1, total, token_budget=100_000)
     whole, note = text.rsplit("\n\n", 1)
     assert whole == TEXTS["voyage.txt"]
@@ -759,7 +759,7 @@ def test_a_note_in_the_metadata_of_another_tool_cites_nothing():
 
 def test_bad_options():
     store = store_of(parts())
-    with pytest.raises(OptionError, match="token_budget must be a whole number from 1"):
+    with pytest.raises(OptionError, match="token_budget must be an integer >= 1"):
         create_reading_tools(store, token_budget=0)
     with pytest.raises(OptionError, match="expected a retriever or a vector store, got str"):
         create_reading_tools("store")  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def test_overlapping_texts_confirm_it_without_a_warning():
     assert told == []
     (source,) = retriever.get_context(QUESTION).sources
     assert (source.kind, source.missing, source.runs) == (PositionKind.STORE, 0, 1)
-    assert "insertion order of the store: InMemoryVectorStore" in retriever.get_context(QUESTION).explain()
+    assert "kind 6, insertion order: InMemoryVectorStore" in retriever.get_context(QUESTION).explain()
 
 
 def test_async_is_the_same():
@@ -156,7 +156,7 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
     assert told == []
     context = over(store_of(chunks), k=30).get_context(QUESTION)
     assert {source.kind for source in context.sources} == {PositionKind.PAGE}
-    assert "ties by insertion order of the store" in context.explain()
+    assert "(ties in insertion order)" in context.explain()
     assert "p. 2" in context.explain()
 
 

@@ -175,7 +175,7 @@ def test_what_may_search_in_its_own_way_needs_a_reader():
     store = store_of(windows("voyage.txt", 1))
     own = OwnStore(store.embedding)
     for given in ({"retriever": Own(vectorstore=store)}, {"vectorstore": own}, {"retriever": own.as_retriever()}):
-        with pytest.raises(ValueError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValueError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(neighbors=1, **given)
 
 

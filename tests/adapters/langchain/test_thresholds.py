@@ -213,7 +213,7 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
 def test_a_context_decides_again_without_embedding(store, embeddings, ask):
     context = ask(OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1))
     embeddings.forget()
-    strict = context.rethreshold(similarity_threshold=0.4, redundancy_threshold=0.99)
+    strict = context.with_thresholds(similarity_threshold=0.4, redundancy_threshold=0.99)
     assert embeddings.embedded == (0, 0)
     assert kept(strict) == kept(ask(OrderPreservingRetriever(vectorstore=store, **BOTH)))
 
@@ -597,11 +597,11 @@ def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddin
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_anything_that_embeds_thresholds_are_refused_at_construction(options):
     with pytest.raises(
-        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embeddings="
+        ValidationError, match="thresholds require vectors, but there is no embedding model; pass embeddings="
     ):
         OrderPreservingRetriever(retriever=giving([]), **options)
     with pytest.raises(
-        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embeddings="
+        ValidationError, match="thresholds require vectors, but there is no embedding model; pass embeddings="
     ):
         OrderPreservingCompressor(**options)
 
@@ -665,7 +665,7 @@ def test_neighbours_of_documents(store, ask):
 def test_neighbours_without_a_reader_are_refused_at_construction(store):
     unknown = UnknownStore(store)
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):
-        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             make(neighbors=1)
         with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function that takes"):
             make(neighbors=1, read_neighbors=3)
@@ -823,9 +823,9 @@ def test_a_tenant_never_sees_the_neighbours_of_another():
     alice = DocumentIndexRetriever(index=index_of(["Alice secret.", "The usual clause.", "Alice signs."]), k=1)
     bob = DocumentIndexRetriever(index=index_of(["Bob secret.", "The usual clause.", "Bob signs."]), k=1)
     inner = alice.configurable_alternatives(ConfigurableField("tenant"), default_key="alice", bob=bob)
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingRetriever(retriever=inner, neighbors=1)
-    with pytest.raises(ValidationError, match="thresholds need vectors"):
+    with pytest.raises(ValidationError, match="thresholds require vectors"):
         OrderPreservingRetriever(retriever=inner, redundancy_threshold=0.99)
 
 
@@ -895,7 +895,7 @@ def test_deciding_again_reads_neighbours_once(store):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read, similarity_threshold=0.4)
     context = retriever.get_context(QUESTION)
     before = list(asked)
-    context.rethreshold(redundancy_threshold=0.99)
+    context.with_thresholds(redundancy_threshold=0.99)
     assert asked == before
     assert len(before) == len(set(before))
 
@@ -909,7 +909,7 @@ def test_redundancy_over_a_store_without_embeddings(store, embeddings):
     bare = Bare(embeddings)
     bare.store = store.store
     assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
-    with pytest.raises(ValidationError, match="thresholds need vectors"):
+    with pytest.raises(ValidationError, match="thresholds require vectors"):
         OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
 
 

@@ -212,7 +212,7 @@ async def test_one_budget_for_the_compact_context():
     await agent.run("What?")
     last = llm.results()[-1]
     assert len(last.split()) <= 40
-    assert "left out" in last
+    assert "omitted" in last
 
 
 async def test_an_agent_without_searches_is_a_function_agent():

@@ -58,7 +58,7 @@ def test_serialization_keeps_its_settings():
 
 
 def test_its_name_means_the_same_in_another_process():
-    assert as_embedder(LocalEmbedding()).lasting
+    assert as_embedder(LocalEmbedding()).persistent
     assert as_embedder(LocalEmbedding()).name == as_embedder(LocalEmbedding(embed_batch_size=8)).name
 
 

@@ -419,7 +419,7 @@ def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():
         node.metadata["chunk_index"] = number
     index = stored(nodes)
     hits = VectorIndexRetriever(index, similarity_top_k=1).retrieve(nodes[4].get_content(MetadataMode.EMBED))
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingPostprocessor(index=index, neighbors=1)
     found = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
     assert names(found) == ["a3", "a4", "a5"]

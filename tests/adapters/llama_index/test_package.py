@@ -50,10 +50,8 @@ try:
 except ImportError as error:
     print(type(error).__name__, error)
 """)
-    assert (
-        said.strip()
-        == "MissingExtraError oprag.llama_index needs an optional dependency: pip install 'oprag[llama-index]'"
-    )
+    advice = "requires an optional dependency; install it with: pip install 'oprag[llama-index]'"
+    assert said.strip() == f"MissingExtraError oprag.llama_index {advice}"
 
 
 @pytest.mark.process

@@ -145,7 +145,7 @@ async def test_the_budget_of_the_conversation_is_that_of_the_search():
     agent = FunctionAgent(llm=llm, tools=list(tools))
     ctx = Context(agent)
     await agent.run("What?", ctx=ctx)
-    assert "passages left out: no room in the token budget of the context)" in llm.results()[1]
+    assert "passages omitted: token budget exhausted)" in llm.results()[1]
     assert "Chunks 1 to 9" not in llm.results()[1]
     assert (await working_context_of(ctx, **BY_WORDS)).tokens <= 24
 
@@ -241,7 +241,7 @@ async def test_a_call_of_ones_own():
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (around(99), "no passage has the number 99; the numbers are 1 to 1"),
     (around(0), "no passage has the number 0"),
-    (around(1, before=-1), "before must be a whole number from 0, got -1"),
+    (around(1, before=-1), "before must be an integer >= 0, got -1"),
     ({"tool": "read_around", "number": "first"}, "number: Input should be a valid integer"),
     ({"tool": "read_around", "number": True}, "number: Input should be a valid integer"),
     ({"tool": "read_around"}, "number: Field required"),
@@ -264,7 +264,7 @@ async def test_refusals_are_errors_that_the_model_reads(call: dict[str, Any], ex
 
 async def test_numbers_need_a_search():
     results, _, _ = await after(index_of(parts()), [around(1)])
-    assert results == ["there are no numbered passages: search first"]
+    assert results == ["no passages are numbered yet: search first"]
 
 
 async def test_numbers_may_be_given_as_text():
@@ -395,7 +395,7 @@ def test_the_model_is_told_of_the_arguments_alone():
 
 def test_bad_options():
     index = index_of(parts())
-    with pytest.raises(OptionError, match="token_budget must be a whole number from 1"):
+    with pytest.raises(OptionError, match="token_budget must be an integer >= 1"):
         create_reading_tools(index, token_budget=0)
     with pytest.raises(OptionError, match="expected a retriever or an index, got str"):
         create_reading_tools("index")  # type: ignore[arg-type]

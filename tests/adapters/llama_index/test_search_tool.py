@@ -201,7 +201,7 @@ async def test_one_budget_for_all_searches():
     ctx = Context(agent)
     output = await agent.run("What?", ctx=ctx)
     assert llm.results()[0] == "[1] book\nText 1 of book.\n\n[2] Text 2 of book."
-    assert "left out: no room in the token budget" in llm.results()[1]
+    assert "omitted: token budget exhausted" in llm.results()[1]
     # What does not fit has a number for its node all the same.
     assert [node.metadata["oprag"]["number"] for node in results_in(output)[1].tool_output.raw_output] == [1, 3, 4]
 
@@ -592,8 +592,8 @@ def test_every_option_is_taken_by_the_search_or_by_the_working_context(name: str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "k must be a whole number from 1"),
-        ({"k": "many"}, "k must be a whole number from 1"),
+        ({"k": 0}, "k must be an integer >= 1"),
+        ({"k": "many"}, "k must be an integer >= 1"),
         ({"token_budget": 0}, "token_budget must be"),
         ({"similarity_top_k": 3}, "similarity_top_k"),
         ({"bogus": 3}, "bogus"),

@@ -127,7 +127,7 @@ def test_loading_refuses_what_construction_refuses():
         OrderPreservingPostprocessor.from_dict(data | {"kk": 1})
     with pytest.raises(ValidationError, match="order must be one of"):
         OrderPreservingPostprocessor.from_dict(data | {"order": "sources"})
-    with pytest.raises(ValidationError, match="k must be a whole number"):
+    with pytest.raises(ValidationError, match="k must be an integer"):
         OrderPreservingPostprocessor.from_dict(data, k=0)
 
 

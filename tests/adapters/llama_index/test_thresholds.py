@@ -130,7 +130,7 @@ def test_a_retriever_of_an_index_embeds_the_question_alone_and_once(index, model
     model.forget()
     assert ask(retriever) == context
     assert model.embedded == (0, 0)
-    strict = context.rethreshold(similarity_threshold=0.99, min_chunks=1)
+    strict = context.with_thresholds(similarity_threshold=0.99, min_chunks=1)
     assert len(strict.kept) == 1
     assert model.embedded == (0, 0)
 
@@ -165,7 +165,7 @@ def test_a_postprocessor_with_a_model_alone_embeds_each_text_once(index, model):
 
 def test_similarity_needs_the_query(index):
     nodes = index.as_retriever().retrieve(QUESTION)
-    with pytest.raises(OptionError, match="similarity_threshold needs the query"):
+    with pytest.raises(OptionError, match="similarity_threshold requires the query"):
         OrderPreservingPostprocessor(index=index, similarity_threshold=0.1).postprocess_nodes(nodes)
     assert OrderPreservingPostprocessor(index=index, redundancy_threshold=0.99).postprocess_nodes(nodes)
 
@@ -386,7 +386,7 @@ def test_errors_name_the_node_and_the_model(index, model, ask):
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
 def test_without_a_model_thresholds_are_refused_at_construction(options):
     with pytest.raises(
-        ValidationError, match="thresholds need vectors, and there is no embedding model; pass embed_model="
+        ValidationError, match="thresholds require vectors, but there is no embedding model; pass embed_model="
     ):
         OrderPreservingPostprocessor(**options)
 
@@ -488,7 +488,7 @@ def test_a_function_gives_neighbours(index):
 
     postprocessor = OrderPreservingPostprocessor(read_neighbors=around, neighbors=1)
     assert ids(postprocessor.postprocess_nodes([NodeWithScore(node=nodes[2])])) == ["1", "2", "3"]
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingPostprocessor(neighbors=1)
 
 
@@ -573,7 +573,7 @@ def test_an_index_may_be_named_where_the_retriever_is_none_of_it(index, model):
 def test_a_query_that_is_a_picture_has_no_words_to_compare(index):
     nodes = index.as_retriever().retrieve(QUESTION)
     postprocessor = OrderPreservingPostprocessor(index=index, similarity_threshold=0.1)
-    with pytest.raises(OptionError, match="similarity_threshold needs a query with text"):
+    with pytest.raises(OptionError, match="similarity_threshold requires a query with a text"):
         postprocessor.postprocess_nodes(nodes, QueryBundle("", image_path="a.png"))
 
 

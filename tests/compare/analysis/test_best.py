@@ -27,34 +27,34 @@ def scores(mean, *, seed=0, questions=40) -> Any:
 
 def test_the_highest_is_shown_where_every_other_is_far_behind():
     found = best(made(scores(0.2), k=4), made(scores(0.5, seed=1), k=8), made(scores(0.4, seed=2), k=8, order="rank"))
-    assert found.shown
+    assert found.significant
     assert (found.setting.values["k"], found.setting.values["order"]) == (8, "source")
     assert found.rivals == ()
     assert [other.baseline.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
     assert text.startswith("k=8, order=source has the highest token_f1, 0.")
-    assert "is shown to be better than each of the 2 others (p corrected for 2 comparisons); the nearest is" in text
-    assert "; the nearest is k=8, order=rank (difference +0." in text
+    assert "is significantly better than each of the 2 others (p corrected for 2 comparisons); the closest is" in text
+    assert "; the closest is k=8, order=rank (difference +0." in text
 
 
 def test_the_highest_is_not_shown_where_another_is_near():
     found = best(*(made(scores(0.5, seed=seed), k=seed + 1) for seed in range(6)), made(scores(0.1), k=9))
-    assert not found.shown
+    assert not found.significant
     assert len(found.rivals) == 5
-    assert found.others[-1].difference.shown_higher
-    assert "is not shown to be better than 5 of the 6 others (p corrected for " in found.describe()
+    assert found.others[-1].difference.significantly_higher
+    assert "is not significantly better than 5 of the 6 others (p corrected for " in found.describe()
     assert found.describe().endswith("; and 2 more")
 
 
 def test_a_control_may_be_the_best():
     found = best(made(scores(0.5), method="closed_book"), made(scores(0.2), k=8))
-    assert found.shown
+    assert found.significant
     assert found.setting.values["method"] == "closed_book"
 
 
 def test_one_setting_has_nothing_beside_it():
     found = best(made(scores(0.5), k=8))
-    assert not found.shown
+    assert not found.significant
     assert found.describe().endswith("n = 40; there is no other setting to compare it with")
 
 
@@ -66,7 +66,7 @@ def test_settings_without_scores_have_no_part():
 def test_many_settings_can_be_told_from_the_best():
     # Behind Holm's correction no p-value of 10,000 samples would be below 0.05 here.
     cells = [made(scores(0.1, seed=k, questions=20), k=k) for k in range(1, 511)]
-    assert best(*cells, made(scores(0.9, questions=20), k=1_000)).shown
+    assert best(*cells, made(scores(0.9, questions=20), k=1_000)).significant
 
 
 def test_no_score_at_all_is_refused():

@@ -27,13 +27,13 @@ def test_the_fewest_tokens_within_one_standard_error_are_taken():
     choice, why = chosen_of(scored(HIGH, "source", 900, 900), scored(close, "source", 300, 300))
     assert choice == ("source", 300)
     assert why == (
-        "the fewest tokens among 2 settings within one standard error of the difference to the highest token_f1 "
-        "(0.620 [0.615, 0.625] at order=source, token_budget=900)"
+        "the fewest tokens of the 2 settings within one standard error (of the paired difference) of the highest "
+        "token_f1 (0.620 [0.615, 0.625] at order=source, token_budget=900)"
     )
     far = [score - 0.03 + 0.1 * (-1) ** number for number, score in enumerate(HIGH)]
     choice, why = chosen_of(scored(HIGH, "source", 900, 900), scored(far, "source", 300, 300))
     assert choice == ("source", 900)
-    assert why == "the highest token_f1; settings with fewer tokens are lower by more than one standard error"
+    assert why == "the highest token_f1; settings with fewer tokens score lower by more than one standard error"
 
 
 def test_questions_of_one_document_make_a_larger_error():

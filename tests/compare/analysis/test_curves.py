@@ -44,7 +44,7 @@ def test_a_clear_peak_is_named():
     assert spot.sweet_spot.value == 16
     assert spot.contenders == (spot.sweet_spot,)
     assert [point.value for point in spot.points] == list(KS)
-    assert [one.baseline_value for one in spot.others if one.difference.shown_higher] == [4, 8, 32, 64]
+    assert [one.baseline_value for one in spot.others if one.difference.significantly_higher] == [4, 8, 32, 64]
     assert (spot.axis, spot.metric) == ("k", "token_f1")
     assert "k" not in spot.values
     assert spot.values["order"] == "source"
@@ -61,8 +61,8 @@ def test_a_plateau_has_its_contenders_and_no_best():
     (spot,) = spots(*curve({4: 0.1, 8: 0.5, 16: 0.51, 32: 0.5, 64: 0.1}))
     assert spot.sweet_spot is None
     assert [point.value for point in spot.contenders] == [8, 16, 32]
-    assert spot.describe().startswith("flat between k=8 and k=32: token_f1 0.")
-    assert "shown to be worse: k=4, k=64" in spot.describe()
+    assert spot.describe().startswith("flat between k=8 and k=32: the highest, token_f1 0.")
+    assert "significantly lower: k=4, k=64" in spot.describe()
 
 
 def test_noise_alone_is_flat_nearly_always():
@@ -225,8 +225,8 @@ def test_settings_in_which_the_axis_has_no_effect_are_on_no_curve():
 
 
 def test_a_peak_at_the_end_says_that_it_may_lie_beyond():
-    assert "it is the largest value tried" in spots(*curve({4: 0.1, 8: 0.5}))[0].describe()
-    assert "it is the smallest value tried" in spots(*curve({4: 0.5, 8: 0.1}))[0].describe()
+    assert "k=8 is the largest value tried" in spots(*curve({4: 0.1, 8: 0.5}))[0].describe()
+    assert "k=4 is the smallest value tried" in spots(*curve({4: 0.5, 8: 0.1}))[0].describe()
     assert "beyond" not in spots(*curve(PEAK))[0].describe()
 
 
@@ -235,7 +235,7 @@ def test_the_sentence_has_the_numbers_of_the_nearest():
     nearest = min(spot.others, key=lambda one: one.difference.mean or 0.0)
     text = spot.describe()
     assert text.startswith("sweet spot at k=16: token_f1 0.")
-    assert f"the nearest being k={nearest.baseline_value} (difference {nearest.difference.describe()}; p = " in text
+    assert f"the closest is k={nearest.baseline_value} (difference {nearest.difference.describe()}; p = " in text
 
 
 def test_another_confidence_asks_for_more():

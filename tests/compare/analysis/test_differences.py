@@ -97,13 +97,13 @@ def test_shown_needs_an_interval_on_one_side_of_zero_and_a_small_p_value():
     rows = np.array([np.zeros(12), np.full(12, 0.5)])
     family = family_of(rows, questions(12), [(0, 1)])
     higher, lower = family.compare(1, 0), family.compare(0, 1)
-    assert higher.shown
-    assert higher.shown_higher
-    assert lower.shown
-    assert not lower.shown_higher
+    assert higher.significant
+    assert higher.significantly_higher
+    assert lower.significant
+    assert not lower.significantly_higher
     few = family_of(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
     assert few.excludes_zero
-    assert (few.adjusted_p, few.shown) == (0.0625, False)
+    assert (few.adjusted_p, few.significant) == (0.0625, False)
 
 
 def test_a_difference_in_words():

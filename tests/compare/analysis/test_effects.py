@@ -134,7 +134,7 @@ def test_a_difference_that_is_the_same_in_every_question_is_tied_or_shown():
     assert effect.detectable is None
     better = results_of(made(even(0.6), order="source"), made(even(0.5), order="rank"))
     (effect,) = order_effects(better, "token_f1")
-    assert effect.difference.shown_higher
+    assert effect.difference.significantly_higher
     assert effect.difference.mean == pytest.approx(0.1)
 
 

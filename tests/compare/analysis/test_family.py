@@ -68,12 +68,12 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     spots = results.curves("k")
     # Seven questions that are all better in all three pairs of contexts that differ at all: p = 2 / 2^7.
     assert best.comparisons == 3
-    assert best.shown
+    assert best.significant
     assert [one.values["order"] for one in best.tied] == ["rank", "reverse_rank"]
     assert {one.difference.adjusted_p for one in best.others} == {2 / 2**7}
     assert [spot.sweet_spot is not None and spot.sweet_spot.value for spot in spots] == [64] * 3
     assert {one.difference.adjusted_p for spot in spots for one in spot.others} == {2 / 2**7}
-    assert "tied in every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
+    assert "tied on every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
     assert "(p corrected for 3 comparisons)" in best.describe()
     assert all("p = 0.016, corrected for 3 comparisons" in spot.describe() for spot in spots)
     # Nothing is said of the pairs that cannot differ, and they are in no family.
@@ -83,10 +83,10 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
 def test_settings_that_are_all_the_same_leave_nothing_to_compare():
     results = frame(*(made({"a": 0.1, "b": 0.5}, k=1, order=order) for order in ORDERS))
     best = results.best()
-    assert not best.shown
+    assert not best.significant
     assert (best.others, best.rivals, best.comparisons) == ((), (), 0)
     assert best.describe() == (
-        "order=source has the highest token_f1, 0.300 [0.100, 0.500], tied in every question with order=rank; "
+        "order=source has the highest token_f1, 0.300 [0.100, 0.500], tied on every question with order=rank; "
         "order=reverse_rank"
     )
 
@@ -96,11 +96,11 @@ def test_of_two_settings_one_is_the_other():
     far = {str(n): 0.2 + n / 100 for n in range(20)}
     level = {str(n): 0.5 + n / 100 for n in range(20)}
     shown, not_shown = (frame(made(level, k=4), made(other, k=8)).best().describe() for other in (far, near))
-    assert "and is shown to be better than the other: k=8 (difference +0.300 " in shown
-    assert "and is not shown to be better than the other: k=8 (difference +0.000 " in not_shown
+    assert "and is significantly better than the other: k=8 (difference +0.300 " in shown
+    assert "and is not significantly better than the other: k=8 (difference +0.000 " in not_shown
     other_way = {str(n): 0.501 + n / 100 + (-0.03 if n % 2 else 0.03) for n in range(20)}
     three = [made(level, k=4), made(near, k=8), made(other_way, k=16)]
-    assert "is not shown to be better than any of the 2 others (" in frame(*three).best().describe()
+    assert "is not significantly better than any of the 2 others (" in frame(*three).best().describe()
 
 
 def test_the_family_is_every_pair_that_is_looked_at_once():
@@ -156,7 +156,7 @@ def test_the_report_states_its_family_and_does_not_contradict_itself(tmp_path):
     assert found is not None
     # Three lengths, in whatever order: at most three pairs differ.
     assert int(found[1]) <= 3
-    assert "Order cannot change evidence_coverage: it is the same in every question" in page.section("overview").text
+    assert "Order cannot change evidence_coverage: for each question, it is the same" in page.section("overview").text
     assert set(re.findall(r"corrected for (\d+) comparisons", text)) == {found[1]}
     # The sentence on the best setting and that on the sweet spot name the same pair with the same p-value.
     values = re.findall(r"k=4(?:, order=source)? \((difference [^)]*?; p = [\d.e-]+)", text)

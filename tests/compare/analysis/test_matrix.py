@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oprag.compare.analysis.matrix import (
     ANSWERED,
     FAILED,
-    MOST_FIELDS,
+    MAX_FIELDS,
     NOT_ASKED,
     NOT_TRIED,
     SECONDS,
@@ -224,7 +224,7 @@ def test_one_experiment_of_several_has_to_be_named(tmp_path):
 
 
 def test_a_file_of_few_answers_takes_no_memory(monkeypatch):
-    monkeypatch.setattr("oprag.compare.analysis.matrix._MOST_PLACES", 1_000)
+    monkeypatch.setattr("oprag.compare.analysis.matrix._MAX_PLACES", 1_000)
     questions = [str(number) for number in range(40)]
     cells = [made(dict.fromkeys(questions[:1], 1.0), k=k + 1) for k in range(30)]
     assert results_of(*cells, questions=questions).status.shape == (30, 40)
@@ -268,10 +268,10 @@ def test_only_so_many_plain_values_are_fields():
     about = {"nested": {"x": 1}, "long": "x" * 300, "empty": "", "nan": float("nan"), "half": 0.5, "yes": True}
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
     many = {f"field {number}": number for number in range(60)}
-    assert len(question_fields(question(many))) == MOST_FIELDS
+    assert len(question_fields(question(many))) == MAX_FIELDS
     matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3, **many}})
     assert matrix.field_names[:3] == ("x", "y", "field 0")
-    assert len(matrix.field_names) == MOST_FIELDS
+    assert len(matrix.field_names) == MAX_FIELDS
 
 
 def test_a_matrix_has_them():

@@ -35,7 +35,7 @@ def test_a_run_that_was_not_measured_has_no_rows(tmp_path):
 def test_each_phase_of_each_setting(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(
-        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="questions = 2"
+        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
     )
     measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
     stuff, closed = table_of(tmp_path / "r.db")

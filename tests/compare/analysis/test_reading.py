@@ -48,7 +48,7 @@ def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
 
 
 def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
-    path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="questions = 2")
+    path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="sample = 2")
     run(Experiment.from_file(path, trust=True), ran / "r.db")
     assert read_matrix(ran / "r.db").status.tolist() == [[ANSWERED] * 2]
 
@@ -56,7 +56,10 @@ def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
 def test_questions_that_were_not_tried_have_no_answer(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
     spent = ResultsFile(ran / "r.db").spent("harbour").calls
-    assert run(Experiment.from_file(path, changes={"limits": {"calls": spent + 1}}, trust=True), ran / "r.db").left == 3
+    assert (
+        run(Experiment.from_file(path, changes={"limits": {"calls": spent + 1}}, trust=True), ran / "r.db").remaining
+        == 3
+    )
     assert sorted(read_matrix(ran / "r.db").status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
 
 

@@ -21,7 +21,7 @@ def test_the_numbers_of_a_row():
     assert (summary.n, summary.mean, summary.median) == (3, fmean(scores.values()), median(scores.values()))
     assert summary.standard_deviation == pytest.approx(stdev(scores.values()))
     assert summary.low < summary.mean < summary.high
-    assert (row.asked, row.answered, row.failed, row.left) == (4, 3, 0, 1)
+    assert (row.asked, row.answered, row.failed, row.remaining) == (4, 3, 0, 1)
     assert row.per_answer == {
         "calls": 2,
         "input_tokens": 10,
@@ -33,7 +33,7 @@ def test_the_numbers_of_a_row():
 
 def test_a_failure_is_counted_and_has_no_part_in_a_mean():
     (row,) = frame(made({"a": 1.0, "b": None, "c": 1.0, "d": None}, tokens=7)).settings
-    assert (row.answered, row.failed, row.left) == (2, 2, 0)
+    assert (row.answered, row.failed, row.remaining) == (2, 2, 0)
     assert (row.scores["token_f1"].n, row.scores["token_f1"].mean) == (2, 1.0)
     assert row.per_answer["input_tokens"] == 7
 
@@ -113,8 +113,8 @@ def test_metrics_stand_in_our_sequence(tmp_path):
         ({"confidence": 95}, "such as 0.95, got 95"),
         ({"confidence": math.nan}, "confidence must be between 0 and 1"),
         ({"confidence": "0.95"}, "confidence must be between 0 and 1"),
-        ({"resamples": 99}, "resamples must be a whole number from 100"),
-        ({"resamples": 1e4}, "resamples must be a whole number from 100"),
+        ({"resamples": 99}, "resamples must be an integer >= 100"),
+        ({"resamples": 1e4}, "resamples must be an integer >= 100"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

@@ -28,43 +28,46 @@ def of_orders(metric="token_f1", **orders):
 def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
     told = of_orders(source=scores(0.6), rank=scores(0.5, seed=1), random=scores(0.4, seed=2))
     assert told.answer == "Yes"
-    assert told.text.startswith("Source order scores higher than rank (+0.100 [")
-    assert "and random (+0.200 [" in told.text
+    assert told.text.startswith("Rank order (-0.100 [")
+    assert "and random order (-0.200 [" in told.text
+    assert told.text.endswith("]) score significantly lower than source order.")
 
 
 def test_better_than_some_is_in_part_and_says_what_could_be_seen():
     told = of_orders(source=scores(0.6, 0.1), rank=scores(0.3, seed=1), random=scores(0.6, 0.1, seed=2))
     assert told.answer == "Partly"
-    assert "higher than rank (+0.288 [+0.254, +0.319])" in told.text
-    assert "No difference from random is shown. With 24 questions, differences of about 0." in told.text
+    assert "Rank order (-0.288 [-0.319, -0.254]) scores significantly lower than source order. There is" in told.text
+    assert "no significant difference from random order. With 24 questions, differences of about 0." in told.text
 
 
 def test_worse_than_some_is_no():
     told = of_orders(source=scores(0.4), rank=scores(0.5, seed=1), random=scores(0.3, seed=2))
     assert told.answer == "No"
-    assert told.text.startswith("Source order scores higher than random (+0.100 [")
-    assert "Source order scores lower than rank (-0.100 [" in told.text
+    assert told.text.startswith("Random order (-0.100 [")
+    assert "Rank order (+0.100 [" in told.text
+    assert told.text.endswith("]) scores significantly higher than source order.")
 
 
 def test_no_difference_is_not_shown_with_its_interval_and_p():
     told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
-    assert told.answer == "Not shown"
-    assert " relative to rank; no difference is shown (p = " in told.text
+    assert told.answer == "No significant difference"
+    assert told.text.startswith("Rank order scores ")
+    assert "] relative to source order (p = " in told.text
     assert told.text.endswith("or more would have been detected (80% power).")
-    assert told.describe() == f"Not shown. {told.text}"
+    assert told.describe() == f"No significant difference. {told.text}"
 
 
 def test_what_no_order_can_change_was_not_asked():
     same = scores(0.5)
     told = of_orders("evidence_coverage", source=same, rank=same)
-    assert (told.answer, told.text) == (
-        "Not tested",
-        "Order cannot change evidence_coverage: it is the same in every question. A model's answers can still differ.",
+    assert told.answer == "Not tested"
+    assert told.text.startswith(
+        "Order cannot change evidence_coverage: for each question, it is the same in every order."
     )
     told = of_orders(source=same, rank=same, random=same)
     assert (told.answer, told.text) == (
         "No",
-        "token_f1 is the same in every question in source order and in rank and random.",
+        "For each question, token_f1 is the same in source order as in rank order and random order.",
     )
     assert of_orders(rank=same).answer == "Not tested"
 
@@ -83,7 +86,7 @@ def test_several_pairs_are_counted():
     ]
     matrix = results_of(*cells, resamples=1_000)
     told = order_verdict(order_effects(matrix, "token_f1"), "token_f1")
-    assert told.text.startswith("Over 2 pairs of settings, source order scores higher than rank (+0.100 [")
+    assert told.text.startswith("Over 2 pairs of settings, rank order (-0.100 [")
 
 
 def of_lengths(means, spread=0.0):
@@ -94,25 +97,35 @@ def of_lengths(means, spread=0.0):
 def test_a_length_that_every_other_one_is_worse_than_is_named():
     told = of_lengths({8: 0.4, 16: 0.6, 32: 0.5})
     assert told.answer == "k=16"
-    assert told.text == ("Shown to be better than every other length: k=16. By the one-standard-error rule: k=16.")
+    assert told.text == (
+        "It scores significantly higher than every other length. Fewest tokens within one standard error of the "
+        "best: k=16."
+    )
 
 
 def test_lengths_that_are_shown_to_be_worse_are_named():
     told = of_lengths({8: 0.1, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "Partly"
     assert told.text.startswith(
-        "Shown to be worse than the highest: k=8. None of the other lengths is shown to be better."
+        "Significantly worse than the best length: k=8. The other lengths do not differ significantly from the best."
     )
 
 
 def test_a_flat_curve_is_not_shown_and_the_economical_length_is_named():
     told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
-    assert told.answer == "Not shown"
-    assert told.text.startswith("From k=8 to k=32, no length is shown to be better. By the one-standard-error rule: k=")
+    assert told.answer == "No significant difference"
+    assert told.text.startswith(
+        "From k=8 to k=32, no length is significantly worse than the best. Fewest tokens within one standard error of "
+        "the best: k="
+    )
 
 
 def test_one_length_is_no_question():
-    assert of_lengths({8: 0.5}).answer == "Not tested"
+    told = of_lengths({8: 0.5})
+    assert (told.answer, told.text) == ("Not tested", "This experiment does not vary the context length.")
+    assert length_verdict([], "token_f1", varied=True).text == (
+        "No two settings with scores for token_f1 differ only in context length."
+    )
 
 
 def test_costs_are_tokens_without_a_price_and_money_with_one():
@@ -121,13 +134,11 @@ def test_costs_are_tokens_without_a_price_and_money_with_one():
     curves = without.curves("k")
     spent = Spent(48, 26_400, 0.0)
     told = cost_verdict(without.settings, curves, spent)
-    assert told.answer == "103 to 1,003 tokens per answer"
-    assert told.text == (
-        "103 at k=1, 1,003 at k=10. The experiment has no price for m. All runs together: 26,400 tokens for 48 calls."
-    )
+    assert told.answer == "103 (k=1) to 1,003 (k=10) input and output tokens per answer"
+    assert told.text == "No price is set for the model 'm'. All runs together: 26,400 tokens for 48 calls."
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
     told = cost_verdict(priced.settings, priced.curves("k"), Spent(48, 26_400, 1.25))
-    assert told.answer == "0.00011 to 0.0010 per answer"
+    assert told.answer == "0.00011 (k=1) to 0.0010 (k=10) per answer"
     assert told.text.endswith("All runs together: 1.25 for 48 calls.")
 
 
@@ -151,4 +162,4 @@ def test_there_is_one_of_each_for_each_data_set():
         ("How", "b"),
         ("What", ""),
     ]
-    assert told[0].describe().startswith("a: Not shown. ")
+    assert told[0].describe().startswith("a: No significant difference. ")

@@ -49,5 +49,5 @@ def test_every_option_is_in_the_table_with_its_default(name):
 
 
 def test_every_field_of_our_own_format_is_on_the_page():
-    fields = set(plain._Line.model_fields) | {"source_documents"}
+    fields = set(plain._QuestionRow.model_fields) | {"source_documents"}
     assert all(f"`{field}`" in PAGE for field in fields)

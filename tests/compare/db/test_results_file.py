@@ -14,16 +14,16 @@ import pytest
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
+    ChunkRecord,
     FailedCall,
     FailedMeasurement,
     Hit,
     IndexRecord,
-    Piece,
     QuestionRecord,
     Reply,
     Retrieval,
     Spent,
-    StoredVector,
+    VectorRecord,
 )
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.schema import CELL_COLUMNS
@@ -95,11 +95,11 @@ def test_failed_calls_count_and_are_kept_each(file):
 
 
 def vector_of(*values, key=b"1"):
-    return StoredVector("words", key, np.array(values, dtype=np.float32))
+    return VectorRecord("words", key, np.array(values, dtype=np.float32))
 
 
 def test_indexes_retrievals_and_vectors_come_back(file):
-    pieces = [Piece("a", None, 0, 10, 3), Piece("b", 2, 5, 9, 1)]
+    pieces = [ChunkRecord("a", None, 0, 10, 3), ChunkRecord("b", 2, 5, 9, 1)]
     index = IndexRecord("k1", ["a", "b"], "tokens", 128, 0, "words", pieces)
     file.put([index])
     assert file.get(IndexRecord, ["k1", "k2"]) == [index, None]
@@ -108,7 +108,7 @@ def test_indexes_retrievals_and_vectors_come_back(file):
     assert file.get(Retrieval, ["h2", "h1"]) == [None, retrieval]
     file.put([vector_of(number, -0.1, key=b"%d" % number) for number in range(3)])
     one, none, other, another = file.get(
-        StoredVector, [("words", b"2"), ("words", b"4"), ("others", b"0"), ("words", b"0")]
+        VectorRecord, [("words", b"2"), ("words", b"4"), ("others", b"0"), ("words", b"0")]
     )
     assert none is None
     assert other is None
@@ -120,7 +120,7 @@ def test_indexes_retrievals_and_vectors_come_back(file):
 
 
 def test_an_index_with_missing_chunks_is_made_again(file):
-    pieces = [Piece("a", None, 0, 10, 3), Piece("a", None, 10, 19, 1)]
+    pieces = [ChunkRecord("a", None, 0, 10, 3), ChunkRecord("a", None, 10, 19, 1)]
     record = IndexRecord("k1", ["a"], "tokens", 128, 0, "words", pieces)
     file.put([record])
     with closing(sqlite3.connect(file.path)) as connection, connection:
@@ -135,11 +135,11 @@ def test_a_bad_vector_is_made_again(file, bad):
     file.put([vector_of(1, 2), vector_of(3, 4, key=b"2")])
     with closing(sqlite3.connect(file.path)) as connection, connection:
         connection.execute(f"UPDATE vectors SET vector = {bad} WHERE hash = ?", [b"1"])
-    missing, other = file.get(StoredVector, [("words", b"1"), ("words", b"2")])
+    missing, other = file.get(VectorRecord, [("words", b"1"), ("words", b"2")])
     assert missing is None
     assert other.vector.tolist() == [3, 4]
     file.put([vector_of(1, 2)])
-    assert file.get(StoredVector, [("words", b"1")])[0].vector.tolist() == [1, 2]
+    assert file.get(VectorRecord, [("words", b"1")])[0].vector.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("kind", ["failed call", "outcome", "failed answer and measurement"])
@@ -165,7 +165,7 @@ def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
 def test_nothing_is_written_before_a_run(tmp_path):
     file = ResultsFile(tmp_path / "results.db")
     file.check()
-    for kind, key in {Reply: "a", IndexRecord: "a", Retrieval: "a", StoredVector: ("words", b"1")}.items():
+    for kind, key in {Reply: "a", IndexRecord: "a", Retrieval: "a", VectorRecord: ("words", b"1")}.items():
         assert file.get(kind, [key]) == [None]
     assert file.done("small") == (set(), {}, 0)
     assert file.measured() == (set(), set(), {})
@@ -263,7 +263,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     model = RecordingModel()
-    with pytest.raises(ResultsFileError, match="has format 99, but this version of oprag reads format"):
+    with pytest.raises(ResultsFileError, match="has format 99, expected 1; upgrade oprag"):
         run(experiment(model, grid=GRID), path)
     assert not model.calls
 

@@ -24,7 +24,7 @@ def test_a_key_in_the_error_of_a_model_is_nowhere_in_the_file(tmp_path: Path, mo
 
     path = tmp_path / "results.db"
     report = run(experiment(refused, give_up_after=2), path)
-    assert report.failed == {"PermissionError": report.total - report.left}
+    assert report.failed == {"PermissionError": report.total - report.remaining}
     assert "invalid key ***" in report.outcome
     with closing(sqlite3.connect(path)) as connection, connection:
         dump = "\n".join(connection.iterdump())

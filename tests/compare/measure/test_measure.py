@@ -60,10 +60,10 @@ def test_cells_are_measured_one_at_a_time_in_fresh_processes(path, log):
     grid = {"order": ["source", "rank"], "method": ["stuff", "closed_book"]}
     told: list[RunReport] = []
     report = measure_cells(
-        measurable(grid, asked={"log": str(log)}, questions=2), path, warmup=2, repeats=3, watch=told.append
+        measurable(grid, asked={"log": str(log)}, questions=2), path, warmup=2, repeats=3, on_progress=told.append
     )
     assert report.complete, text_of(report)
-    assert (report.outcome, report.total, report.answered, report.failed, report.left) == ("complete", 6, 6, {}, 0)
+    assert (report.outcome, report.total, report.answered, report.failed, report.remaining) == ("complete", 6, 6, {}, 0)
     calls = noted(log, "call")
     by_process = Counter(call["pid"] for call in calls)
     # Two questions three times, and the first one twice before.
@@ -219,8 +219,8 @@ def test_a_failing_call_costs_its_question_alone(path, log):
     asked = {"log": str(log), "fails_on": f"{WORDS[0]} number 0?"}
     small = measurable({}, asked=asked, questions=3)
     told: list[RunReport] = []
-    report = measure_cells(small, path, warmup=1, repeats=2, watch=told.append)
-    assert (report.outcome, report.answered, report.failed, report.left) == (
+    report = measure_cells(small, path, warmup=1, repeats=2, on_progress=told.append)
+    assert (report.outcome, report.answered, report.failed, report.remaining) == (
         "complete",
         2,
         {"ConnectionResetError": 1},
@@ -259,7 +259,7 @@ def test_a_model_that_is_gone_ends_it(path, log):
     grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked=asked, questions=2, give_up_after=3), path, warmup=0)
     assert report.outcome == "the last 3 calls failed, the last one with ConnectionResetError: the line is dead"
-    assert (sum(report.failed.values()), report.left) == (3, 3)
+    assert (sum(report.failed.values()), report.remaining) == (3, 3)
     assert len(noted(log, "call")) == 3
 
 
@@ -277,7 +277,7 @@ def test_limits_hold_over_runs_and_measuring(limits, least, most, path, log):
     assert least <= made <= most
     (name, limit) = next(iter(limits.items()))
     assert report.outcome.startswith(f"the limit of {limit:,} {name} is reached: ")
-    assert report.left > 0
+    assert report.remaining > 0
     assert not report.failed
     assert getattr(report.spent, name) <= limit
     # A second start makes no more, nor does a run that measures nothing.
@@ -294,7 +294,7 @@ def test_calls_of_earlier_runs_count(path, log):
     report = measure_cells(small, path, warmup=0, repeats=1)
     assert report.spent.calls == 6
     assert "6 spent" in report.outcome
-    assert report.left == 2
+    assert report.remaining == 2
 
 
 def test_replies_without_tokens_are_estimated_for_the_limit(path):
@@ -356,13 +356,18 @@ def test_a_process_that_dies_costs_its_cell_alone(path, log):
     grid = {"method": ["closed_book", "stuff"]}
     small = measurable(grid, asked=asked, questions=2, prompts={"answer": "{context} {question} {instruction}"})
     told: list[RunReport] = []
-    report = measure_cells(small, path, warmup=0, repeats=1, watch=told.append)
-    assert (report.outcome, report.answered, report.failed, report.left) == ("complete", 2, {"MeasuringError": 2}, 0)
-    assert [(now.done, now.failed) for now in told] == [(2, {"MeasuringError": 2}), (4, {"MeasuringError": 2})]
+    report = measure_cells(small, path, warmup=0, repeats=1, on_progress=told.append)
+    assert (report.outcome, report.answered, report.failed, report.remaining) == (
+        "complete",
+        2,
+        {"MeasurementError": 2},
+        0,
+    )
+    assert [(now.done, now.failed) for now in told] == [(2, {"MeasurementError": 2}), (4, {"MeasurementError": 2})]
     found = rows(path, "SELECT method, error, message FROM failed_measurements JOIN cells ON cells.id = cell")
     assert len(found) == 2
     for method, error, message in found:
-        assert (method, error) == ("closed_book", "MeasuringError")
+        assert (method, error) == ("closed_book", "MeasurementError")
         assert message.startswith("the process of measure_cell exited with status 7 before it returned")
         assert "the model has a bad day" in message
     Path(f"{log}.mended").touch()
@@ -378,7 +383,7 @@ def test_processes_that_keep_dying_end_it(path):
     grid = {"order": ["source", "rank", "reverse_rank"]}
     report = measure_cells(measurable(grid, asked={"dies_on": "keeper"}, give_up_after=2), path)
     assert report.outcome.startswith("the last 2 processes died; the last error: the process of measure_cell exited")
-    assert (report.failed, report.left) == ({"MeasuringError": 2}, 1)
+    assert (report.failed, report.remaining) == ({"MeasurementError": 2}, 1)
 
 
 def test_what_a_process_lacks_is_told_as_what_it_is(path, monkeypatch):
@@ -439,7 +444,7 @@ def test_it_may_be_interrupted_or_killed_at_any_time(number, path, log):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"warmup": -1}, "warmup must be a whole number from 0"), ({"repeats": 0}, "repeats must be a whole number")],
+    [({"warmup": -1}, "warmup must be an integer >= 0"), ({"repeats": 0}, "repeats must be an integer")],
 )
 def test_numbers_that_cannot_be(options, words, path):
     with pytest.raises(OptionError, match=words):

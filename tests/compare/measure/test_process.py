@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from oprag.compare.measure.process import in_fresh_process
-from oprag.errors import MeasuringError
+from oprag.errors import MeasurementError
 from tests.compare.measure import working
 from tests.compare.measure.working import gone, twice
 
@@ -48,7 +48,7 @@ def test_there_is_nothing_to_read():
 
 
 def test_what_it_raises_is_told_with_its_traceback():
-    with pytest.raises(MeasuringError, match="fail failed in its process: KeyError: 'the reason'") as caught:
+    with pytest.raises(MeasurementError, match="fail failed in its process: KeyError: 'the reason'") as caught:
         in_fresh_process(working.fail, "the reason")
     assert "working.py" in str(caught.value)
     assert "raise KeyError(message)" in str(caught.value)
@@ -59,18 +59,20 @@ def test_what_it_raises_is_told_with_its_traceback():
 
 
 def test_an_error_that_cannot_be_unpickled_is_told_as_text():
-    with pytest.raises(MeasuringError, match="OwnError: so much and more") as caught:
+    with pytest.raises(MeasurementError, match="OwnError: so much and more") as caught:
         in_fresh_process(working.fail_with_what_cannot_be_unpickled, "so much")
     assert caught.value.__cause__ is None
 
 
 def test_leaving_is_no_value():
-    with pytest.raises(MeasuringError, match="SystemExit: 0"):
+    with pytest.raises(MeasurementError, match="SystemExit: 0"):
         in_fresh_process(working.leave, 0)
 
 
 def test_a_value_that_cannot_travel():
-    with pytest.raises(MeasuringError, match=r"(?s)exited with status 1 before it returned.*TypeError: cannot pickle"):
+    with pytest.raises(
+        MeasurementError, match=r"(?s)exited with status 1 before it returned.*TypeError: cannot pickle"
+    ):
         in_fresh_process(working.return_what_cannot_be_pickled, None)
 
 
@@ -84,20 +86,20 @@ def test_a_value_that_cannot_travel():
     ],
 )
 def test_a_process_that_is_killed_or_crashes(number, words):
-    with pytest.raises(MeasuringError, match="the process of die was killed") as caught:
+    with pytest.raises(MeasurementError, match="the process of die was killed") as caught:
         in_fresh_process(working.die, int(number))
     assert words in str(caught.value)
     assert "Its output:\nlast words" in str(caught.value)
 
 
 def test_a_process_that_ends_before_it_returns():
-    with pytest.raises(MeasuringError, match="the process of exit_at_once exited with status 3 before it returned"):
+    with pytest.raises(MeasurementError, match="the process of exit_at_once exited with status 3 before it returned"):
         in_fresh_process(working.exit_at_once, 3)
 
 
 @linux
 def test_running_out_of_memory_is_told():
-    with pytest.raises(MeasuringError, match="need_too_much failed in its process: MemoryError"):
+    with pytest.raises(MeasurementError, match="need_too_much failed in its process: MemoryError"):
         in_fresh_process(working.need_too_much, 500 * working.MB)
 
 
@@ -113,7 +115,7 @@ def test_what_the_function_left_running_is_killed():
 
 @linux
 def test_a_fork_that_lives_on_does_not_hide_a_death(tmp_path):
-    with pytest.raises(MeasuringError, match="SIGKILL"):
+    with pytest.raises(MeasurementError, match="SIGKILL"):
         in_fresh_process(working.die_beside_a_fork, str(tmp_path / "pid"))
     fork = int((tmp_path / "pid").read_text())
     # It was not waited for.

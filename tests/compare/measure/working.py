@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from oprag.compare.measure import process
-from oprag.compare.measure.usage import Usage, measure_usage
+from oprag.compare.measure.usage import ResourceUsage, measure_usage
 
 MB = 1_000_000
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(120)"]
@@ -52,11 +52,11 @@ def run_child(work: str) -> None:
     subprocess.run([sys.executable, "-c", f"from tests.compare.measure.working import *; {work}"], check=True)
 
 
-def measure_a_child(work: str) -> Usage[None]:
+def measure_a_child(work: str) -> ResourceUsage[None]:
     return measure_usage(lambda: run_child(work))
 
 
-def measure_after_a_peak(size: int) -> Usage[None]:
+def measure_after_a_peak(size: int) -> ResourceUsage[None]:
     fill(400 * MB)
     return measure_usage(lambda: fill(size, 0.5))
 

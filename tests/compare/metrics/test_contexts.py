@@ -58,10 +58,10 @@ def test_offsets_of_numpy_are_whole_numbers():
     [
         (("book", -1, 3), "0 <= start <= end"),
         (("book", 3, 2), "0 <= start <= end"),
-        (("book", 0.0, 2), "whole numbers as offsets"),
-        (("book", 0, None), "whole numbers as offsets"),
-        (("book", 0), "whole numbers as offsets"),
-        (7, "whole numbers as offsets"),
+        (("book", 0.0, 2), "integers as offsets"),
+        (("book", 0, None), "integers as offsets"),
+        (("book", 0), "integers as offsets"),
+        (7, "integers as offsets"),
     ],
 )
 def test_what_is_no_span_is_refused(span, message):

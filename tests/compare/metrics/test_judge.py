@@ -251,7 +251,7 @@ def refusal(**options):
         ({"model": "m", "grades": {"very good": 1}}, "grades must be distinct single words"),
         ({"model": "m", "grades": {"c": 1, "C": 0}}, "grades must be distinct single words"),
         ({"model": "m", "grades": {}}, "grades must be distinct single words"),
-        ({"model": "m", "grades": {"C": "1"}}, "judges.correct.grades.C must be a number from 0"),
+        ({"model": "m", "grades": {"C": "1"}}, "judges.correct.grades.C must be a number >= 0"),
     ],
 )
 def test_a_wrong_judge_is_refused(judge, words):
@@ -264,7 +264,7 @@ def test_a_wrong_judge_is_refused(judge, words):
         ({"judges": {"correct": {"model": "m"}, "other": {"model": "m"}}}, "'other' is not among the metrics"),
         (
             {"judges": {"token_f1": {"model": "m"}}, "metrics": ["token_f1"]},
-            "rename the judge",
+            "use a different name for the judge",
         ),
         ({"judges": {}}, "unknown metric 'correct'"),
         ({"judges": {"order": {"model": "m"}}, "metrics": ["order"]}, "a metric cannot be named 'order'"),

@@ -24,7 +24,7 @@ def words(answer: ScoredAnswer) -> int:
     return len(answer.text.split())
 
 
-@metric(of="context", more_is_better=False, version=3)
+@metric(of="context", higher_is_better=False, version=3)
 def sources(answer):
     CALLED.append(answer.question.id)
     return len({chunk.source for chunk in answer.context.kept})
@@ -86,7 +86,7 @@ def test_it_is_compared_as_any_other(tmp_path):
     again = Results.open(tmp_path / "one.db")
     assert again.metric == "words"
     with pytest.raises(
-        OptionError, match="higher sources is not better: its function is declared with more_is_better=False"
+        OptionError, match="sources cannot rank settings: its function is declared with higher_is_better=False"
     ):
         again.best("sources")
     assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "two.db").complete
@@ -111,7 +111,7 @@ def test_what_is_no_number_is_a_note(value, score, tmp_path):
     assert json.loads(found).get("gives") == score
     assert len(json.loads(notes)) == (score is None)
     if score is None:
-        assert re.match("no gives: its score must be a finite number, got", json.loads(notes)[0])
+        assert re.match("no gives: it returned .*; a metric must return a finite number or None", json.loads(notes)[0])
         assert "token_f1" in json.loads(found)
 
 
@@ -165,13 +165,13 @@ def named(name):
     [
         (["f1"], ExperimentError, "unknown metric 'f1'; use one of token_f1, "),
         (["my_module:"], ExperimentError, "a metric must be a name or MODULE:FUNCTION, got 'my_module:'"),
-        (["my_module:token_f1"], ExperimentError, "a metric 'token_f1' already exists"),
+        (["my_module:token_f1"], ExperimentError, "a metric named 'token_f1' already exists"),
         (["my_module:order"], ExperimentError, "a metric cannot be named 'order'"),
         (["my_module:tokens"], ExperimentError, "a metric cannot be named 'tokens'"),
         (["one:score", "other:score"], ExperimentError, "two metrics are named 'score'"),
         ([named("answer")], ExperimentError, "a metric cannot be named 'answer'"),
         ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; use a named function"),
-        ([later], OpragError, "a metric must not be async, got the function later"),
+        ([later], OpragError, "a metric must not be async, got the function later; pass a sync function"),
         ([7], OpragError, "metrics must be a list of names, got"),
         ("token_f1", OpragError, "metrics must be a list of names, got 'token_f1'"),
         ([], OpragError, "metrics must be a list of names"),
@@ -193,7 +193,7 @@ def test_a_function_that_other_processes_cannot_import_is_named():
         check_sendable(experiment(metrics=["token_f1", named("function")]))
 
 
-@pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"more_is_better": "no"}, {"version": 0}])
+@pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"higher_is_better": "no"}, {"version": 0}])
 def test_a_wrong_declaration_is_refused(wrong):
     with pytest.raises(OptionError, match=next(iter(wrong))):
         metric(**wrong)

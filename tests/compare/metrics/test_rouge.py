@@ -104,7 +104,9 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    assert run_python(code) == "ROUGE-L needs an optional dependency: pip install 'oprag[compare]'\n"
+    assert (
+        run_python(code) == "ROUGE-L requires an optional dependency; install it with: pip install 'oprag[compare]'\n"
+    )
 
 
 def test_nothing_is_printed_or_logged(capfd, caplog):

@@ -46,7 +46,8 @@ def test_names_that_mean_nothing(name):
 def test_without_langchain(monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     with pytest.raises(
-        MissingExtraError, match=r"A test needs an optional dependency: pip install 'oprag\[langchain\]'"
+        MissingExtraError,
+        match=r"A test requires an optional dependency; install it with: pip install 'oprag\[langchain\]'",
     ):
         load("groq:cranes")
 

@@ -68,15 +68,17 @@ class TestKinds:
         assert isinstance(embedder, Embedder)
         np.testing.assert_array_equal(embedder.embed_documents([TEXT]), local.embed_documents([TEXT]))
         np.testing.assert_array_equal(embedder.embed_questions([TEXT]), local.embed_questions([TEXT]))
-        assert (embedder.name, embedder.spends) == (local.name, False)
+        assert (embedder.name, embedder.paid) == (local.name, False)
         assert embedder.tokenizer.count(TEXT) == local.count_tokens(TEXT)
-        assert split_tokens(TEXT, embedder.tokenizer.tokenizer, size=3) == split_tokens(TEXT, local.tokenizer, size=3)
+        assert split_tokens(TEXT, embedder.tokenizer.tokenizer, chunk_size=3) == split_tokens(
+            TEXT, local.tokenizer, chunk_size=3
+        )
         assert opened(local).tokenizer.identity == embedder.tokenizer.identity
         assert opened(local).name == local.name
 
     def test_one_of_our_own(self):
         embedder = opened(WordEmbedder(name="words-32"))
-        assert (embedder.name, embedder.spends) == ("words-32", False)
+        assert (embedder.name, embedder.paid) == ("words-32", False)
         assert embedder.embed_documents([TEXT, ""]).shape == (2, 32)
         assert embedder.tokenizer.count(TEXT) == LocalEmbedder().count_tokens(TEXT)
 
@@ -84,7 +86,7 @@ class TestKinds:
         embedder = opened(Hosted())
         assert embedder.embed_documents(["a", "bc"]) == [[1, 1], [2, 1]]
         assert embedder.embed_questions(["abc"]) == [[1, 3]]
-        assert embedder.spends
+        assert embedder.paid
         assert embedder.name.startswith(f"{__name__}.Hosted(embed-1) ")
         assert "secret" not in embedder.name
 
@@ -92,13 +94,13 @@ class TestKinds:
         embedder = opened(MockEmbedding(embed_dim=3), "mock")
         assert np.shape(embedder.embed_documents(["a", "b"])) == (2, 3)
         assert np.shape(embedder.embed_questions(["a"])) == (1, 3)
-        assert embedder.spends
+        assert embedder.paid
 
     def test_one_of_a_provider(self, cohere):
         embedder = opened("cohere:words")
         words = WordEmbedder()
         np.testing.assert_allclose(embedder.embed_documents([TEXT]), words.embed_documents([TEXT]))
-        assert embedder.spends
+        assert embedder.paid
         assert embedder.name == opened("cohere:words").name != opened("cohere:others").name
 
     def test_a_function_that_gives_one(self):
@@ -139,15 +141,15 @@ class TestPrefixes:
 
 
 class TestSpending:
-    @pytest.mark.parametrize(("use", "spends"), [("ollama:a", False), ("openai:a", True), ("huggingface:a", False)])
-    def test_what_runs_elsewhere_may_cost_money(self, use, spends):
-        assert EmbedderSpec(use).may_cost is spends
+    @pytest.mark.parametrize(("use", "paid"), [("ollama:a", False), ("openai:a", True), ("huggingface:a", False)])
+    def test_what_runs_elsewhere_may_cost_money(self, use, paid):
+        assert EmbedderSpec(use).may_cost is paid
 
     def test_a_user_knows_better(self):
-        assert opened(spends=True).spends
-        assert not opened(Hosted(), spends=False).spends
-        with pytest.raises(ExperimentError, match="spends"):
-            opened(spends=1)
+        assert opened(paid=True).paid
+        assert not opened(Hosted(), paid=False).paid
+        with pytest.raises(ExperimentError, match="paid"):
+            opened(paid=1)
 
 
 class TestRefusals:

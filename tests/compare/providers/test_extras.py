@@ -23,7 +23,10 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert run_python(code) == f"{feature} needs an optional dependency: pip install 'oprag[{extra}]'\n"
+    assert (
+        run_python(code)
+        == f"{feature} requires an optional dependency; install it with: pip install 'oprag[{extra}]'\n"
+    )
 
 
 def test_importing_loads_no_model_library():

@@ -244,7 +244,7 @@ def test_a_model_that_is_not_there_is_refused_before_a_run():
         ModelSpec("gguf:/none.gguf").open()
     with pytest.raises(ExperimentError, match="unexpected keyword argument 'colour'"):
         ModelSpec("gguf:/none.gguf", colour="red").open()
-    with pytest.raises((ExperimentError, OptionError), match="window must be a whole number"):
+    with pytest.raises((ExperimentError, OptionError), match="window must be an integer"):
         ModelSpec("gguf:/none.gguf", window=0).open()
 
 

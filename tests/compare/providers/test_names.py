@@ -64,7 +64,7 @@ def test_a_folder_and_a_file_of_hugging_face(folder):
     assert counter(TEXT) == 8
     assert counter("harbour \ud800") == 2
     assert counter_of(f"huggingface:{folder / 'tokenizer.json'}").identity == counter.identity
-    windows = split_tokens(TEXT, tokenizer_of(f"huggingface:{folder}").tokenizer, size=3)
+    windows = split_tokens(TEXT, tokenizer_of(f"huggingface:{folder}").tokenizer, chunk_size=3)
     assert [window.text for window in windows] == ["The harbour of ", "Aldmere has nine ", "cranes."]
 
 
@@ -87,7 +87,8 @@ def test_an_encoding_of_tiktoken(encoding):
         "from oprag.compare.providers.names import counter_of, tokenizer_of; from oprag import split_tokens\n"
         f"counter = counter_of({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"
-        f"print([window.text for window in split_tokens('the theme', tokenizer_of({encoding!r}).tokenizer, size=3)])"
+        f"windows = split_tokens('the theme', tokenizer_of({encoding!r}).tokenizer, chunk_size=3)\n"
+        "print([window.text for window in windows])"
     )
     assert run_python(code).splitlines() == ["11 tiktoken(small)", "['the the', 'me']"]
 

@@ -18,8 +18,8 @@ from oprag.compare.analysis.wording import (
     named,
     value_text,
 )
-from oprag.compare.db.records import Piece
-from oprag.compare.report.contexts import CellName, Line, chosen, chunk_map
+from oprag.compare.db.records import ChunkRecord
+from oprag.compare.report.contexts import CellName, DocumentLine, chosen, chunk_map
 from oprag.compare.report.lengths import length_chart
 from oprag.compare.stats.difference import paired_difference
 from tests.compare.analysis.matrices import made
@@ -32,9 +32,9 @@ def box(path):
 
 
 def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
-    line = Line.of({("a", None): 600}, ["a"])
-    kept = [Piece("a", None, 300, 400, 1), Piece("a", None, 0, 100, 1)]
-    found = chunk_map(line, kept, [Piece("a", None, 500, 600, 1)], [("a", 320, 340)])
+    line = DocumentLine.of({("a", None): 600}, ["a"])
+    kept = [ChunkRecord("a", None, 300, 400, 1), ChunkRecord("a", None, 0, 100, 1)]
+    found = chunk_map(line, kept, [ChunkRecord("a", None, 500, 600, 1)], [("a", 320, 340)])
     assert box(found.kept) == [(0, 100), (300, 100)]
     assert box(found.dropped) == [(500, 100)]
     assert box(found.gold) == [(320, 20)]
@@ -46,16 +46,16 @@ def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
 
 
 def test_documents_and_pages_stand_behind_each_other_as_in_whole_texts():
-    line = Line.of({("a", None): 10, ("b", 1): 20, ("b", 2): 30}, ["b", "a"])
+    line = DocumentLine.of({("a", None): 10, ("b", 1): 20, ("b", 2): 30}, ["b", "a"])
     assert line.starts == {("b", 1): 0, ("b", 2): 22, ("b", None): 0, ("a", None): 54}
-    assert line.span(Piece("b", 2, 5, 9, 1)) == (27, 31)
-    assert line.span(Piece("a", None, 0, 10, 1)) == (54, 64)
-    assert line.span(Piece("c", None, 0, 10, 1)) is None
+    assert line.span(ChunkRecord("b", 2, 5, 9, 1)) == (27, 31)
+    assert line.span(ChunkRecord("a", None, 0, 10, 1)) == (54, 64)
+    assert line.span(ChunkRecord("c", None, 0, 10, 1)) is None
     assert line.length == 64
 
 
 def test_a_map_of_nothing_is_empty():
-    for line in (Line.of({("a", None): 0}, ["a"]), Line.of({}, [])):
+    for line in (DocumentLine.of({("a", None): 0}, ["a"]), DocumentLine.of({}, [])):
         found = chunk_map(line, [], [], [])
         assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
 

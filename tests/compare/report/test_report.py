@@ -112,7 +112,7 @@ def test_settings_are_beside_their_difference_from_source_order(results, page):
     told = {row[0]: row[column] for row in found}
     for pair in Results.open(results).differences("order", ["token_f1"]):
         name = named(pair.setting.values, Results.open(results).axes)
-        shown = f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}"
+        shown = f"{difference_text(pair.difference)}{' *' if pair.difference.significant else ''}"
         assert told[name] == ("equal" if pair.difference.tied else shown)
     assert all(text == "–" for name, text in told.items() if "source" in name)
 
@@ -131,7 +131,7 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
     effects = order_effects(opened.matrix, "token_f1", family=opened.family("token_f1"))
     drawn = [one for one in effects if one.pooled or not one.difference.tied]
     assert [row[2].removesuffix(" *") for row in forest.rows()[1:-1]] == [
-        difference_text(one.difference) for one in drawn
+        difference_text(-one.difference) for one in drawn
     ]
     assert len(section.all("figure")) == 1
 
@@ -157,12 +157,12 @@ def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path
     assert [row[::2] for row in table.rows()[1:-1]] == [
         [
             f"rank; {evil} {one.value}, n = 12",
-            f"{difference_text(one.difference)}{' *' if one.difference.shown else ''}",
+            f"{difference_text(-one.difference)}{' *' if one.difference.significant else ''}",
         ]
         for one in slices
     ]
     contrast = slices[0].contrast
-    assert f"{evil} what minus who, against rank: {contrast.mean:+z.3f} [" in section.text
+    assert f"{evil} what minus who, rank order: {(-contrast).mean:+z.3f} [" in section.text
 
 
 def test_notes_that_count_are_on_the_first_screen(tmp_path):
@@ -187,7 +187,7 @@ def test_differences_are_those_of_the_harness(results, page):
     assert {(row[0], row[2], row[4]) for row in found} == {
         (
             str(pair.value),
-            f"{difference_text(pair.difference)}{' *' if pair.difference.shown else ''}",
+            f"{difference_text(pair.difference)}{' *' if pair.difference.significant else ''}",
             f"{pair.difference.adjusted_p:.2g}",
         )
         for pair in there
@@ -205,7 +205,7 @@ def test_a_control_that_meets_many_baselines_is_one_row(results, page):
     (row,) = (row for row in found if row[0] == "closed_book")
     assert row[1] == f"against {len(several)} settings"
     means = [pair.difference.mean or 0.0 for pair in several]
-    assert row[2].startswith(f"{min(means):+z.3f} to {max(means):+z.3f}; shown in ")
+    assert row[2].startswith(f"{min(means):+z.3f} to {max(means):+z.3f}; significant in ")
 
 
 def test_the_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
@@ -391,7 +391,7 @@ def test_prompts_that_cannot_be_made_are_left_out_and_the_report_says_why(result
 
     monkeypatch.setattr(Engine, "run", missing)
     page = page_of(write_report(results, tmp_path / "r.html", documents=full_experiment()))
-    assert "Prompts are not shown: A store needs" in page.section("questions").text
+    assert "Prompts are not shown: A store requires" in page.section("questions").text
     assert prompts_in(page) == []
 
 

@@ -48,7 +48,7 @@ def test_failures_are_recorded_and_tried_again_on_request(tmp_path):
     report = run(experiment(model, grid=ALL), path)
     assert report.outcome == "complete", text_of(report)
     assert report.answered + sum(report.failed.values()) == report.total
-    assert report.left == 0
+    assert report.remaining == 0
     assert set(report.failed) == {"ConnectionRefusedError"}
     failed = rows(path, "SELECT status, error, message, answer, scores FROM results WHERE status != 'answered'")
     assert len(failed) == sum(report.failed.values()) > 10
@@ -92,7 +92,7 @@ def test_a_failing_step_holds_nobody_up(tmp_path):
     model = RecordingModel(fails=fails, seconds=0.005)
     report = run(experiment(model, grid={**grid, "order": ["source", "random"]}), tmp_path / "r.db")
     assert report.outcome == "complete"
-    assert report.left == 0
+    assert report.remaining == 0
     assert 0 < sum(report.failed.values()) < report.total
     assert report.answered > 0
 
@@ -143,11 +143,11 @@ def test_a_dead_server_ends_the_run(tmp_path):
         f"the last 10 calls failed, the last one with ConnectionRefusedError: {report.outcome.partition('Error: ')[2]}"
     )
     assert 10 <= len(dead.calls) < 10 + 4
-    assert report.left >= 48 - 14
+    assert report.remaining >= 48 - 14
     # Those that were not tried are not failed ones.
     alive = RecordingModel()
     report = run(experiment(alive, data=data), path)
-    assert report.left == 0
+    assert report.remaining == 0
     assert report.answered >= 34
     assert run(experiment(alive, data=data), path, retry_failed=True).complete
 
@@ -177,7 +177,7 @@ def test_an_embedder_that_is_not_there_ends_the_run(tmp_path):
     report = run(small, tmp_path / "results.db")
     assert "the last 5 searches failed, the last one with" in report.outcome
     assert "no embedder at this address" in report.outcome
-    assert (sum(report.failed.values()), report.left) == (5, 43)
+    assert (sum(report.failed.values()), report.remaining) == (5, 43)
     back = experiment(RecordingModel(), data=keepers(documents=6, questions=8), metrics=["token_f1"])
     assert run(back, tmp_path / "results.db", retry_failed=True).complete
 

@@ -42,7 +42,7 @@ def test_wrong_limits_are_refused(wrong):
 
 
 def test_a_limit_of_money_needs_prices():
-    with pytest.raises(ExperimentError, match="a price for every model, and 'm' has none"):
+    with pytest.raises(ExperimentError, match="a price for every model, but 'm' has none"):
         experiment(RecordingModel(), limits={"money": 1})
     with pytest.raises(ExperimentError, match="unknown model"):
         experiment(RecordingModel(), prices={"n": PRICE})
@@ -77,7 +77,7 @@ def test_no_limit_is_passed_and_raising_it_completes(most, limit, tmp_path):
     ((name, most_of_it),) = limit.items()
     assert f"limit of {most_of_it:,} {name} is reached" in report.outcome
     assert getattr(report.spent, name) <= most_of_it
-    assert report.left > 0
+    assert report.remaining > 0
     # Not left half unused, whatever the calls on their way might have taken.
     assert getattr(report.spent, name) > 0.6 * most_of_it
     ((calls, tokens, money),) = rows(

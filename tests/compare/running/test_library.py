@@ -5,9 +5,9 @@ from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running.index import Index, Search, Splitting
+from oprag.compare.running.index import Index, IndexSearch, Splitting
 from oprag.compare.running.library import Library
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
@@ -61,15 +61,15 @@ def open_store(name, texts, vectors):
 @pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
 def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
     depths = [1, 2, 7, 30, 1_000, None]
-    index = made(split, searches=[Search(search, "index", depth) for depth in depths])
-    index.prepare(QUESTIONS, [Search(search, "index", depth) for depth in depths])
+    index = made(split, searches=[IndexSearch(search, "index", depth) for depth in depths])
+    index.prepare(QUESTIONS, [IndexSearch(search, "index", depth) for depth in depths])
     direct = DocumentIndex.from_texts(
-        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, size=split.size, overlap=split.overlap
+        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, chunk_size=split.size, chunk_overlap=split.overlap
     )
     assert len(index.chunks) == len(direct)
     for question in QUESTIONS:
         for depth in depths:
-            found = index.given(question, Search(search, "index", depth), with_vectors=True, with_neighbors=False)
+            found = index.given(question, IndexSearch(search, "index", depth), with_vectors=True, with_neighbors=False)
             expected = direct.search(question, depth or len(direct), search)
             assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
                 (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
@@ -82,7 +82,7 @@ def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
 
 
 def test_a_store_is_searched_for_each_depth():
-    searches = [Search("dense", "mine", 2), Search("dense", "mine", 5)]
+    searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
     index = made(searches=searches)
     index.prepare(QUESTIONS, searches)
     exact = made()
@@ -121,7 +121,7 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
 
 def test_what_the_keeper_knows_is_not_done_again():
     keeper, words = MemoryCache(), Words()
-    searches = [Search("dense", "index", 5), Search("hybrid", "index", 3)]
+    searches = [IndexSearch("dense", "index", 5), IndexSearch("hybrid", "index", 3)]
     first = made(keeper=keeper, words=words, searches=searches)
     first.prepare(QUESTIONS, searches)
     embedded = len(words.documents), len(words.questions)
@@ -141,16 +141,16 @@ def test_what_the_keeper_knows_is_not_done_again():
 def test_thresholds_with_bm25_embed_the_hits_alone():
     words = Words()
     index = made(words=words)
-    found = index.given("amber basin", Search("bm25", "index", 6), with_vectors=True, with_neighbors=False)
+    found = index.given("amber basin", IndexSearch("bm25", "index", 6), with_vectors=True, with_neighbors=False)
     assert sorted(words.documents) == sorted(chunk.text for chunk in found.chunks)
     assert words.questions == ["amber basin"]
 
 
 def test_nothing_to_search_is_nothing_found():
     index = made(documents={"a": "", "b": []})
-    index.prepare(QUESTIONS, [Search("dense", "index", 5)])
+    index.prepare(QUESTIONS, [IndexSearch("dense", "index", 5)])
     for store in ("index", "mine"):
-        assert not index.given("What?", Search("dense", store, 5), with_vectors=True, with_neighbors=True).chunks
+        assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True, with_neighbors=True).chunks
 
 
 def library_of(small):
@@ -182,7 +182,7 @@ def test_contexts_are_those_of_build_context():
             Words(),
             word_offsets,
             splitter="words",
-            size=30,
+            chunk_size=30,
         )
         (found,) = library.contexts(cell, question, [question.text])
         expected = build_context(
@@ -304,15 +304,15 @@ def test_an_embedder_that_is_not_asked_is_not_opened():
 
 def test_the_last_few_values_are_kept():
     forgotten: list[str] = []
-    recent = Recent(10, len, forgotten.append)
-    assert recent.get("a", lambda: "aaaa") == "aaaa"
-    assert recent.get("b", lambda: "bbbb") == "bbbb"
-    assert recent.get("a", lambda: "other") == "aaaa"
-    recent.get("c", lambda: "cccc")
+    cache = LruCache(10, len, forgotten.append)
+    assert cache.get("a", lambda: "aaaa") == "aaaa"
+    assert cache.get("b", lambda: "bbbb") == "bbbb"
+    assert cache.get("a", lambda: "other") == "aaaa"
+    cache.get("c", lambda: "cccc")
     assert forgotten == ["bbbb"]
-    assert recent.values() == ["aaaa", "cccc"]
+    assert cache.values() == ["aaaa", "cccc"]
     # One is there, however heavy.
-    recent.get("d", lambda: "d" * 50)
-    assert recent.values() == ["d" * 50]
-    recent.clear()
-    assert (recent.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])
+    cache.get("d", lambda: "d" * 50)
+    assert cache.values() == ["d" * 50]
+    cache.clear()
+    assert (cache.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])

@@ -196,7 +196,7 @@ def answer(text, method="stuff", question=QUESTION, **more):
 
 def test_a_likelihood_that_is_no_number_is_no_score():
     (found,) = scorer("answer_likelihood").scores([answer("nan", "answer_likelihood")])
-    assert found == ({}, ["no answer_likelihood: its score must be a finite number, got nan"])
+    assert found == ({}, ["no answer_likelihood: it returned nan; a metric must return a finite number or None"])
 
 
 def test_what_a_metric_cannot_read_is_a_note():

@@ -351,17 +351,17 @@ def test_progress_is_told_while_nothing_is_done(tmp_path):
     meeting = Meeting()
     small = experiment(RecordingModel(meeting=meeting), data=keepers(1, 2), max_concurrency=1, metrics=["token_f1"])
 
-    def watch(progress: RunReport) -> None:
+    def on_progress(progress: RunReport) -> None:
         seen.append(progress)
         if sum(progress.running == 1 and progress.done == 0 for progress in seen) >= 2:
             meeting.open()
 
-    report = run(small, tmp_path / "results.db", watch=watch)
+    report = run(small, tmp_path / "results.db", on_progress=on_progress)
     assert report.complete
     # The first call ended only after it had been told of twice.
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     last = seen[-1]
-    assert (last.done, last.total, last.left, last.failed) == (2, 2, 0, {})
+    assert (last.done, last.total, last.remaining, last.failed) == (2, 2, 0, {})
     assert (last.spent.calls, last.running, last.outcome) == (2, 0, "")
 
 
@@ -369,9 +369,9 @@ def test_progress_counts_what_was_there(tmp_path):
     grid = {"k": [3, 4], "chunk_size": 32}
     run(experiment(RecordingModel(), grid={**grid, "k": 3}), tmp_path / "results.db")
     seen: list[RunReport] = []
-    run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", watch=seen.append)
+    run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", on_progress=seen.append)
     assert all(progress.done >= 6 for progress in seen)
-    assert (seen[-1].done, seen[-1].left, seen[-1].spent.calls) == (12, 0, 12)
+    assert (seen[-1].done, seen[-1].remaining, seen[-1].spent.calls) == (12, 0, 12)
 
 
 def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):

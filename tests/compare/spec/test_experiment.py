@@ -16,7 +16,7 @@ from tests.helpers import run_python
         ({"name": " "}, ExperimentError, "name must not be empty"),
         ({"name": "half \ud83d"}, ExperimentError, "name has an unpaired surrogate"),
         ({"name": None}, ExperimentError, "name must be a string"),
-        ({"embedders": {}}, ExperimentError, "must have an embedder"),
+        ({"embedders": {}}, ExperimentError, "embedders is empty"),
         ({"max_concurrency": 0}, ExperimentError, "max_concurrency must be"),
         ({"give_up_after": 0}, ExperimentError, "give_up_after must be"),
         ({"metrics": ["f1"]}, ExperimentError, "unknown metric 'f1'"),
@@ -27,7 +27,7 @@ from tests.helpers import run_python
         ({"prompts": {"answr": "x"}}, ExperimentError, "unknown prompt .answr."),
         ({"stores": {"index": "a:b"}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
-        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be use"),
+        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be a table"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must contain the key use"),
         ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
@@ -105,7 +105,7 @@ def test_the_answers_of_a_pilot_are_used_again(tmp_path):
     assert (report.total, report.complete) == (9 * 2, True)
     assert 0 < asked_before < len(model.calls) == len({*model.calls})
     assert whole.pilot(50).data == whole.data
-    with pytest.raises(OptionError, match="questions must be a whole number from 1"):
+    with pytest.raises(OptionError, match="sample must be an integer >= 1"):
         whole.pilot(0)
 
 

@@ -29,7 +29,7 @@ use = "local"
 [data.book]
 path = "data/questions.jsonl"
 format = "oprag"
-questions = 3
+sample = 3
 seed = 5
 
 [data.other]
@@ -203,7 +203,7 @@ def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
 BAD = {
     "metrics": ('metrics = ["token_f2"]', "unknown metric 'token_f2'"),
     "metrics-text": ('metrics = "token_f1"', "metrics must be a list of names, got 'token_f1'"),
-    "concurrency": ("max_concurrency = 0", "max_concurrency must be a whole number from 1, got 0"),
+    "concurrency": ("max_concurrency = 0", "max_concurrency must be an integer >= 1, got 0"),
     "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
@@ -233,23 +233,23 @@ TABLES = {
     '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
     "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
-    "[embedders]": "an experiment must have an embedder",
-    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be use = \"MODULE:FUNCTION\", got 'chroma'",
+    "[embedders]": "embedders is empty; define at least one embedder",
+    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be a table {use = \"MODULE:FUNCTION\"}, got 'chroma'",
     '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
     '[stores]\nindex = "a:b"': "'index' is the name of a built-in store",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
-    "[prices.small]\ninput = 1\noutput = 1": "there is a price for the unknown model 'small'",
+    "[prices.small]\ninput = 1\noutput = 1": "prices: unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
-    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number from 0, got -1",
+    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number >= 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
-    "[limits]\ncalls = -3": "limits.calls must be a whole number from 0, got -3",
+    "[limits]\ncalls = -3": "limits.calls must be an integer >= 0, got -3",
     '[data.b]\nformat = "oprag"': "data.b.path is missing",
     "[data.b]\npath = 3": "data.b.path must be a string, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
-    '[data.b]\npath = "data"\nqestions = 3': "data.b: unknown key 'qestions'; did you mean 'questions'?",
-    '[data.b]\npath = "data"\nquestions = 0': "data.b.questions must be a whole number from 1",
-    '[data.b]\npath = "data"\nquestions = "3"': "data.b.questions must be a whole number from 1, got '3'",
-    '[data.b]\npath = "data"\nseed = 3': "data.b: seed has no effect without questions",
+    '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
+    '[data.b]\npath = "data"\nsample = 0': "data.b.sample must be an integer >= 1",
+    '[data.b]\npath = "data"\nsample = "3"': "data.b.sample must be an integer >= 1, got '3'",
+    '[data.b]\npath = "data"\nseed = 3': "data.b: seed = 3 requires sample",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
 
@@ -277,14 +277,14 @@ GRIDS = {
     "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
     "order = 'sauce'": "grid: invalid value 'sauce' of the axis 'order'",
     "k = [2, 0]": "grid: invalid value 0 of the axis 'k'",
-    "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be a whole "
-    "number from 1, or None, got 'None'; for None write \"none\"",
+    "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be an integer "
+    ">= 1 or None, got 'None'; for None write \"none\"",
     "method = 'stuf'": "grid: invalid value 'stuf' of the axis 'method': method must be one of stuff, map_reduce, "
     "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, closed_book_likelihood, "
     "context_only, answer_likelihood, got 'stuf'",
     "k = []": "grid: the axis 'k' has no values",
     "model = 'big'": "grid: unknown model 'big'; this experiment has: none",
-    "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff needs a model",
+    "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff requires a model",
     "header = { a = 1 }": "grid: a value of an axis must be a string",
 }
 

@@ -184,7 +184,7 @@ def test_impossible_combinations_are_counted_with_their_reason():
     assert dict(found.impossible) == {
         "min_chunks must be at most k, got min_chunks=6 and k=4": 4,
         "chunk_overlap=32 must be less than chunk_size=16": 16,
-        "vector stores only support dense search, so search=bm25 needs store=index": 3,
+        "vector stores only support dense search, so search=bm25 requires store=index": 3,
     }
     assert len(found.cells) == 9
     assert found.repeated == 0
@@ -193,8 +193,8 @@ def test_impossible_combinations_are_counted_with_their_reason():
 def test_without_a_model_only_what_asks_none_can_be_run():
     found = cells({"k": 5, "method": ["stuff", "context_only"], "data": "one"}, models={})
     assert [cell.method for cell in found.cells] == ["context_only"]
-    assert dict(found.impossible) == {"method=stuff needs a model": 1}
-    with pytest.raises(ExperimentError, match="no combination of the grid can be run: method=stuff needs a model"):
+    assert dict(found.impossible) == {"method=stuff requires a model": 1}
+    with pytest.raises(ExperimentError, match="no combination of the grid can be run: method=stuff requires a model"):
         cells({"k": 5}, models={})
 
 

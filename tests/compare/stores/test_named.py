@@ -171,7 +171,7 @@ class TestRefusals:
     )
     def test_a_package_that_is_missing(self, name, module, packages, monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(MissingExtraError, match=f"the store '{name}' needs .*pip install {packages}"):
+        with pytest.raises(MissingExtraError, match=f"the store '{name}' requires .*pip install {packages}"):
             opened(name)
 
     def test_without_langchain(self, monkeypatch):
@@ -182,7 +182,7 @@ class TestRefusals:
         )
         assert (
             run_python(code).strip()
-            == "The store 'in_memory' needs an optional dependency: pip install 'oprag[langchain]'"
+            == "The store 'in_memory' requires an optional dependency; install it with: pip install 'oprag[langchain]'"
         )
 
 

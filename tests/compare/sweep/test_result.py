@@ -285,4 +285,6 @@ def test_questions_asked_twice_show_no_more_than_once(tmp_path):
     for once, twice in zip(curves[0].points, curves[1].points, strict=True):
         assert twice.summary.n == 2 * once.summary.n
         assert (twice.summary.low, twice.summary.high) == pytest.approx((once.summary.low, once.summary.high))
-    assert [one.difference.shown for one in curves[0].others] == [one.difference.shown for one in curves[1].others]
+    assert [one.difference.significant for one in curves[0].others] == [
+        one.difference.significant for one in curves[1].others
+    ]

@@ -22,7 +22,7 @@ def line(*lengths: int, **metadata: Any) -> list[Chunk]:
 
 
 def reasons(context: Context) -> dict[int, tuple[str, float | None]]:
-    return {drop.chunk.rank: (drop.reason, drop.figure) for drop in context.dropped}
+    return {drop.chunk.rank: (drop.reason, drop.value) for drop in context.dropped}
 
 
 def test_the_worst_chunks_go_and_not_the_last_in_the_source():
@@ -177,7 +177,7 @@ def test_the_rendered_text_is_within_the_budget_under_any_counter(name, options)
         assert context.tokens == math.ceil(counter(context.text)) <= token_budget
         assert context.kept
         assert sorted(ranks(context.kept) + list(reasons(context))) == ranks(chunks)
-        assert all(drop.figure is not None and drop.reason == "token_budget" for drop in context.dropped)
+        assert all(drop.value is not None and drop.reason == "token_budget" for drop in context.dropped)
 
 
 def test_while_the_text_is_over_the_budget_the_worst_chunk_goes():

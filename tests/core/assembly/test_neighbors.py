@@ -86,7 +86,7 @@ def test_what_repeats_a_kept_chunk_does_not_come_back():
     assert places(context.kept) == [4, 5]
     assert (context.kept[0].similarity, context.kept[0].rank) == (0, 2)
     assert [(drop.chunk.rank, drop.reason, drop.twin) for drop in context.dropped] == [(1, "redundancy_threshold", 0)]
-    again = context.rethreshold(redundancy_threshold=None)
+    again = context.with_thresholds(redundancy_threshold=None)
     assert places(again.kept) == [4, 5, 6, 7]
 
 
@@ -148,7 +148,7 @@ def test_no_chunks_have_no_neighbours():
 
 
 def test_without_a_reader_neighbours_are_refused():
-    with pytest.raises(OptionError, match="neighbors needs read_neighbors=") as caught:
+    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors=") as caught:
         build_context([found(2, 0)], neighbors=1)
     assert caught.value.value == 1
 

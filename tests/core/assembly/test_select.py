@@ -9,7 +9,7 @@ from tests.helpers import hit, ranks
 
 def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tuple[int, str, float | None]]]:
     context = build_context(chunks, order="rank", **options)
-    return ranks(context.kept), [(drop.chunk.rank, drop.reason, drop.figure) for drop in context.dropped]
+    return ranks(context.kept), [(drop.chunk.rank, drop.reason, drop.value) for drop in context.dropped]
 
 
 FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]

@@ -34,10 +34,10 @@ def test_chunks_unlike_the_question_go_with_the_reason_and_the_value():
     assert ranks(context.kept) == [0, 2]
     (drop,) = context.dropped
     assert drop.reason == "similarity_threshold"
-    assert drop.figure == pytest.approx(cosine(70), abs=1e-6)
+    assert drop.value == pytest.approx(cosine(70), abs=1e-6)
     assert drop.detail == "similarity to the question 0.342, minimum 0.5"
     assert [chunk.similarity for chunk in context.kept] == pytest.approx([cosine(10), cosine(40)], abs=1e-6)
-    assert drop.chunk.similarity == drop.figure
+    assert drop.chunk.similarity == drop.value
 
 
 def test_the_scale_is_that_of_the_cosine_whatever_the_length_of_a_vector():
@@ -64,7 +64,7 @@ def test_the_better_ranked_of_two_redundant_chunks_stays():
     assert ranks(context.kept) == [0, 1]
     (drop,) = context.dropped
     assert (drop.chunk.rank, drop.reason, drop.twin) == (2, "redundancy_threshold", 0)
-    assert drop.figure == pytest.approx(1)
+    assert drop.value == pytest.approx(1)
     assert drop.detail == "similarity to rank 0 1.000, threshold 0.95"
 
 
@@ -135,7 +135,7 @@ def test_no_threshold_looks_at_no_vector():
     [
         pytest.param(
             None,
-            r"has no vector, which thresholds need; pass Chunk\(vector=...\), or an embedding model to",
+            r"has no vector, which thresholds require; pass Chunk\(vector=...\), or an embedding model to",
             id="none",
         ),
         pytest.param(
@@ -165,7 +165,7 @@ def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, m
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        pytest.param(None, "similarity_threshold needs the vector of the question", id="none"),
+        pytest.param(None, "similarity_threshold requires the vector of the question", id="none"),
         pytest.param([1.0, 0.0, 0.0], "has dimension 3, those of the chunks have 2", id="another dimension"),
         pytest.param([0.0, 0.0], "is all zeros, so it has no cosine similarity", id="zeros"),
         pytest.param([np.nan, 0.0], "not finite", id="nan"),
@@ -209,7 +209,7 @@ def test_a_context_decides_again():
     chunks = [at(10, 0), at(11, 1), at(70, 2), at(-50, 3)]
     context = build_context(chunks, question_vector=QUESTION, similarity_threshold=-1, token_budget=1_000)
     assert len(context.kept) == 4
-    strict = context.rethreshold(similarity_threshold=0.5, redundancy_threshold=0.99)
+    strict = context.with_thresholds(similarity_threshold=0.5, redundancy_threshold=0.99)
     assert ranks(strict.kept) == [0, 3]
     assert strict.options.token_budget == 1_000
     assert strict == build_context(
@@ -220,25 +220,25 @@ def test_a_context_decides_again():
         token_budget=1_000,
     )
     # What is not named stays as it was; None switches a threshold off.
-    assert ranks(strict.rethreshold(similarity_threshold=None).kept) == [0, 2, 3]
-    assert ranks(strict.rethreshold(redundancy_threshold=None).kept) == [0, 1, 3]
-    assert ranks(strict.rethreshold(similarity_threshold=1, min_chunks=1).kept) == [0]
-    assert strict.rethreshold(similarity_threshold=-1, redundancy_threshold=None) == context
+    assert ranks(strict.with_thresholds(similarity_threshold=None).kept) == [0, 2, 3]
+    assert ranks(strict.with_thresholds(redundancy_threshold=None).kept) == [0, 1, 3]
+    assert ranks(strict.with_thresholds(similarity_threshold=1, min_chunks=1).kept) == [0]
+    assert strict.with_thresholds(similarity_threshold=-1, redundancy_threshold=None) == context
 
 
 def test_a_context_without_thresholds_decides_again_where_it_has_vectors():
     context = build_context([at(10, 0), at(70, 1)], question_vector=QUESTION)
-    assert ranks(context.rethreshold(similarity_threshold=0.5).kept) == [0]
+    assert ranks(context.with_thresholds(similarity_threshold=0.5).kept) == [0]
     bare = build_context([hit("text", 0)])
     with pytest.raises(EmbeddingError, match="retrieve with similarity_threshold=-1"):
-        bare.rethreshold(redundancy_threshold=0.5)
-    assert bare.rethreshold(similarity_threshold=None) == bare
+        bare.with_thresholds(redundancy_threshold=0.5)
+    assert bare.with_thresholds(similarity_threshold=None) == bare
 
 
 def test_a_threshold_that_cannot_be_is_refused_again():
     context = build_context([at(10, 0)], question_vector=QUESTION, similarity_threshold=0.1)
-    with pytest.raises(OptionError, match="similarity_threshold must be a cosine"):
-        context.rethreshold(similarity_threshold=2)
+    with pytest.raises(OptionError, match="similarity_threshold must be a number between -1 and 1"):
+        context.with_thresholds(similarity_threshold=2)
 
 
 def test_the_report_has_the_cosines():
@@ -267,8 +267,8 @@ def test_a_context_can_be_sent_to_another_process():
     again = pickle.loads(pickle.dumps(context))
     assert again == context
     # What read the neighbours stays where it is, and what was read goes along.
-    assert ranks(again.rethreshold(similarity_threshold=0.5).kept) == [0]
+    assert ranks(again.with_thresholds(similarity_threshold=0.5).kept) == [0]
     bare = build_context([at(10, 0)], question_vector=QUESTION)
-    with pytest.raises(OptionError, match="neighbors needs read_neighbors="):
+    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors="):
         assemble(ContextInputs([at(10, 0)]), ContextOptions(neighbors=1))
     assert bare.kept

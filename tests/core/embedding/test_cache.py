@@ -201,7 +201,7 @@ def test_what_is_replaced_is_not_counted_twice():
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "1"])
 def test_a_bound_that_is_none_is_refused(value):
-    with pytest.raises(OptionError, match="max_bytes must be a whole number from 1"):
+    with pytest.raises(OptionError, match="max_bytes must be an integer >= 1"):
         VectorCache(max_bytes=value)
 
 
@@ -397,7 +397,7 @@ def test_a_file_of_a_newer_version_is_an_error(tmp_path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(CacheError, match="has format 99, but this version of oprag reads format 1"):
+    with pytest.raises(CacheError, match="has format 99, expected 1; upgrade oprag"):
         VectorCache(path).get("model", ["a"])
 
 

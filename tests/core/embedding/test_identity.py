@@ -57,8 +57,8 @@ class Plain:
 
 
 def test_the_name_says_which_model_it_is_and_no_secret():
-    name, lasting = identity_of(Remote())
-    assert lasting
+    name, persistent = identity_of(Remote())
+    assert persistent
     assert name.startswith("tests.core.embedding.test_identity.Remote(embed-3) ")
     assert SECRET not in name
     assert SECRET not in identity_of(Plain(model=f"https://me:{SECRET}@host/model?key={SECRET}")).name
@@ -159,7 +159,7 @@ def test_a_model_that_is_made_of_other_objects_has_a_number_for_this_process():
     first, second = Plain(model="a", encoder=object()), Plain(model="a", encoder=object())
     assert identity_of(first) == identity_of(first)
     assert identity_of(first) != identity_of(second)
-    assert not identity_of(first).lasting
+    assert not identity_of(first).persistent
 
 
 def test_a_size_alone_is_no_name():
@@ -171,7 +171,7 @@ def test_a_size_alone_is_no_name():
     for first, second in pairs:
         assert identity_of(first) == identity_of(first)
         assert identity_of(first) != identity_of(second)
-        assert not identity_of(first).lasting
+        assert not identity_of(first).persistent
     assert identity_of(MockEmbedding(embed_dim=3)) != identity_of(MockEmbedding(embed_dim=4))
 
 
@@ -212,11 +212,11 @@ class Wrapped(BaseModel):
 
 def test_private_settings_count():
     assert identity_of(Private()) == identity_of(Private())
-    assert identity_of(Private()).lasting
+    assert identity_of(Private()).persistent
     assert len({identity_of(Private(engine=engine)).name for engine in ("ada", "babbage")}) == 2
     assert len({identity_of(Private(inner=Wrapped(size=size))).name for size in (3, 4, 4)}) == 2
     # Weights that are loaded say nothing about how they were loaded.
-    assert not identity_of(Private(inner=object())).lasting
+    assert not identity_of(Private(inner=object())).persistent
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class InSlots(Embeddings):
 
 def test_settings_in_slots_count():
     assert identity_of(InSlots()) == identity_of(InSlots())
-    assert identity_of(InSlots()).lasting
+    assert identity_of(InSlots()).persistent
     assert identity_of(InSlots(size=4)) != identity_of(InSlots())
 
 
@@ -257,7 +257,7 @@ def test_the_number_of_a_model_changes_with_its_settings():
     model: Any = Remote(prompts={}, client=None)
     model.encode_kwargs = {"made_of": object()}
     before = identity_of(model)
-    assert not before.lasting
+    assert not before.persistent
     model.dimensions = 512
     assert identity_of(model) != before
     model.dimensions = 256
@@ -288,7 +288,7 @@ def test_an_object_that_contains_itself_has_a_number():
     settings: list[Any] = []
     settings.append(settings)
     model = Plain(model="a", settings=settings)
-    assert not identity_of(model).lasting
+    assert not identity_of(model).persistent
     # Nobody can tell whether it is still the same.
     assert identity_of(model) != identity_of(model)
 
@@ -301,7 +301,7 @@ def test_a_class_that_another_script_may_have_as_well_is_not_lasting(kind):
     if kind == "of a script":
         Local.__qualname__, Local.__module__ = "Own", "__main__"
     assert identity_of(Local()) != identity_of(Local())
-    assert not identity_of(Local()).lasting
+    assert not identity_of(Local()).persistent
 
 
 @pytest.mark.process

@@ -29,7 +29,7 @@ def test_a_text_has_the_same_vector_beside_longer_ones(embedder):
 
 
 def test_near_meanings_are_near(embedder):
-    index = DocumentIndex.from_texts(PETS, embedder, embedder.tokenizer, size=5)
+    index = DocumentIndex.from_texts(PETS, embedder, embedder.tokenizer, chunk_size=5)
     assert "saw" in build_context(index.search("Which tool cuts wood?", k=1)).text
     assert index.search("Which pet barks?", k=1)[0].metadata["source"] == "pets"
 
@@ -38,7 +38,7 @@ def test_near_meanings_are_near(embedder):
 def test_any_text_can_be_embedded_counted_and_split(embedder, text):
     assert embedder.embed_documents([text]).shape == (1, 256)
     assert embedder.count_tokens(text) >= 1
-    index = DocumentIndex.from_texts({"s": text * 3}, embedder, embedder.tokenizer, size=2)
+    index = DocumentIndex.from_texts({"s": text * 3}, embedder, embedder.tokenizer, chunk_size=2)
     assert build_context(index.search("?", k=99), token_budget=99, count_tokens=embedder.count_tokens).text == text * 3
 
 

@@ -101,7 +101,7 @@ def test_what_is_embedded_may_be_more_than_the_text(run):
 def test_without_an_embedder_the_chunk_and_the_store_are_named(run):
     with pytest.raises(EmbeddingError, match=r"2 of the retrieved chunks have no vector in the store Shelf .the first"):
         run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(store=ShelfAdapter(Shelf({})))))
-    with pytest.raises(EmbeddingError, match="needs the vector of the question; pass embeddings="):
+    with pytest.raises(EmbeddingError, match="requires the vector of the question; pass embeddings="):
         run(question_vector("What?", VectorSources()))
 
 

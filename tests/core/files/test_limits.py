@@ -30,5 +30,5 @@ def test_a_variable_takes_the_place_of_the_default(monkeypatch):
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "1e9", "many", "٣", "²", "9" * 10, "9" * 5_000])
 def test_values_that_are_refused(monkeypatch, text):
     monkeypatch.setenv("OPRAG_MAX_PDF_PAGES", text)
-    with pytest.raises(OptionError, match="OPRAG_MAX_PDF_PAGES must be a whole number from 1 to 999,999,999, got"):
+    with pytest.raises(OptionError, match="OPRAG_MAX_PDF_PAGES must be an integer from 1 to 999,999,999, got"):
         limit("pdf_pages")

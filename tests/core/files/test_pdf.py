@@ -101,7 +101,7 @@ def test_nothing_is_imported_from_the_current_folder(monkeypatch, tmp_path):
 @pytest.mark.parametrize("extra", ["cli", "compare"])
 def test_the_extra_that_is_missing_is_the_callers(monkeypatch, extra):
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    with pytest.raises(MissingExtraError, match=rf"Reading a PDF file needs .* 'oprag\[{extra}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"Reading a PDF file requires .* 'oprag\[{extra}\]'"):
         pdf_pages("a.pdf", pdf(*PAGES), extra)
 
 
@@ -109,7 +109,7 @@ def test_an_old_version_is_not_used(monkeypatch, tmp_path):
     # Versions before 7 hang on some files of 93 bytes.
     (tmp_path / "pypdf.py").write_text("__version__ = '6.12.1'")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingExtraError, match=r"\(pypdf 6\.12\.1 is too old\) needs .* 'oprag\[cli\]'"):
+    with pytest.raises(MissingExtraError, match=r"\(pypdf 6\.12\.1 is too old\) requires .* 'oprag\[cli\]'"):
         pdf_pages("a.pdf", pdf(*PAGES), "cli")
 
 

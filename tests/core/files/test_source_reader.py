@@ -151,18 +151,18 @@ def test_a_pdf_is_read_page_by_page(folder):
 
 def test_other_endings_and_sizes_can_be_asked_for(folder):
     (folder / "a.log").write_text("A log.", encoding="utf-8")
-    with pytest.raises(SourceReadError, match=r"must end with one of \.txt, .*SourceFolder\(folder, endings="):
+    with pytest.raises(SourceReadError, match=r"must end with one of \.txt, .*SourceFolder\(folder, suffixes="):
         SourceFolder(folder)("a.log")
-    read = SourceReader(SourceFolder(folder, endings=[".LOG"], max_bytes=6))
+    read = SourceReader(SourceFolder(folder, suffixes=[".LOG"], max_bytes=6))
     assert read("a.log") == "A log."
     with pytest.raises(
         SourceReadError, match=r"has 6 bytes, more than the limit of 5; .*SourceFolder\(folder, max_bytes="
     ):
-        SourceFolder(folder, endings=[".log"], max_bytes=5)("a.log")
+        SourceFolder(folder, suffixes=[".log"], max_bytes=5)("a.log")
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"endings": ".txt"}, {"endings": []}, {"endings": ["txt"]}, {"endings": [5]}, {"max_bytes": 0}]
+    "wrong", [{"suffixes": ".txt"}, {"suffixes": []}, {"suffixes": ["txt"]}, {"suffixes": [5]}, {"max_bytes": 0}]
 )
 def test_limits_that_mean_nothing_are_refused(folder, wrong: dict[str, Any]):
     with pytest.raises(OptionError):

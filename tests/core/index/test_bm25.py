@@ -103,4 +103,6 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    assert run_python(code) == "BM25 search needs an optional dependency: pip install 'oprag[local]'\n"
+    assert (
+        run_python(code) == "BM25 search requires an optional dependency; install it with: pip install 'oprag[local]'\n"
+    )

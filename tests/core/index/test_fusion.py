@@ -51,7 +51,7 @@ def test_the_same_ranks_in_other_rankings_tie_exactly(ranks):
 
 @pytest.mark.parametrize("constant", [0, -1, 1.5, None, True])
 def test_a_constant_is_a_whole_number_from_one(constant):
-    with pytest.raises(OptionError, match="constant must be a whole number from 1"):
+    with pytest.raises(OptionError, match="constant must be an integer >= 1"):
         rrf([[0]], 1, constant)
 
 

@@ -31,7 +31,7 @@ BOOK = prose(400, seed=3)
 
 
 def book_index(**options: Any) -> DocumentIndex:
-    given: dict[str, Any] = {"embedder": WordEmbedder(), "size": 10, **options}
+    given: dict[str, Any] = {"embedder": WordEmbedder(), "chunk_size": 10, **options}
     return DocumentIndex.from_texts({"book": BOOK}, tokenizer=word_offsets, **given)
 
 
@@ -65,7 +65,7 @@ def scores(hits: Iterable[Chunk]) -> list[float]:
 
 def test_texts_are_split_stamped_and_embedded():
     embedder = WordEmbedder()
-    index = DocumentIndex.from_texts({"a": "one two three", "b": "", "c": "four"}, embedder, word_offsets, size=2)
+    index = DocumentIndex.from_texts({"a": "one two three", "b": "", "c": "four"}, embedder, word_offsets, chunk_size=2)
     assert [(chunk.text, dict(chunk.metadata)) for chunk in index.chunks] == [
         ("one two ", {"source": "a", "chunk_index": 0, "start_index": 0, "end_index": 8}),
         ("three", {"source": "a", "chunk_index": 1, "start_index": 8, "end_index": 13}),
@@ -82,7 +82,7 @@ def test_the_whole_text_comes_back_in_order():
 
 
 def test_windows_may_overlap():
-    index = book_index(overlap=4)
+    index = book_index(chunk_overlap=4)
     starts = [chunk.metadata["start_index"] for chunk in index.chunks]
     ends = [chunk.metadata["end_index"] for chunk in index.chunks]
     assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))
@@ -93,7 +93,11 @@ def test_long_documents_are_embedded_in_batches_with_progress():
     embedder = WordEmbedder(dimension=4)
     seen = []
     index = DocumentIndex.from_texts(
-        {"book": prose(1200)}, embedder, word_offsets, size=2, progress=lambda done, total: seen.append((done, total))
+        {"book": prose(1200)},
+        embedder,
+        word_offsets,
+        chunk_size=2,
+        on_progress=lambda done, total: seen.append((done, total)),
     )
     assert len(index) == 600
     assert seen == [(256, 600), (512, 600), (600, 600)]
@@ -127,11 +131,11 @@ def test_a_source_needs_a_name(name):
         ({"sources": {"a": 5}}, ChunkError),
         ({"sources": {"a": b"bytes"}}, ChunkError),
         ({"tokenizer": "words"}, TokenizerError),
-        ({"size": 0}, OptionError),
-        ({"overlap": 128}, OptionError),
+        ({"chunk_size": 0}, OptionError),
+        ({"chunk_overlap": 128}, OptionError),
         ({"splitter": "sentences"}, OptionError),
-        ({"splitter": "recursive", "size": 0}, OptionError),
-        ({"splitter": "recursive", "size": "5"}, OptionError),
+        ({"splitter": "recursive", "chunk_size": 0}, OptionError),
+        ({"splitter": "recursive", "chunk_size": "5"}, OptionError),
         ({"embedder": DualEncoder("short", lambda texts: [[1.0]] * (len(texts) - 1))}, EmbeddingError),
         ({"embedder": DualEncoder("nan", lambda texts: [[float("nan")]] * len(texts))}, EmbeddingError),
     ],
@@ -170,7 +174,7 @@ def test_a_changing_dimension_is_refused():
     dimensions = iter([3, 3, 4])
     embedder = DualEncoder("growing", lambda texts: np.ones((len(texts), next(dimensions))))
     with pytest.raises(EmbeddingError, match="expected vectors of dimension 3, got 4"):
-        DocumentIndex.from_texts({"book": prose(1500)}, embedder, word_offsets, size=2)
+        DocumentIndex.from_texts({"book": prose(1500)}, embedder, word_offsets, chunk_size=2)
 
 
 def test_recursive_windows_have_defaults_of_their_own():
@@ -179,7 +183,7 @@ def test_recursive_windows_have_defaults_of_their_own():
         (None, split_recursive(text, word_offsets)),
         (50, split_recursive(text, word_offsets, 50, 5)),
     ):
-        index = DocumentIndex.from_texts({"book": text}, None, word_offsets, splitter="recursive", size=size)
+        index = DocumentIndex.from_texts({"book": text}, None, word_offsets, splitter="recursive", chunk_size=size)
         places = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in index.chunks]
         assert places == [(window.start, window.end) for window in expected]
 
@@ -284,7 +288,7 @@ def test_a_question_must_be_a_text(question):
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True, None, "3"])
 def test_k_must_be_a_number_from_one(k):
-    with pytest.raises(OptionError, match="k must be a whole number from 1") as caught:
+    with pytest.raises(OptionError, match="k must be an integer >= 1") as caught:
         book_index().search("ocean5", k=k)
     assert caught.value.value is k
 

@@ -131,13 +131,13 @@ def test_a_long_text_is_split_in_seconds():
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, None, "5", True])
 def test_a_size_that_cannot_be_is_refused(size):
-    with pytest.raises(OptionError, match="size must be a whole number of tokens from 1"):
+    with pytest.raises(OptionError, match="chunk_size must be an integer >= 1"):
         split_recursive("text", word_offsets, size)
 
 
 @pytest.mark.parametrize("overlap", [-1, 1000, 1.0, None, False])
 def test_an_overlap_that_cannot_be_is_refused(overlap):
-    with pytest.raises(OptionError, match="overlap must be a whole number from 0 and less than size=1000"):
+    with pytest.raises(OptionError, match="chunk_overlap must be an integer >= 0 and less than chunk_size=1000"):
         split_recursive("text", word_offsets, 1000, overlap)
 
 
@@ -163,5 +163,7 @@ try:
 except MissingExtraError as error:
     print(error)
 """
-    printed = "The recursive splitter needs an optional dependency: pip install 'oprag[langchain]'\n"
+    printed = (
+        "The recursive splitter requires an optional dependency; install it with: pip install 'oprag[langchain]'\n"
+    )
     assert run_python(code) == printed

@@ -29,7 +29,7 @@ SEARCHES: list[SearchKind] = ["dense", "bm25", "hybrid"]
 
 @pytest.fixture(scope="module")
 def index():
-    return DocumentIndex.from_texts(BOOK, WordEmbedder(), word_offsets, size=12)
+    return DocumentIndex.from_texts(BOOK, WordEmbedder(), word_offsets, chunk_size=12)
 
 
 def places(hits):
@@ -97,7 +97,7 @@ def test_hits_have_rank_score_vector_and_place(index, search):
 
 def test_of_equal_chunks_the_first_added_comes_first():
     embedder = WordEmbedder()
-    equal = DocumentIndex.from_texts({"a": "one two " * 9}, embedder, word_offsets, size=2)
+    equal = DocumentIndex.from_texts({"a": "one two " * 9}, embedder, word_offsets, chunk_size=2)
     for search in SEARCHES:
         found = equal.search("two", 4, search=search)
         # The last chunk lacks a space at its end, so it is the only other one.
@@ -117,7 +117,7 @@ def test_an_unknown_search_is_refused(index, search):
 
 @pytest.fixture
 def plain():
-    return DocumentIndex.from_texts(BOOK, None, word_offsets, size=12)
+    return DocumentIndex.from_texts(BOOK, None, word_offsets, chunk_size=12)
 
 
 def test_without_an_embedder_words_can_be_searched_for(index, plain):
@@ -130,9 +130,9 @@ def test_without_an_embedder_words_can_be_searched_for(index, plain):
 
 @pytest.mark.parametrize("search", ["dense", "hybrid"])
 def test_without_an_embedder_the_others_are_refused(plain, search):
-    with pytest.raises(OptionError, match=rf'search="{search}" needs vectors.*use search="bm25"'):
+    with pytest.raises(OptionError, match=rf'search="{search}" requires vectors.*use search="bm25"'):
         plain.search("ocean5", 3, search=search)
-    with pytest.raises(OptionError, match="needs vectors"):
+    with pytest.raises(OptionError, match="requires vectors"):
         DocumentIndex([], []).search("ocean5", 3, search=search)
 
 
@@ -176,7 +176,7 @@ def test_nothing_of_bm25_is_loaded_for_a_dense_search(index, monkeypatch):
 
 @pytest.mark.parametrize("by_words", [False, True])
 def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
-    index = DocumentIndex.from_texts(BOOK, None if by_words else WordEmbedder(), word_offsets, size=12)
+    index = DocumentIndex.from_texts(BOOK, None if by_words else WordEmbedder(), word_offsets, chunk_size=12)
     hits = index.search(QUESTIONS[0], 9, "bm25")
     for other in (copy.copy(index), copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
         assert other.search(QUESTIONS[0], 9, "bm25") == hits

@@ -167,7 +167,7 @@ def test_a_long_text_comes_back(kind, size, overlap):
 
 def test_windows_have_the_asked_number_of_tokens():
     text = "one two three four five six seven"
-    windows = split_tokens(text, word_offsets, size=3)
+    windows = split_tokens(text, word_offsets, chunk_size=3)
     assert windows == [
         TokenWindow("one two three ", 0, 14, 3),
         TokenWindow("four five six ", 14, 28, 3),
@@ -177,7 +177,7 @@ def test_windows_have_the_asked_number_of_tokens():
 
 def test_windows_share_the_asked_number_of_tokens():
     text = "one two three four five six seven"
-    windows = split_tokens(text, word_offsets, size=4, overlap=2)
+    windows = split_tokens(text, word_offsets, chunk_size=4, chunk_overlap=2)
     assert [window.text.split() for window in windows] == [
         ["one", "two", "three", "four"],
         ["three", "four", "five", "six"],
@@ -186,13 +186,13 @@ def test_windows_share_the_asked_number_of_tokens():
 
 
 def test_what_stands_between_tokens_belongs_to_the_window_before():
-    windows = split_tokens("  one,  two!  three  ", word_offsets, size=1)
+    windows = split_tokens("  one,  two!  three  ", word_offsets, chunk_size=1)
     assert [window.text for window in windows] == ["  one,  ", "two!  ", "three  "]
 
 
 @pytest.mark.parametrize("kind", ["byte level", "tiktoken", "byte fallback"])
 def test_a_character_of_many_tokens_is_never_cut(kind):
-    windows = split_tokens("👨👩👧", tokenizer_of(kind), size=2)
+    windows = split_tokens("👨👩👧", tokenizer_of(kind), chunk_size=2)
     assert [window.text for window in windows] == ["👨", "👩", "👧"]
     assert all(window.tokens >= 4 for window in windows)
 
@@ -202,17 +202,17 @@ def test_truncation_and_padding_are_not_applied_and_the_tokenizer_stays_as_it_is
     tokenizer = KINDS[kind]()
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     text = prose(60)
-    expected = split_tokens(text, tokenizer, size=16)
+    expected = split_tokens(text, tokenizer, chunk_size=16)
     backend.enable_truncation(5)
     backend.enable_padding(length=64)
     before = backend.to_str()
-    assert split_tokens(text, tokenizer, size=16) == expected
+    assert split_tokens(text, tokenizer, chunk_size=16) == expected
     assert len(expected) > 5
     assert backend.to_str() == before
 
 
 def test_special_tokens_are_no_tokens_of_a_text():
-    assert sum(window.tokens for window in split_tokens("ember", tokenizer_of("bert"), size=99)) == len(
+    assert sum(window.tokens for window in split_tokens("ember", tokenizer_of("bert"), chunk_size=99)) == len(
         tokenizer_of("bert").encode("ember", add_special_tokens=False).ids
     )
     # Nor is a text that looks like one refused.
@@ -226,14 +226,14 @@ def test_the_defaults_are_those_of_the_paper():
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, "3", None, True])
 def test_a_size_that_cannot_be_is_refused(size):
-    with pytest.raises(OptionError, match="size must be a whole number of tokens from 1") as caught:
+    with pytest.raises(OptionError, match="chunk_size must be an integer >= 1") as caught:
         split_tokens("text", word_offsets, size)
     assert caught.value.value is size
 
 
 @pytest.mark.parametrize("overlap", [-1, 4, 5, 1.0, None, False])
 def test_an_overlap_that_cannot_be_is_refused(overlap):
-    with pytest.raises(OptionError, match="less than size=4") as caught:
+    with pytest.raises(OptionError, match="less than chunk_size=4") as caught:
         split_tokens("text", word_offsets, 4, overlap)
     assert caught.value.value is overlap
 
@@ -288,12 +288,12 @@ def test_offsets_that_cannot_be_are_refused(offsets):
 
 @pytest.mark.parametrize("offsets", [[[0, 2], [2, 4]], ((0, 2), (2, 4)), iter([(0, 2), (2.0, 4.0)])])
 def test_offsets_may_be_of_any_shape_of_pairs(offsets):
-    assert [window.text for window in split_tokens("text", lambda text: offsets, size=1)] == ["te", "xt"]
+    assert [window.text for window in split_tokens("text", lambda text: offsets, chunk_size=1)] == ["te", "xt"]
 
 
 def test_a_token_behind_the_last_character_makes_no_empty_window():
     offsets = [(0, 2), (2, 4), (4, 4)]
-    assert [window.text for window in split_tokens("text", lambda text: offsets, size=1)] == ["te", "xt"]
+    assert [window.text for window in split_tokens("text", lambda text: offsets, chunk_size=1)] == ["te", "xt"]
 
 
 def test_the_error_of_a_tokenizer_function_is_the_callers():

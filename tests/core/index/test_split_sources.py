@@ -69,7 +69,7 @@ def test_a_page_without_text_has_no_chunks_and_keeps_its_number():
 
 
 def test_chunks_of_pages_stand_in_order_and_say_their_page():
-    index = DocumentIndex.from_texts({"a.pdf": PAGES}, WordEmbedder(), word_offsets, size=7)
+    index = DocumentIndex.from_texts({"a.pdf": PAGES}, WordEmbedder(), word_offsets, chunk_size=7)
     context = build_context(index.search(PAGES[2].split()[5], k=len(index)), header="[p. {page}]", separator="")
     assert [chunk.text for chunk in context.kept] == [
         w.text for page in PAGES for w in split_tokens(page, word_offsets, 7)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from oprag.methods import register, registry
+from oprag.methods import register_method, registry
 
 
 @pytest.fixture
 def registered() -> Iterator[Callable[..., Any]]:
     """Registers methods that are gone behind the test."""
     before = dict(registry._registered)
-    yield register
+    yield register_method
     registry._registered.clear()
     registry._registered.update(before)

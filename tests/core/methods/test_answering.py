@@ -120,7 +120,7 @@ def test_prompts_that_were_not_sent_any_more_are_not_on_record():
 
 
 def test_a_call_that_the_user_has_seen_a_part_of_cannot_be_skipped():
-    world = World(parts(1), answer=Completion(error=OSError("cut"), shown=True))
+    world = World(parts(1), answer=Completion(error=OSError("cut"), streamed=True))
     with pytest.raises(ModelError):
         world.answer(on_error="skip")
 

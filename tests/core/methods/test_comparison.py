@@ -42,14 +42,14 @@ def test_rows():
     first, second = compare("stuff", "map_reduce").rows()
     assert (first["method"], first["calls"], first["passages"], first["answer"]) == ("stuff", 1, 3, "It sank.")
     assert (second["method"], second["calls"], second["passages"]) == ("map_reduce", 4, 3)
-    assert second["tokens_in"] > first["tokens_in"]
+    assert second["input_tokens"] > first["input_tokens"]
     assert first["estimated"]
     assert first["notes"] == []
     assert set(first) == {
         "method",
         "calls",
-        "tokens_in",
-        "tokens_out",
+        "input_tokens",
+        "output_tokens",
         "estimated",
         "seconds",
         "passages",

@@ -40,7 +40,7 @@ def test_a_source_that_is_not_there():
 
 
 def test_a_source_that_does_not_fit():
-    with pytest.raises(SourceTooLongError, match="source 'voyage' has 6 tokens, source_token_budget=5"):
+    with pytest.raises(SourceTooLongError, match="source 'voyage' has 6 tokens, more than source_token_budget=5"):
         World(parts(1), sources=WHOLE).answer(method="long_context", source_token_budget=5)
 
 

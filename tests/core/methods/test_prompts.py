@@ -91,7 +91,7 @@ def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
 
 
 def test_an_input_that_is_missing_is_named():
-    with pytest.raises(PromptError, match=r"needs a value for \{audience\}"):
+    with pytest.raises(PromptError, match=r"requires a value for \{audience\}"):
         World(parts(1)).answer(prompts={"answer": "{audience} {context} {question}"})
 
 

@@ -54,7 +54,7 @@ def test_it_can_stand_inside_another_one(registered):
 
 def test_it_may_have_inner_methods_and_needs(registered):
     registered("mine", twice, needs=["embeddings"], nests=True)
-    with pytest.raises(OptionError, match="'mine' needs embeddings="):
+    with pytest.raises(OptionError, match="'mine' requires embeddings"):
         check_needs(MethodOptions(method="mine"), embeddings=False, read_source=True)
     with pytest.raises(OptionError, match="recurse endlessly"):
         check_needs(MethodOptions(method="step_down", inner_method="mine"), embeddings=True, read_source=True)
@@ -91,7 +91,7 @@ def test_a_method_is_a_function(method, registered):
 
 @pytest.mark.parametrize("needs", [["embedding"], "embeddings", ["read_source", "gpu"], [5]])
 def test_needs_are_known(needs, registered):
-    with pytest.raises(OptionError, match="needs can contain embeddings, read_source"):
+    with pytest.raises(OptionError, match="needs may contain only embeddings, read_source"):
         registered("mine", twice, needs=needs)
 
 

@@ -49,7 +49,7 @@ def test_a_failed_first_call_that_is_skipped_takes_the_second_way():
 
 
 def test_a_reply_that_broke_off_before_the_users_eyes_cannot_be_skipped():
-    world = World(parts(1), sources=WHOLE, route=Completion(error=OSError("cut"), shown=True))
+    world = World(parts(1), sources=WHOLE, route=Completion(error=OSError("cut"), streamed=True))
     with pytest.raises(ModelError, match="'route' failed: OSError: cut"):
         world.answer(method="self_route", on_error="skip")
 

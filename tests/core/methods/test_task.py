@@ -116,5 +116,5 @@ def test_the_step_names_the_prompt():
 
 
 def test_a_value_that_is_missing_is_named():
-    with pytest.raises(ValueError, match=r"needs a value for \{context\}"):
+    with pytest.raises(ValueError, match=r"requires a value for \{context\}"):
         Task("What?").prompt("answer")

@@ -65,7 +65,7 @@ def test_a_text_is_a_string(text):
 
 
 def test_a_value_that_is_missing_is_named():
-    with pytest.raises(PromptError, match=r"needs a value for \{audience\}.*available: context, question") as caught:
+    with pytest.raises(PromptError, match=r"requires a value for \{audience\}.*available: context, question") as caught:
         TextTemplate("{context} {audience}").messages({"question": "Q", "context": "C"})
     assert caught.value.value == "audience"
 

@@ -36,7 +36,9 @@ def test_what_fits_is_whole(budget, overflow):
 
 
 def test_what_does_not_fit_is_an_error_by_default():
-    with pytest.raises(SourceTooLongError, match=r"source 'voyage' has 300 tokens, source_token_budget=299.*truncate"):
+    with pytest.raises(
+        SourceTooLongError, match=r"source 'voyage' has 300 tokens, more than source_token_budget=299.*truncate"
+    ):
         ask(source_token_budget=299)
     world = World([*parts(1), *[Chunk("x", 9, metadata={"source": "b"})]], sources={"voyage": LONG, "b": "x"})
     with pytest.raises(SourceTooLongError, match="2 sources") as caught:

@@ -155,6 +155,25 @@ def test_links_connect_all_chunks_but_not_the_part_that_retrieval_finds():
     assert only(check(linked(2))).problem == ""
 
 
+def test_offsets_of_some_chunks_and_links_to_the_others_are_not_enough_for_a_part_either():
+    # As two node parsers of LlamaIndex leave them: offsets in the first section, and a link to the chunk before.
+    chunks = [
+        Chunk(
+            f"text {number}",
+            number,
+            metadata={"start_index": 10 * number} if number < 3 else {},
+            source="book",
+            id=str(number),
+            previous_id=str(number - 1) if number else None,
+        )
+        for number in range(12)
+    ]
+    source = only(check(chunks))
+    assert source.kind is PositionKind.OFFSET
+    assert "not the subset that a search returns" in source.problem
+    assert "have no position" in warned(chunks[::3])[0]
+
+
 def test_two_runs_of_links_are_ordered_inside_alone():
     chunks = [
         Chunk(
@@ -359,17 +378,17 @@ def test_a_sample_leaves_out_the_source_that_it_cuts():
     chunks = [hit(f"{name} {number}", 0, source=name, start_index=number) for name in "abc" for number in range(10)]
     found = check(chunks, max_chunks=15)
     assert [source.source for source in found.sources] == ["a"]
-    assert (found.chunks, found.total, found.sampled, found.left_out) == (10, 30, True, "b")
+    assert (found.chunks, found.total, found.sampled, found.partial_source) == (10, 30, True, "b")
     assert str(found).startswith(
-        "documents: 1 source in the first 10 chunks of 30, without b, which was read only in part"
+        "documents: the first 10 chunks of 30 from 1 source, without b, which was read only in part"
     )
     found = check(chunks, max_chunks=20)
-    assert (len(found.sources), found.sampled, found.left_out) == (2, True, "")
+    assert (len(found.sources), found.sampled, found.partial_source) == (2, True, "")
 
 
 def test_the_only_source_is_kept_where_a_sample_cuts_it():
     found = check(located(cut()), max_chunks=3)
-    assert (only(found).chunks, found.sampled, found.left_out) == (3, True, "")
+    assert (only(found).chunks, found.sampled, found.partial_source) == (3, True, "")
     assert not check(located(cut()), max_chunks=len(cut())).sampled
 
 
@@ -386,7 +405,7 @@ def test_no_more_is_read_than_the_sample():
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, "many", True])
 def test_the_size_of_a_sample_is_a_number_from_one(number):
-    with pytest.raises(OptionError, match="max_chunks must be a whole number from 1"):
+    with pytest.raises(OptionError, match="max_chunks must be an integer >= 1"):
         check(cut(), max_chunks=number)
 
 
@@ -418,8 +437,8 @@ def test_a_table_shows_what_there_is_to_say():
     assert re.split(r"  +", text.splitlines()[2].strip()) == [
         *("source", "chunks", "order by", "pairs in order", "without position", "repeated text"),
     ]
-    assert re.search(rf"^!  book +{len(cut())} +7 none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
-    assert re.search(r"^   fine +2 +5 page: page +100 %$", text, re.MULTILINE)
+    assert re.search(rf"^!  book +{len(cut())} +kind 7, none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
+    assert re.search(r"^   fine +2 +kind 5, page or number: page \(ties in rank order\) +100 %$", text, re.MULTILINE)
     problem = "chunks of a source have no position, so their order is unknown (book)"
     assert f'Problem: {problem}\n    write(, read_source="folder")' in text
 

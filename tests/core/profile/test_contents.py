@@ -43,7 +43,7 @@ def test_options_of_methods_are_checked_as_there():
     assert Profile(method={"method": "refine", "passage_tokens": 64}).as_method_options() == MethodOptions(
         method="refine", passage_tokens=64
     )
-    with pytest.raises(OptionError, match="passage_tokens must be a whole number from 1, got 0"):
+    with pytest.raises(OptionError, match="passage_tokens must be an integer >= 1, got 0"):
         Profile(method={"passage_tokens": 0})
     with pytest.raises(PromptError, match=r"the answer prompt must have the field \{context\}"):
         Profile(method={"prompts": {"answer": "{question}"}})

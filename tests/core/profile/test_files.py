@@ -114,7 +114,7 @@ written_by = "oprag {__version__}"
 on = 2026-03-01
 
 [context]
-# Maximum number of chunks to keep, by rank.
+# Maximum number of chunks to keep, best-ranked first.
 k = 32
 # Maximum number of tokens in the rendered context.
 token_budget = "none"
@@ -202,7 +202,7 @@ instruction = "Be short."
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[context]\nk = 3", "missing key format, so this may not be a profile; .* format = 1$"),
+        ("[context]\nk = 3", "the key format is missing, so this may not be a profile; .* format = 1$"),
         ("format = 2", f"oprag {__version__} reads profiles with format = 1, got 2; upgrade oprag"),
         ('format = 3\nwritten_by = "oprag 9.0"\nnew = 1', "got 3; oprag 9.0 wrote it; upgrade oprag"),
         ("format = 0", "reads profiles with format = 1, got 0; write the file again"),
@@ -222,17 +222,17 @@ instruction = "Be short."
             r"in \[context\]: method is not an option of context; it belongs in meth",
         ),
         (HEAD + "[method]\nk = 3", r"in \[method\]: k is not an option of method; it belongs in context"),
-        (HEAD + "[context]\nk = 3.0", r'in \[context\]: k must be a whole number from 1, or "none", got 3.0'),
-        (HEAD + "[context]\nk = 'None'", """k must be a whole number from 1, or "none", got 'None'"""),
+        (HEAD + "[context]\nk = 3.0", r'in \[context\]: k must be an integer >= 1 or "none", got 3.0'),
+        (HEAD + "[context]\nk = 'None'", """k must be an integer >= 1 or "none", got 'None'"""),
         (
             HEAD + "[context]\nk = 3\nmax_candidates = 2",
             "max_candidates must be at least k, got max_candidates=2 and k=3",
         ),
-        (HEAD + "[context]\nmin_chunks = 'none'", "min_chunks must be a whole number from 0, got 'none'"),
+        (HEAD + "[context]\nmin_chunks = 'none'", "min_chunks must be an integer >= 0, got 'none'"),
         (HEAD + "[context]\norder = 'sourec'", "order must be one of source, rank, .*, got 'sourec'"),
         (
             HEAD + "[context]\nsimilarity_threshold = nan",
-            'must be a cosine similarity from -1 to 1, or "none", got nan',
+            'must be a number between -1 and 1 or "none", got nan',
         ),
         (HEAD + "[context]\nsource_key = []", "source_key must be a metadata key, a tuple of keys or a function"),
         (HEAD + "[context]\nheader = '{source.x}'", "header may contain "),
@@ -284,10 +284,10 @@ def test_a_profile_of_another_version_is_read_where_it_says_nothing_else(tmp_pat
         (b"format = 1 # \xe9", "is not UTF-8 text"),
         (b"PK\x03\x04\x00\x00", "is not a text file"),
         (b"format = 1" + 5_000 * b"0", "invalid TOML: "),
-        (b"format = 0x1" + 5_000 * b"f", "an integer has more than 64 bits"),
-        (b"[about]\na = [{b = 18446744073709551616}]", "an integer has more than 64 bits"),
-        (b"a = " + 5_000 * b"[", "it is nested too deeply"),
-        (b"a = " + 5_000 * b"{a = ", "it is nested too deeply"),
+        (b"format = 0x1" + 5_000 * b"f", "the integer format has more than 64 bits"),
+        (b"[about]\na = [{b = 18446744073709551616}]", r"the integer about\.a\[0\]\.b has more than 64 bits"),
+        (b"a = " + 5_000 * b"[", "are nested too deeply"),
+        (b"a = " + 5_000 * b"{a = ", "are nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_toml_is_told_as_that(tmp_path, content, message):

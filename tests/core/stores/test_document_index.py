@@ -3,7 +3,7 @@ from oprag.stores.adapter import adapter_of
 
 
 def test_the_chunks_of_an_index_of_our_own():
-    index = DocumentIndex.from_texts({"a.txt": "one two three", "b.txt": "four five"}, size=2)
+    index = DocumentIndex.from_texts({"a.txt": "one two three", "b.txt": "four five"}, chunk_size=2)
     adapter = adapter_of(index)
     assert adapter is not None
     chunks = list(adapter.chunks() or ())

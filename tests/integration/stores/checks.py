@@ -35,7 +35,7 @@ def check(context: Context, corpus: Corpus, question: str, tenant: str) -> None:
     assert reasons == expected.reasons
     for drop in context.dropped:
         number = int(drop.chunk.metadata["chunk_index"])
-        assert drop.figure == pytest.approx(expected.figures[number], abs=1e-3)
+        assert drop.value == pytest.approx(expected.figures[number], abs=1e-3)
         assert drop.chunk.similarity == pytest.approx(expected.similarities[number], abs=1e-3)
 
 

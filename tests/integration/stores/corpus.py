@@ -131,7 +131,7 @@ def read_corpus() -> Corpus:
     embedder = LocalEmbedder()
     windows = {
         window.text: window.start
-        for window in reversed(split_tokens("\n\n".join(topics.values()), embedder.tokenizer, size=128))
+        for window in reversed(split_tokens("\n\n".join(topics.values()), embedder.tokenizer, chunk_size=128))
     }
     texts = sorted(windows, key=windows.__getitem__)[:CHUNKS]
     vectors = embedder.embed_documents(texts)

@@ -19,7 +19,7 @@ from tests.integration.stores.test_store_order import EMBEDDINGS, STORES, add, a
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-FINE, AMISS = 0, 3
+FINE, PROBLEMS_FOUND = 0, 3
 
 
 def sources(found: PositionCheck) -> dict[str | None, tuple[int, bool]]:
@@ -126,8 +126,8 @@ def test_the_folder_of_a_store_tells_the_same(name: str, tmp_path: Path):
     add(store, chunks)
     assert told(tmp_path, FINE) == f"{check_positions(store)}\n"
     add(store, edited(chunks))
-    assert told(tmp_path, AMISS) == f"{check_positions(store)}\n"
-    assert "100 chunks of 120" in told(tmp_path, AMISS, "--max-chunks", "100") or name != "lancedb"
+    assert told(tmp_path, PROBLEMS_FOUND) == f"{check_positions(store)}\n"
+    assert "100 chunks of 120" in told(tmp_path, PROBLEMS_FOUND, "--max-chunks", "100") or name != "lancedb"
 
 
 def test_a_folder_of_chroma_after_deletions_and_updates(tmp_path: Path):
@@ -155,4 +155,4 @@ def test_nodes_of_llama_index_in_chroma(tmp_path: Path):
         transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=20)],
         embed_model=MockEmbedding(4),
     )
-    assert "3 offset: span" in told(tmp_path, FINE)
+    assert "kind 3, offset: span" in told(tmp_path, FINE)

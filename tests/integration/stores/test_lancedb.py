@@ -282,7 +282,7 @@ def test_metadata_that_another_program_changes_meanwhile_stay(
         other.delete(ids=["7"])
 
     before_call(monkeypatch, LanceMergeInsertBuilder, "execute", act)
-    with pytest.raises(OptionError, match=r"another program changed 2 rows .* call this again"):
+    with pytest.raises(OptionError, match=r"another program changed 2 rows .* write again"):
         adapter_of_store(store).write(added)
     theirs = {name: about for name, about in before.items() if name != "7"}
     theirs["5"], theirs["8"] = {**theirs["5"], "page": 999}, {**theirs["8"], "page": 888}
@@ -300,7 +300,9 @@ def test_a_table_that_others_keep_changing(corpus: Corpus, tmp_path: Path, monke
         raise RuntimeError("lance error: Retryable commit conflict for version 8: This Merge transaction was preempted")
 
     monkeypatch.setattr(type(store.get_table()), "add_columns", refuse)
-    with pytest.raises(OptionError, match=r"^other programs kept changing LanceDB.*call this again$"):
+    with pytest.raises(
+        OptionError, match=r"^other programs kept changing the LanceDB table.*write again when they are done$"
+    ):
         adapter_of_store(store).write({"5": {"chunk_index": 5}})
     assert store.get_table().to_arrow().equals(before)
 

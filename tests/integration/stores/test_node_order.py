@@ -356,10 +356,10 @@ def test_neighbors_pass_the_filter_of_the_search(kind: str, fill: Fill):
     unknown = VectorIndexRetriever(index, 1, vector_store_kwargs={"rows_of": "red"})
     fusion = QueryFusionRetriever([VectorIndexRetriever(index, 1)], llm=MockLLM(), num_queries=1, use_async=False)
     for inner in (unknown, fusion):
-        with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(retriever=inner, index=index, neighbors=1)
     hits = VectorIndexRetriever(index, 1).retrieve(nodes[3].text)
-    with pytest.raises(ValidationError, match="neighbors needs read_neighbors="):
+    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
         OrderPreservingPostprocessor(index=index, neighbors=1)
     shown = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
     assert [one.node.node_id for one in shown] == [node.node_id for node in nodes[2:5]]

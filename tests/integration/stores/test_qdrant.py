@@ -146,7 +146,7 @@ def test_a_sparse_search_has_no_vectors_for_thresholds(corpus: Corpus, client: A
     question, *_ = corpus.questions
     store = store_of(corpus, client, "sparse", ids_of("with_dashes"))
     assert not takes_a_vector(store, "similarity", {})
-    with pytest.raises(ValueError, match="thresholds need vectors, and there is no embedding model"):
+    with pytest.raises(ValueError, match="thresholds require vectors, but there is no embedding model"):
         OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
     embeddings = KnownEmbeddings(corpus)
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, embeddings=embeddings)

@@ -15,7 +15,7 @@ from oprag.errors import OptionError
 
 __all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
 
-_MOST_NAMED = 3  # other settings listed in a sentence
+_MAX_NAMED = 3  # other settings listed in a sentence
 _TOKEN_TOLERANCE = 1.01
 """Factor up to which token counts are treated as equal: within one token budget, orders differ by a few tokens."""
 _PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in source order"
@@ -23,7 +23,7 @@ _PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in sou
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The setting with the highest score, and whether it is shown to be the best one.
+    """The setting with the highest score, and whether it is significantly better than the others.
 
     Attributes:
         metric: The metric.
@@ -47,36 +47,36 @@ class Best:
         return self.setting.scores[self.metric]
 
     @property
-    def shown(self) -> bool:
-        """Whether every other setting is shown to be worse; if not, other questions might yield another highest one."""
+    def significant(self) -> bool:
+        """Whether every other setting is significantly worse; if not, other questions might yield another highest."""
         return bool(self.others) and not self.rivals
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
-        """The other settings that are not shown to be worse, smallest difference first."""
-        return tuple(other for other in self.others if not other.difference.shown_higher)
+        """The other settings that are not significantly worse, smallest difference first."""
+        return tuple(other for other in self.others if not other.difference.significantly_higher)
 
     def describe(self) -> str:
-        """One sentence: the highest setting, and whether it is shown to be better than the others."""
+        """One sentence: the highest setting, and whether it is significantly better than the others."""
         text = f"{self._named(self.setting)} has the highest {self.metric}, {self.summary.describe()}"
         if self.tied:
-            text += f", tied in every question with {_listed([self._named(one) for one in self.tied])}"
+            text += f", tied on every question with {_listed([self._named(one) for one in self.tied])}"
         if not self.others:
             return (
                 text if self.tied else f"{text}, n = {self.summary.n:,}; there is no other setting to compare it with"
             )
-        named = self.others[:1] if self.shown else self.rivals[:_MOST_NAMED]
+        named = self.others[:1] if self.significant else self.rivals[:_MAX_NAMED]
         count, rivals = len(self.others), len(self.rivals)
         corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
         if count == 1:
             than = f"the other{corrected}: "
-        elif self.shown:
-            than = f"each of the {count:,} others{corrected}; the nearest is "
+        elif self.significant:
+            than = f"each of the {count:,} others{corrected}; the closest is "
         else:
             than = f"{'any' if rivals == count else f'{rivals:,}'} of the {count:,} others{corrected}: "
-        text += f", and is {'' if self.shown else 'not '}shown to be better than {than}"
+        text += f", and is {'' if self.significant else 'not '}significantly better than {than}"
         texts = [f"{self._named(one.baseline)} ({one.describe()})" for one in named]
-        return text + _listed(texts, 0 if self.shown else rivals - len(named))
+        return text + _listed(texts, 0 if self.significant else rivals - len(named))
 
     def _named(self, setting: SettingSummary) -> str:
         return assignments(setting.values, self.axes) or "the only setting"
@@ -84,14 +84,14 @@ class Best:
 
 def _listed(texts: Sequence[str], more: int | None = None) -> str:
     """The first few texts, and the number of the others."""
-    more = max(0, len(texts) - _MOST_NAMED) if more is None else more
-    return "; ".join([*texts[:_MOST_NAMED], *([f"and {more:,} more"] if more else [])])
+    more = max(0, len(texts) - _MAX_NAMED) if more is None else more
+    return "; ".join([*texts[:_MAX_NAMED], *([f"and {more:,} more"] if more else [])])
 
 
 def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
     """The setting with the highest score, compared with every other one, question by question.
 
-    As for the points of a curve, it is shown to be better only if the intervals of all paired differences are above 0
+    As for the points of a curve, it is significantly better only if the intervals of all paired differences are above 0
     and all corrected p-values are below 1 - confidence. Settings with the same score in every question are
     indistinguishable and are not compared.
 
@@ -148,11 +148,11 @@ def choose_economical(
 
     if chosen is not settings[top]:
         why = (
-            f"the fewest tokens among {len(near)} settings within one standard error of the difference to the highest "
-            f"{metric} ({score_at(settings[top])})"
+            f"the fewest tokens of the {len(near)} settings within one standard error (of the paired difference) of "
+            f"the highest {metric} ({score_at(settings[top])})"
         )
     elif any(one.low is not None for one in below.values()):
-        why = f"the highest {metric}; settings with fewer tokens are lower by more than one standard error"
+        why = f"the highest {metric}; settings with fewer tokens score lower by more than one standard error"
     else:
         why = f"the highest {metric}; there are too few questions to estimate a standard error"
     if any(_tokens(one) < _tokens(chosen) for one in near):
@@ -185,7 +185,7 @@ def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
     """Indices of the points that no other point dominates, cheapest first.
 
     A point dominates another if its score is at least as high and its cost at least as low, and one of both is better.
-    Numbers are compared without intervals: two points of the front need not be shown to differ. Equal points are
+    Numbers are compared without intervals: two points of the front need not differ significantly. Equal points are
     either all included or all left out.
 
     Example:

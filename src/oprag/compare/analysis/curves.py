@@ -38,7 +38,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """Settings that differ only in one axis, and the best value of that axis, if one is shown to be best.
+    """Settings that differ only in one axis, and the best value of that axis, if it is significantly the best.
 
     The highest of several means is high partly by chance. A sweet spot is therefore reported only if its paired
     difference to every other point of the curve, question by question, has an interval above 0 and a p-value below
@@ -70,42 +70,43 @@ class Curve:
 
     @property
     def contenders(self) -> tuple[CurvePoint, ...]:
-        """The highest point, and all points that are not shown to be worse."""
-        worse = {one.baseline.number for one in self.others if one.difference.shown_higher}
+        """The highest point, and all points that are not significantly worse."""
+        worse = {one.baseline.number for one in self.others if one.difference.significantly_higher}
         return tuple(point for point in self.points if point.setting.number not in worse)
 
     @property
     def sweet_spot(self) -> CurvePoint | None:
-        """The highest point, if every other point is shown to be worse; None if the curve is flat at the top."""
+        """The highest point, if every other point is significantly worse; None if the curve is flat at the top."""
         return self.highest if self.others and len(self.contenders) == 1 else None
 
     def describe(self) -> str:
         """One sentence with numbers: the sweet spot, or the range of values over which the curve is flat."""
-        top = f"{self.metric} {self.highest.summary.describe()} at {self._named(self.highest.value)}"
+        score = f"{self.metric} {self.highest.summary.describe()}"
+        top = f"{score} at {self._named(self.highest.value)}"
         if not self.others:
             text = f"nothing to compare: {top} is the only point with scores, n = {self.highest.summary.n:,}"
         elif self.sweet_spot is not None:
             nearest = self._nearest(self.others)
             text = (
-                f"sweet spot at {self._named(self.sweet_spot.value)}: {top} is above every other point, the nearest "
-                f"being {self._named(nearest.baseline_value)} ({self._described(nearest)})"
+                f"sweet spot at {self._named(self.sweet_spot.value)}: {score} is significantly higher than at every "
+                f"other point; the closest is {self._named(nearest.baseline_value)} ({self._described(nearest)})"
             )
             if self.sweet_spot is self.points[0] or self.sweet_spot is self.points[-1]:
                 end = "largest" if self.sweet_spot is self.points[-1] else "smallest"
                 beyond = (
                     "already reads everything, so no larger value can score higher"
                     if self.exhausted and end == "largest"
-                    else f"is the {end} value tried, so the peak may lie beyond"
+                    else f"is the {end} value tried, so the peak may be beyond it"
                 )
-                text += f"; it {beyond}"
+                text += f"; {self._named(self.sweet_spot.value)} {beyond}"
         else:
-            nearest = self._nearest([one for one in self.others if not one.difference.shown_higher])
+            nearest = self._nearest([one for one in self.others if not one.difference.significantly_higher])
             text = (
-                f"flat {self._range()}: {top} is the highest, and is not shown to be above "
+                f"flat {self._range()}: the highest, {top}, is not significantly higher than at "
                 f"{self._named(nearest.baseline_value)} ({self._described(nearest)})"
             )
-            if worse := [one.baseline_value for one in self.others if one.difference.shown_higher]:
-                text += f"; shown to be worse: {', '.join(map(self._named, worse))}"
+            if worse := [one.baseline_value for one in self.others if one.difference.significantly_higher]:
+                text += f"; significantly lower: {', '.join(map(self._named, worse))}"
         if self.unscored:
             text += f"; no scores at {', '.join(map(self._named, self.unscored))}"
         return text
@@ -126,7 +127,7 @@ class Curve:
         places = [number for number, point in enumerate(self.points) if point in points]
         if all(after - before == 1 for before, after in pairwise(places)):
             return f"between {self._named(points[0].value)} and {self._named(points[-1].value)}"
-        return f"over {', '.join(self._named(point.value) for point in points)}"
+        return f"at {', '.join(self._named(point.value) for point in points)}"
 
 
 def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str, family: ComparisonFamily) -> list[Curve]:

@@ -13,7 +13,7 @@ import numpy as np
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import ORDERED_AXES, Setting, by_data, content, curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.metrics.registry import more_is_better
+from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
 from oprag.compare.stats.resampling import FloatArray, by_cluster, max_t_p_values
 
@@ -161,7 +161,7 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     """
     scores = matrix.setting_values(metric)
     pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
-    if more_is_better(metric, matrix.described):
+    if higher_is_better(metric, matrix.described):
         pairs += _with_the_highest(matrix.settings, scores)
     return ComparisonFamily(matrix, scores, pairs)
 

@@ -13,7 +13,7 @@ from oprag.chunk import counted
 from oprag.compare.analysis.differences import ComparisonFamily, axis_pairs
 from oprag.compare.analysis.matrix import ResultMatrix, mean_over
 from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.metrics.registry import more_is_better
+from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats.difference import POWER, Difference, detectable_difference
 from oprag.compare.stats.resampling import FloatArray
 
@@ -128,7 +128,7 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
     # Data sets have different questions, so they are not compared.
     axes = [name for name in varying_axes(matrix.settings)[0] if name != "data"]
     named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
-    metric = next((name for name in named if more_is_better(name, matrix.described)), None)
+    metric = next((name for name in named if higher_is_better(name, matrix.described)), None)
     axis = "order" if "order" in axes else next(iter(axes), None)
     if metric is None or axis is None:
         return

@@ -37,7 +37,7 @@ __all__ = [
     "COSTS",
     "COUNTS",
     "FAILED",
-    "MOST_FIELDS",
+    "MAX_FIELDS",
     "NOT_ASKED",
     "NOT_TRIED",
     "PHASES",
@@ -77,7 +77,7 @@ _AGGREGATES: Mapping[str, Callable[[Iterable[float]], float]] = {
 """Measurements of each phase, and the functions that aggregate the attempts at a question."""
 _NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
 
-MOST_FIELDS = 50
+MAX_FIELDS = 50
 """Maximum number of fields per question; further ones are dropped."""
 _SPREAD_DISTANCE = 2_000
 """Evidence counts as spread if more than this many characters lie between two of its spans."""
@@ -86,7 +86,7 @@ _EVIDENCE_FIELDS = {"evidence_spans", "spread"}
 
 _MIN_DOCUMENTS = 10
 """Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
-_MOST_PLACES, _MOST_PLACES_AN_ANSWER = 10**7, 100
+_MAX_PLACES, _MAX_PLACES_PER_ANSWER = 10**7, 100
 """Maximum matrix entries (cells × questions), in total and per answer; a file above both limits is rejected."""
 
 
@@ -152,7 +152,7 @@ class ResultMatrix:
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Names of all question fields, in order of first use."""
-        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MOST_FIELDS]
+        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MAX_FIELDS]
 
     @cached_property
     def measured(self) -> BoolArray:
@@ -289,7 +289,7 @@ def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
 def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
     """Reject a file with few answers whose matrix would take an arbitrary amount of memory."""
     places = shape[0] * shape[1] * arrays
-    if places > _MOST_PLACES and places > _MOST_PLACES_AN_ANSWER * answers:
+    if places > _MAX_PLACES and places > _MAX_PLACES_PER_ANSWER * answers:
         raise ResultsFileError(
             f"{reader.path} has only {answers:,} answers or scores for {places:,} matrix entries (cells × questions); "
             "refusing to allocate such a large matrix",
@@ -381,7 +381,7 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fi
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
     reserved = {*axes(), *RESERVED, *taken} - _EVIDENCE_FIELDS
     named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
-    return dict(list(named.items())[:MOST_FIELDS])
+    return dict(list(named.items())[:MAX_FIELDS])
 
 
 def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:

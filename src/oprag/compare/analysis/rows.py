@@ -18,7 +18,7 @@ from oprag.compare.spec.axes import AVERAGED, axes
 __all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_rows"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
-_ANSWERS = ("cells", "asked", "answered", "failed", "left", "cut_short", "empty")
+_ANSWERS = ("cells", "asked", "answered", "failed", "remaining", "cut_short", "empty")
 _USED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 _QUESTION = ("question_id", "question", "gold_answers", "documents")

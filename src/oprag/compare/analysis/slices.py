@@ -14,9 +14,9 @@ from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.resampling import FloatArray, bootstrap_counts
 from oprag.options import check_names
 
-__all__ = ["MOST_VALUES", "Slice", "slices_of"]
+__all__ = ["MAX_VALUES", "Slice", "slices_of"]
 
-MOST_VALUES = 8
+MAX_VALUES = 8
 """Maximum number of values of a field: text fields with more are not sliced, numbers are split at the median."""
 
 
@@ -53,7 +53,7 @@ def slices_of(
 ) -> list[Slice]:
     """Pooled differences between axis values, separately for the questions of each field value.
 
-    Empty if the field has a single value, or is text with more than `MOST_VALUES` values.
+    Empty if the field has a single value, or is text with more than `MAX_VALUES` values.
 
     Raises:
         OptionError: No question has the field.
@@ -86,7 +86,7 @@ def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tupl
         for question, fields in zip(matrix.questions, matrix.fields, strict=True)
     ]
     values = dict.fromkeys((type(value), value) for value in field_values if value is not None)
-    if len(values) <= MOST_VALUES:
+    if len(values) <= MAX_VALUES:
         # Yes before no, and numbers in ascending order.
         ordered = [value for _, value in values]
         if all(isinstance(value, bool) for value in ordered):

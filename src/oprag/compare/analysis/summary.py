@@ -22,7 +22,7 @@ __all__ = ["MANY", "PROBLEMS", "PhaseSummary", "SettingSummary", "measured_how"]
 
 MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
-PROBLEMS = {"failed": "failed", "left": "not tried", "cut_short": "cut short", "empty": "empty"}
+PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 """The counts of a setting's answers that have a problem, and their names."""
 
 
@@ -88,7 +88,7 @@ class SettingSummary:
         return int(np.sum(self._status == FAILED))
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Number of questions not tried yet, summed over the cells."""
         return self.asked - self.answered - self.failed
 

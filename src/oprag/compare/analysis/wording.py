@@ -75,8 +75,8 @@ def interval(summary: Summary | None) -> str:
 
 
 def difference_text(difference: Difference) -> str:
-    """A difference with its interval, and a star if it is shown."""
-    return f"{difference}{' *' if difference.shown else ''}"
+    """A difference with its interval, and a star if it is significant."""
+    return f"{difference}{' *' if difference.significant else ''}"
 
 
 def money_text(value: float | None) -> str:

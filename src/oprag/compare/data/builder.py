@@ -14,8 +14,8 @@ from oprag.errors import DataError, InputFileError
 
 __all__ = ["DataSetBuilder", "RecordError"]
 
-_SHOWN = 5  # problems in a message
-_MOST = 10_005  # problems before reading stops
+_MAX_SHOWN = 5  # problems in a message
+_MAX_PROBLEMS = 10_005  # problems before reading stops
 
 
 class RecordError(Exception):
@@ -45,15 +45,15 @@ class DataSetBuilder:
             yield
         except (RecordError, InputFileError) as error:
             self._problems.append(f"{place}: {error}")
-            if len(self._problems) == _MOST:
+            if len(self._problems) == _MAX_PROBLEMS:
                 self.check()
 
     def check(self) -> None:
         """Raise a DataError with the first five problems, one per line, and the number of the others."""
         if self._problems:
-            more = len(self._problems) - _SHOWN
+            more = len(self._problems) - _MAX_SHOWN
             others = [f"and {more:,} more"] if more > 0 else []
-            raise DataError("\n".join([*self._problems[:_SHOWN], *others]), str(self.path))
+            raise DataError("\n".join([*self._problems[:_MAX_SHOWN], *others]), str(self.path))
 
     def reads(self, path: Path) -> Path:
         """Register a file before it is read; raises if it must not be read."""

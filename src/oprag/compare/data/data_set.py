@@ -89,7 +89,7 @@ class DataSet:
         files: Files that the data set was read from; empty if it was created in Python.
 
     Raises:
-        DataError: There are no questions; two questions have the same id; a question is invalid (it has no text, a
+        DataError: `questions` is empty; two questions have the same id; a question is invalid (it has no text, a
             single choice or more than 26, or a right choice out of range), or refers to a missing document or to
             evidence outside its documents; a document is not text; or its name is blank or not valid Unicode.
     """
@@ -125,7 +125,7 @@ class DataSet:
         """
         check_count("count", count)
         if type(seed) is not int:
-            raise OptionError(f"seed must be a whole number, got {describe(seed)}", seed)
+            raise OptionError(f"seed must be an integer, got {describe(seed)}", seed)
         if count is None or count >= len(self.questions):
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))

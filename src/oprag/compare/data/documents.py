@@ -62,7 +62,7 @@ def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
     return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)
 
 
-class _Line(DataRow):
+class _DocumentRow(DataRow):
     document: Name = Field(validation_alias=AliasChoices("document", "document_id"))
     text: Text
 
@@ -72,7 +72,7 @@ def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
     texts: dict[str, str] = {}
     for record in json_lines(builder, path):
         with builder.at(record.place):
-            line = _Line.read(record.fields)
+            line = _DocumentRow.read(record.fields)
             if line.document in texts:
                 raise RecordError(f"duplicate document {line.document!r}; names must be unique")
             texts[line.document] = line.text

@@ -24,7 +24,7 @@ def html_text(text: str) -> str:
     """Strip tags, scripts, styles and the title from HTML; text without tags is returned unchanged."""
     if not _TAG.search(text):
         return text
-    parser = _Text()
+    parser = _TextParser()
     parser.feed(text)
     # The rest has an unclosed tag or comment. Closing the parser rescans it for each "<": hours for a megabyte.
     rest = parser.rawdata
@@ -36,7 +36,7 @@ def html_text(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
 
 
-class _Text(HTMLParser):
+class _TextParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []

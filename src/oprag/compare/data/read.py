@@ -51,7 +51,7 @@ def read_data(
 
     Args:
         path: File of questions, or the folder that contains it.
-        format: A format listed in `docs/data_formats.md`, which also describes the options of each format.
+        format: A format listed in `docs/reference/data_formats.md`, which also describes the options of each format.
         name: Name of the data set; the name of the file or folder by default.
         documents: Folder or file of the documents, for formats that keep them separate from the questions.
         within: Folder that must contain all files, after following links, and where none is hidden; None for no
@@ -73,7 +73,7 @@ def read_data(
     if not place.exists():
         raise InputFileError(f"no such file or folder: {place}", str(place))
     if place.is_dir() and format not in _FOLDERS:
-        raise InputFileError(f"{place} is a folder; the format {format!r} needs a file of questions", str(place))
+        raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
     _reader(format)(builder, **options)
     return builder.data_set(name or _name(place))

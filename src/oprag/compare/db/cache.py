@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from oprag.compare.db.records import FailedCall, IndexRecord, Reply, Retrieval, StoredVector
+from oprag.compare.db.records import FailedCall, IndexRecord, Reply, Retrieval, VectorRecord
 
 __all__ = ["MemoryCache", "NoCache", "Record", "WorkCache"]
 
-Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | Retrieval | StoredVector)
+Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | Retrieval | VectorRecord)
 
 
 class WorkCache(Protocol):

@@ -16,10 +16,10 @@ from typing import Any, Self
 from oprag.compare.db.records import (
     JUDGED,
     CellRecord,
+    ChunkRecord,
     ContextRecord,
     Failure,
     Measurement,
-    Piece,
     QuestionRecord,
     RunRecord,
     Spent,
@@ -33,7 +33,7 @@ from oprag.text_table import shortened
 
 __all__ = ["SPENDING", "ResultsReader"]
 
-_NAMES, _LONGEST_NAME = 20, 80  # maximum number and length of names in a message
+_NAMES, _MAX_NAME_LENGTH = 20, 80  # maximum number and length of names in a message
 
 # Experiments share cells, but may have different questions.
 _ANSWERS = (
@@ -193,14 +193,14 @@ class ResultsReader:
         ).fetchone()
         return _context(*row)
 
-    def pieces(self, index: str, rows: Collection[int]) -> dict[int, Piece]:
+    def pieces(self, index: str, rows: Collection[int]) -> dict[int, ChunkRecord]:
         """Chunks of an index, by row."""
         found = self._connection.execute(
             'SELECT row, document, page, start, "end", chunks.tokens FROM json_each(?) JOIN chunks '
             'ON chunks."index" = (SELECT id FROM indexes WHERE key = ?) AND chunks.row = json_each.value',
             [json.dumps(sorted(set(rows))), index],
         )
-        return {row: Piece(*piece) for row, *piece in found}
+        return {row: ChunkRecord(*piece) for row, *piece in found}
 
     def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
         """End offset of the last chunk of each document of an index, or of each page."""
@@ -292,7 +292,7 @@ class ResultsReader:
         if len(found) != 1:
             what = "no experiment" if name is None else f"no experiment {name!r}"
             what = "several experiments" if found else what
-            names = [shortened(row[1], _LONGEST_NAME) for row in rows]
+            names = [shortened(row[1], _MAX_NAME_LENGTH) for row in rows]
             hint = "specify one of" if found else "available experiments"
             known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)

@@ -15,6 +15,7 @@ __all__ = [
     "JUDGED",
     "AnswerRecord",
     "CellRecord",
+    "ChunkRecord",
     "ContextRecord",
     "Done",
     "FailedCall",
@@ -25,14 +26,13 @@ __all__ = [
     "MeasuredSoFar",
     "Measurement",
     "Phase",
-    "Piece",
     "QuestionRecord",
     "Reply",
     "Retrieval",
     "RunRecord",
     "Spent",
     "StoredAnswer",
-    "StoredVector",
+    "VectorRecord",
 ]
 
 JUDGED = "metric:"
@@ -91,7 +91,7 @@ class FailedCall(NamedTuple):
     seconds: float
 
 
-class Piece(NamedTuple):
+class ChunkRecord(NamedTuple):
     """A chunk of an index; its row is its position in the list."""
 
     document: str
@@ -111,7 +111,7 @@ class IndexRecord:
     chunk_size: int  # tokens or words, in the same unit as the overlap
     chunk_overlap: int
     tokenizer: str
-    pieces: Sequence[Piece] = field(repr=False)
+    pieces: Sequence[ChunkRecord] = field(repr=False)
 
 
 class Hit(NamedTuple):
@@ -135,7 +135,7 @@ class Retrieval:
     hits: Sequence[Hit] = field(repr=False)  # best first
 
 
-class StoredVector(NamedTuple):
+class VectorRecord(NamedTuple):
     """Unit vector of a text."""
 
     embedder: str  # its identity

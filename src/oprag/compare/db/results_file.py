@@ -20,6 +20,7 @@ from oprag.compare.db.reader import SPENDING
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
+    ChunkRecord,
     Done,
     FailedCall,
     FailedMeasurement,
@@ -27,12 +28,11 @@ from oprag.compare.db.records import (
     IndexRecord,
     MeasuredSoFar,
     Measurement,
-    Piece,
     QuestionRecord,
     Reply,
     Retrieval,
     Spent,
-    StoredVector,
+    VectorRecord,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
 from oprag.compare.db.text import safe_text, storable
@@ -67,7 +67,7 @@ class ResultsFile:
 
     Attributes:
         path: The file.
-        run: Number of the run in progress; 0 if there is none.
+        run: Number of the run in progress; 0 between runs.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
@@ -192,7 +192,7 @@ class ResultsFile:
                 case Retrieval():
                     found = {"index": "indexes"}
                     _insert(connection, "retrievals", map(vars, given), found=found, verb="INSERT OR REPLACE")
-                case StoredVector():
+                case VectorRecord():
                     self._write_vectors(connection, given)
         return given
 
@@ -352,7 +352,7 @@ class ResultsFile:
         with self._database.reading() as connection:
             return connection.execute(query, values or {}).fetchall()
 
-    def _write_vectors(self, connection: sqlite3.Connection, records: Sequence[StoredVector]) -> None:
+    def _write_vectors(self, connection: sqlite3.Connection, records: Sequence[VectorRecord]) -> None:
         name, vectors = records[0].embedder, np.stack([record.vector for record in records])
         known = write_vectors(connection, name, [record.hash for record in records], vectors)
         if known != vectors.shape[1]:
@@ -444,7 +444,7 @@ def _read_indexes(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterat
             'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', [number]
         ).fetchall()
         if len(rows) == count:
-            pieces = [Piece(*row) for row in rows]
+            pieces = [ChunkRecord(*row) for row in rows]
             yield IndexRecord(key, json.loads(documents), splitter, size, overlap, tokenizer, pieces)
 
 
@@ -458,19 +458,19 @@ def _read_retrievals(connection: sqlite3.Connection, keys: Sequence[str]) -> Ite
         yield Retrieval(key, index, embedder, search, store, question, depth, found)
 
 
-def _read_vectors(connection: sqlite3.Connection, keys: Sequence[tuple[str, bytes]]) -> Iterator[StoredVector]:
+def _read_vectors(connection: sqlite3.Connection, keys: Sequence[tuple[str, bytes]]) -> Iterator[VectorRecord]:
     for name in dict.fromkeys(embedder for embedder, _ in keys):
         hashes = [hashed for embedder, hashed in keys if embedder == name]
         for hashed, vector in zip(hashes, read_vectors(connection, name, hashes), strict=True):
             if vector is not None:
-                yield StoredVector(name, hashed, vector)
+                yield VectorRecord(name, hashed, vector)
 
 
 _READERS = {
     Reply: _read_replies,
     IndexRecord: _read_indexes,
     Retrieval: _read_retrievals,
-    StoredVector: _read_vectors,
+    VectorRecord: _read_vectors,
 }
 
 

@@ -14,11 +14,11 @@ from oprag.files.database import Format
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["CELL_COLUMNS", "RESULTS", "TABLES", "Column", "Table"]
+__all__ = ["CELL_COLUMNS", "RESULTS", "TABLES", "ColumnSchema", "TableSchema"]
 
-_MOST = 10**12  # maximum count; sums of counts cannot overflow
-_LARGEST = 1e15  # maximum absolute value of measured numbers
-_LONGEST = 16_000_000  # maximum characters of JSON
+_MAX_COUNT = 10**12  # maximum count; sums of counts cannot overflow
+_MAX_NUMBER = 1e15  # maximum absolute value of measured numbers
+_MAX_JSON_LENGTH = 16_000_000  # maximum characters of JSON
 
 
 class Kind(NamedTuple):
@@ -33,27 +33,27 @@ def or_null(kind: Kind) -> Kind:
     return Kind(f"({{0}} IS NULL OR {kind.condition})", f"{kind.noun}, or NULL")
 
 
-def _whole(low: int, high: int = _MOST) -> Kind:
+def _whole(low: int, high: int = _MAX_COUNT) -> Kind:
     """Whole numbers in a range."""
     return Kind(
-        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"a whole number from {low:,} to {high:,}"
+        f"(typeof({{0}}) = 'integer' AND {{0}} BETWEEN {low} AND {high})", f"an integer from {low:,} to {high:,}"
     )
 
 
 def json_of(shape: str, usual: str = "") -> Kind:
     """JSON of one of the shapes in `_shapes`; the text `usual` is accepted without parsing."""
     # Passed as bytes, since sqlite3 cannot pass text that is not UTF-8.
-    fits = f"(length({{0}}) <= {_LONGEST} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
+    fits = f"(length({{0}}) <= {_MAX_JSON_LENGTH} AND oprag_fits('{shape}', CAST({{0}} AS BLOB)))"
     condition = f"(typeof({{0}}) = 'text' AND {fits})"
     return Kind(f"({{0}} = '{usual}' OR {condition})" if usual else condition, f"JSON of {shape}")
 
 
-ANY_WHOLE = Kind("typeof({0}) = 'integer'", "a whole number")
+ANY_WHOLE = Kind("typeof({0}) = 'integer'", "an integer")
 TEXT = Kind("typeof({0}) = 'text'", "text")
 COUNT, PLACE, FLAG = _whole(0), _whole(1), _whole(0, 1)
-BYTES, GROWTH = _whole(0, int(_LARGEST)), _whole(-int(_LARGEST), int(_LARGEST))
-NUMBER = Kind(f"{{0}} BETWEEN {-_LARGEST} AND {_LARGEST}", "a finite number")
-AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_LARGEST}", "a finite number from 0")
+BYTES, GROWTH = _whole(0, int(_MAX_NUMBER)), _whole(-int(_MAX_NUMBER), int(_MAX_NUMBER))
+NUMBER = Kind(f"{{0}} BETWEEN {-_MAX_NUMBER} AND {_MAX_NUMBER}", "a finite number")
+AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_MAX_NUMBER}", "a finite number >= 0")
 
 
 _AXES: Mapping[str, Kind] = {
@@ -78,7 +78,7 @@ CELL_COLUMNS = tuple(_AXES)
 """Axes with their own column; values of other axes are in `options`, unless they are the default."""
 
 
-class Column(NamedTuple):
+class ColumnSchema(NamedTuple):
     """A column of a table."""
 
     ddl: str
@@ -100,10 +100,10 @@ class Column(NamedTuple):
         return kind if "NOT NULL" in self.ddl else or_null(kind)
 
 
-class Table(NamedTuple):
+class TableSchema(NamedTuple):
     """A table: its columns, the constraints after them, and the options after both."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ColumnSchema]
     constraints: Sequence[str] = ()
     options: str = ""
 
@@ -113,8 +113,8 @@ class Table(NamedTuple):
         return f"CREATE TABLE {name} ({parts}) {self.options}".rstrip()
 
 
-def _table(*columns: Column | str, constraints: Sequence[str] = (), options: str = "") -> Table:
-    return Table([Column(one) if isinstance(one, str) else one for one in columns], constraints, options)
+def _table(*columns: ColumnSchema | str, constraints: Sequence[str] = (), options: str = "") -> TableSchema:
+    return TableSchema([ColumnSchema(one) if isinstance(one, str) else one for one in columns], constraints, options)
 
 
 _ID = "id INTEGER PRIMARY KEY"
@@ -127,29 +127,29 @@ _USAGE = (
     "input_tokens INTEGER NOT NULL",
     "output_tokens INTEGER NOT NULL",
     "cached_tokens INTEGER NOT NULL",
-    Column("estimated INTEGER NOT NULL", FLAG),
+    ColumnSchema("estimated INTEGER NOT NULL", FLAG),
 )
 
-TABLES: Mapping[str, Table] = {
+TABLES: Mapping[str, TableSchema] = {
     "experiments": _table(
         _ID,
         "name TEXT NOT NULL UNIQUE",
-        Column("described TEXT NOT NULL", json_of("an experiment")),
+        ColumnSchema("described TEXT NOT NULL", json_of("an experiment")),
     ),
     "runs": _table(
         _ID,
         "experiment INTEGER NOT NULL REFERENCES experiments",
         "started TEXT NOT NULL",
         "ended TEXT",
-        Column("outcome TEXT", masked=True),
-        Column("versions TEXT NOT NULL", json_of("texts by name")),
+        ColumnSchema("outcome TEXT", masked=True),
+        ColumnSchema("versions TEXT NOT NULL", json_of("texts by name")),
     ),
     "cells": _table(
         _ID,
         _KEY,
-        *(Column(f'"{name}"', kind) for name, kind in _AXES.items()),
-        Column("options TEXT NOT NULL", json_of("options")),
-        Column("identity TEXT NOT NULL", json_of("named values")),
+        *(ColumnSchema(f'"{name}"', kind) for name, kind in _AXES.items()),
+        ColumnSchema("options TEXT NOT NULL", json_of("options")),
+        ColumnSchema("identity TEXT NOT NULL", json_of("named values")),
     ),
     "questions": _table(
         _ID,
@@ -157,22 +157,22 @@ TABLES: Mapping[str, Table] = {
         "data TEXT NOT NULL",
         "name TEXT NOT NULL",
         "question TEXT NOT NULL",
-        Column("answers TEXT NOT NULL", json_of("texts")),
-        Column("choices TEXT NOT NULL", json_of("texts")),
+        ColumnSchema("answers TEXT NOT NULL", json_of("texts")),
+        ColumnSchema("choices TEXT NOT NULL", json_of("texts")),
         "right_choice INTEGER",
-        Column("evidence TEXT NOT NULL", json_of("evidence")),
-        Column("documents TEXT NOT NULL", json_of("texts")),
-        Column("about TEXT NOT NULL", json_of("named values")),
+        ColumnSchema("evidence TEXT NOT NULL", json_of("evidence")),
+        ColumnSchema("documents TEXT NOT NULL", json_of("texts")),
+        ColumnSchema("about TEXT NOT NULL", json_of("named values")),
     ),
     "experiment_cells": _table(
-        Column("experiment INTEGER NOT NULL", ANY_WHOLE),
-        Column("cell INTEGER NOT NULL", ANY_WHOLE),
+        ColumnSchema("experiment INTEGER NOT NULL", ANY_WHOLE),
+        ColumnSchema("cell INTEGER NOT NULL", ANY_WHOLE),
         constraints=["PRIMARY KEY (experiment, cell)"],
         options="WITHOUT ROWID",
     ),
     "experiment_questions": _table(
-        Column("experiment INTEGER NOT NULL", ANY_WHOLE),
-        Column("question INTEGER NOT NULL", ANY_WHOLE),
+        ColumnSchema("experiment INTEGER NOT NULL", ANY_WHOLE),
+        ColumnSchema("question INTEGER NOT NULL", ANY_WHOLE),
         constraints=["PRIMARY KEY (experiment, question)"],
         options="WITHOUT ROWID",
     ),
@@ -196,7 +196,7 @@ TABLES: Mapping[str, Table] = {
         "model TEXT NOT NULL",
         "step TEXT NOT NULL",
         "error TEXT NOT NULL",
-        Column("message TEXT NOT NULL", masked=True),
+        ColumnSchema("message TEXT NOT NULL", masked=True),
         "seconds REAL NOT NULL",
         _RUN,
         "at TEXT NOT NULL",
@@ -207,12 +207,12 @@ TABLES: Mapping[str, Table] = {
         _QUESTION,
         "status TEXT NOT NULL CHECK (status IN ('answered', 'failed'))",
         "text TEXT",
-        Column(
+        ColumnSchema(
             "error TEXT",
             Kind("typeof({0}) = iif(status = 'failed', 'text', 'null')", "the error of a failed answer"),
         ),
-        Column("message TEXT", masked=True),
-        Column("notes TEXT NOT NULL", json_of("texts", usual="[]"), masked=True),
+        ColumnSchema("message TEXT", masked=True),
+        ColumnSchema("notes TEXT NOT NULL", json_of("texts", usual="[]"), masked=True),
         "route TEXT",
         "calls INTEGER NOT NULL",
         *_USAGE,
@@ -236,7 +236,7 @@ TABLES: Mapping[str, Table] = {
     "scores": _table(
         "answer INTEGER NOT NULL REFERENCES answers",
         "metric TEXT NOT NULL",
-        Column("value REAL NOT NULL", NUMBER),
+        ColumnSchema("value REAL NOT NULL", NUMBER),
         constraints=["PRIMARY KEY (answer, metric)"],
         options="WITHOUT ROWID",
     ),
@@ -244,14 +244,14 @@ TABLES: Mapping[str, Table] = {
         _ID,
         _KEY,
         _INDEX,
-        Column("kept TEXT NOT NULL", json_of("kept chunks")),
+        ColumnSchema("kept TEXT NOT NULL", json_of("kept chunks")),
         # Most contexts dropped nothing. Braces are doubled for `format`.
-        Column("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
+        ColumnSchema("dropped TEXT NOT NULL", json_of("counts by name", usual="{{}}")),
     ),
     "indexes": _table(
         _ID,
         _KEY,
-        Column("documents TEXT NOT NULL", json_of("texts")),
+        ColumnSchema("documents TEXT NOT NULL", json_of("texts")),
         "splitter TEXT NOT NULL",
         "chunk_size INTEGER NOT NULL",
         "chunk_overlap INTEGER NOT NULL",
@@ -263,9 +263,9 @@ TABLES: Mapping[str, Table] = {
         _INDEX,
         "row INTEGER NOT NULL",
         "document TEXT NOT NULL",
-        Column("page INTEGER", or_null(PLACE)),
+        ColumnSchema("page INTEGER", or_null(PLACE)),
         "start INTEGER NOT NULL",
-        Column(
+        ColumnSchema(
             '"end" INTEGER NOT NULL',
             Kind(f'{COUNT.condition} AND {{0}} >= "start"', "an offset not before the start"),
         ),
@@ -281,7 +281,7 @@ TABLES: Mapping[str, Table] = {
         "store TEXT NOT NULL",
         "question TEXT NOT NULL",
         "depth INTEGER",
-        Column("hits TEXT NOT NULL", json_of("found chunks")),
+        ColumnSchema("hits TEXT NOT NULL", json_of("found chunks")),
         options="WITHOUT ROWID",
     ),
     "measurements": _table(
@@ -292,8 +292,8 @@ TABLES: Mapping[str, Table] = {
         "phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation'))",
         "seconds REAL NOT NULL",
         "cpu_percent REAL NOT NULL",
-        Column("peak_memory_bytes INTEGER NOT NULL", BYTES),
-        Column("memory_growth_bytes INTEGER NOT NULL", GROWTH),
+        ColumnSchema("peak_memory_bytes INTEGER NOT NULL", BYTES),
+        ColumnSchema("memory_growth_bytes INTEGER NOT NULL", GROWTH),
         _RUN,
         constraints=["UNIQUE (cell, question, attempt, phase)"],
     ),
@@ -303,7 +303,7 @@ TABLES: Mapping[str, Table] = {
         _CELL,
         _QUESTION,
         "error TEXT NOT NULL",
-        Column("message TEXT NOT NULL", masked=True),
+        ColumnSchema("message TEXT NOT NULL", masked=True),
     ),
     "measured_calls": _table(
         _RUN,
@@ -385,8 +385,8 @@ def _shapes() -> Mapping[str, TypeAdapter[Any]]:
     from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, create_model
 
     strict = ConfigDict(strict=True)
-    count: Any = Annotated[int, Field(ge=0, le=_MOST)]
-    number: Any = Annotated[FiniteFloat, Field(ge=-_LARGEST, le=_LARGEST)]
+    count: Any = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+    number: Any = Annotated[FiniteFloat, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
     # Options with several metadata keys are lists.
     plain: Any = bool | str | number | list[str] | None
     described = create_model(

@@ -28,9 +28,9 @@ def safe_text(text: str) -> str:
     return without_keys(storable(text))
 
 
-def error_message(error: BaseException | str | None, most: int | None = None) -> str:
+def error_message(error: BaseException | str | None, max_length: int | None = None) -> str:
     """Message of an error on one line, in storable form, with secrets masked."""
-    return " ".join(storable(error_text(error)).split())[:most]
+    return " ".join(storable(error_text(error)).split())[:max_length]
 
 
 def error_name(error: BaseException | None) -> str:
@@ -38,6 +38,6 @@ def error_name(error: BaseException | None) -> str:
     return str(getattr(error, "remote_class", type(error).__name__))
 
 
-def named_error(error: BaseException | None, most: int | None = None) -> str:
+def named_error(error: BaseException | None, max_length: int | None = None) -> str:
     """Class and message of an error."""
-    return f"{error_name(error)}: {error_message(error, most)}"
+    return f"{error_name(error)}: {error_message(error, max_length)}"

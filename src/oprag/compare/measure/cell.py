@@ -15,7 +15,7 @@ from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import FailedMeasurement, Measurement, Phase, Reply, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import error_message, error_name, named_error
-from oprag.compare.measure.usage import Usage, measure_usage
+from oprag.compare.measure.usage import ResourceUsage, measure_usage
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.model_caller import ask, reply_of
@@ -28,9 +28,9 @@ from oprag.methods.effects import Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.steps import Limit, Parallel, Step, Steps
 
-__all__ = ["LONGEST", "CellPart", "Ended", "measure_cell"]
+__all__ = ["MAX_MESSAGE_LENGTH", "CellPart", "Ended", "measure_cell"]
 
-LONGEST = 2_000  # maximum characters of an error message
+MAX_MESSAGE_LENGTH = 2_000  # maximum characters of an error message
 
 
 class CellPart(NamedTuple):
@@ -138,14 +138,16 @@ class _MeasuredCell:
             # The cause, an error of the model client, is more specific than the error of the method.
             kind = error_name(error.__cause__ or error)
             if item is not None:
-                failure = FailedMeasurement(item.cell_key, item.question_key, kind, error_message(error, LONGEST))
+                failure = FailedMeasurement(
+                    item.cell_key, item.question_key, kind, error_message(error, MAX_MESSAGE_LENGTH)
+                )
                 self._file.put_failed_measurements([failure])
         finally:
             spent = self._ledger.spent.minus(before)
             replies, self._replies = self._replies, []
             self._file.put_measurements(self._key, measurements, spent, replies)
         if self.failures >= self._part.experiment.give_up_after:
-            last = named_error(self._last_error, LONGEST)
+            last = named_error(self._last_error, MAX_MESSAGE_LENGTH)
             raise _Stopped(f"the last {self.failures} calls failed, the last one with {last}")
 
     def _make_index(self, item: WorkItem) -> list[Measurement]:
@@ -160,10 +162,10 @@ class _MeasuredCell:
         self._indexed.add(documents)
         return [] if documents in self._part.indexed else [_row(item, 1, "indexing", [taken])]
 
-    def _answer(self, item: WorkItem) -> dict[Phase, list[Usage[Any]]]:
+    def _answer(self, item: WorkItem) -> dict[Phase, list[ResourceUsage[Any]]]:
         """Answer a question without caches; return the usage of each step, by phase."""
         self._library.forget()
-        phases: dict[Phase, list[Usage[Any]]] = {}
+        phases: dict[Phase, list[ResourceUsage[Any]]] = {}
         work = WorkInProgress.begun(item)
         reply: Any = None
         while True:
@@ -171,7 +173,7 @@ class _MeasuredCell:
                 request = work.body.send(reply)
             except StopIteration:
                 return phases
-            assert not isinstance(request, AskModel)  # noqa: S101 - there are no judges here
+            assert not isinstance(request, AskModel)  # noqa: S101 - judges are not measured
             if isinstance(request, Generate):
                 self._check_limits(request.prompts)
             taken = measure_usage(self._step(item, request))
@@ -216,7 +218,7 @@ def _failed(completion: Completion) -> bool:
     return completion.error is not None
 
 
-def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[Usage[Any]]) -> Measurement:
+def _row(item: WorkItem, attempt: int, phase: Phase, taken: Sequence[ResourceUsage[Any]]) -> Measurement:
     """Combine the steps of a phase into one measurement: times are summed, memory is the maximum."""
     wall = sum(one.seconds for one in taken)
     used = sum(one.cpu_seconds for one in taken)

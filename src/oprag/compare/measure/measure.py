@@ -10,20 +10,20 @@ from typing import Any
 
 from oprag.compare.db.records import FailedMeasurement
 from oprag.compare.db.text import error_message
-from oprag.compare.measure.cell import LONGEST, CellPart, Ended, measure_cell
+from oprag.compare.measure.cell import MAX_MESSAGE_LENGTH, CellPart, Ended, measure_cell
 from oprag.compare.measure.process import check_sendable, in_fresh_process
 from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.replay import Replay
-from oprag.compare.running.report import RunReport, RunState, Watch
+from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Session, session
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
-from oprag.errors import MeasuringError, MissingExtraError, OpragError
+from oprag.errors import MeasurementError, MissingExtraError, OpragError
 from oprag.options import check_count
 
 __all__ = ["measure_cells"]
@@ -35,7 +35,7 @@ def measure_cells(
     *,
     warmup: int = 1,
     repeats: int = 3,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Measure wall time, CPU and memory of every question in every cell, and write them to the results file.
 
@@ -67,7 +67,7 @@ def measure_cells(
         warmup: Number of unmeasured answers to the first question of each cell; unless it is 0, the embedder is also
             loaded before indexing is measured.
         repeats: Number of measurements of each question.
-        watch: Called with the progress, after each cell.
+        on_progress: Called with the progress, after each cell.
 
     Returns:
         A report in which a question of a cell counts as answered when all its attempts are measured. Failed questions,
@@ -80,7 +80,7 @@ def measure_cells(
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: The extra `compare`, or a package that the experiment needs, is not installed.
     """
-    check_count("warmup", warmup, optional=False, least=0)
+    check_count("warmup", warmup, optional=False, minimum=0)
     check_count("repeats", repeats, optional=False)
     if find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "compare")
@@ -89,7 +89,7 @@ def measure_cells(
     with session(resolved, path) as active:
         measuring = _Measuring(resolved, active, warmup, repeats)
         try:
-            active.outcome = measuring.run(watch)
+            active.outcome = measuring.run(on_progress)
         except KeyboardInterrupt:
             measuring.refresh()
         finally:
@@ -124,7 +124,7 @@ class _Measuring:
         self.spent = self._file.spent(self._experiment.name)
         self.state = RunState(self._all, self._known.done(self._repeats))
 
-    def run(self, watch: Watch | None) -> str:
+    def run(self, on_progress: ProgressCallback | None) -> str:
         """Run the missing measurements; return the outcome."""
         failures = 0
         for key in self._items:
@@ -134,8 +134,8 @@ class _Measuring:
                 stopped, failures = self._measure(key, missing, failures)
             # This includes answers that an earlier, interrupted call measured but did not build.
             stopped = self._answer(key) or stopped
-            if missing and watch is not None:
-                watch(self.state.report(self.spent, self._since, stopped or ""))
+            if missing and on_progress is not None:
+                on_progress(self.state.report(self.spent, self._since, stopped or ""))
             if stopped is not None:
                 return stopped
         return "complete"
@@ -154,7 +154,7 @@ class _Measuring:
         )
         try:
             ended = in_fresh_process(measure_cell, part)
-        except MeasuringError as error:
+        except MeasurementError as error:
             if isinstance(error.__cause__, OpragError):
                 raise error.__cause__ from error
             return Ended(self._record_death(key, error), failures)
@@ -181,12 +181,12 @@ class _Measuring:
         """Close the stores."""
         self._library.close()
 
-    def _record_death(self, key: str, error: MeasuringError) -> str | None:
+    def _record_death(self, key: str, error: MeasurementError) -> str | None:
         """Record that a process died; return the reason to stop if several consecutive ones did."""
         self.refresh()
-        message = error_message(error, LONGEST)
+        message = error_message(error, MAX_MESSAGE_LENGTH)
         self._file.put_failed_measurements(
-            [FailedMeasurement(*item.place, "MeasuringError", message) for item in self._missing(key)]
+            [FailedMeasurement(*item.place, "MeasurementError", message) for item in self._missing(key)]
         )
         self.refresh()
         self._deaths += 1

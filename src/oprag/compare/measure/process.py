@@ -21,7 +21,7 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from oprag.errors import ExperimentError, MeasuringError
+from oprag.errors import ExperimentError, MeasurementError
 
 if TYPE_CHECKING:
     from oprag.compare.spec.experiment import Experiment
@@ -40,7 +40,7 @@ SHOWN = 4_000  # bytes of output at the end, for messages
 GRACE = 5.0  # seconds to exit after the function has returned
 
 
-class _Reply(NamedTuple):
+class _ProcessReply(NamedTuple):
     """Return value or error of the function."""
 
     value: Any = None
@@ -64,11 +64,11 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
         status = _run_process(pickle.dumps((function, argument), pickle.HIGHEST_PROTOCOL), returned, printed)
         returned.seek(0)
         try:
-            reply: _Reply = pickle.load(returned)  # noqa: S301 - written by our own process
+            reply: _ProcessReply = pickle.load(returned)  # noqa: S301 - written by our own process
         except (EOFError, pickle.UnpicklingError):
-            raise MeasuringError(_death_message(name, status, printed), name) from None
+            raise MeasurementError(_death_message(name, status, printed), name) from None
     if reply.summary:
-        raise MeasuringError(
+        raise MeasurementError(
             f"{name} failed in its process: {reply.summary}\n\n{reply.trace}".rstrip(), name
         ) from _unpickled(reply.error)
     value: Value = reply.value
@@ -183,12 +183,12 @@ def child_main() -> None:
     exit_timer.start()
 
 
-def _call(stdin: IO[bytes]) -> _Reply:
+def _call(stdin: IO[bytes]) -> _ProcessReply:
     """Read the function and its argument, and call it."""
     try:
         function, argument = pickle.load(stdin)  # noqa: S301 - written by in_fresh_process
         threading.Thread(target=_end_with_parent, args=(stdin,), daemon=True).start()
-        return _Reply(function(argument))
+        return _ProcessReply(function(argument))
     except BaseException as error:  # noqa: BLE001 - any error is sent to the parent
         pickled = b""
         with contextlib.suppress(Exception):
@@ -196,7 +196,7 @@ def _call(stdin: IO[bytes]) -> _Reply:
         # Drop the frame of this module.
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         summary = "".join(traceback.format_exception_only(error)).strip()
-        return _Reply(None, summary, "".join(traceback.format_exception(error)), pickled)
+        return _ProcessReply(None, summary, "".join(traceback.format_exception(error)), pickled)
 
 
 def _end_with_parent(stdin: IO[bytes]) -> None:

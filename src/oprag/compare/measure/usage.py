@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Usage", "measure_usage"]
+__all__ = ["ResourceUsage", "measure_usage"]
 
 Value = TypeVar("Value")
 
@@ -21,7 +21,7 @@ REST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage(Generic[Value]):
+class ResourceUsage(Generic[Value]):
     """Value of a call, and the resources that this process and its descendants used during it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Usage(Generic[Value]):
     memory_growth_bytes: int
 
 
-def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
+def measure_usage(function: Callable[[], Value]) -> ResourceUsage[Value]:
     """Call a function and measure it; use a process that does nothing else for accurate results."""
     import psutil
 
@@ -58,7 +58,7 @@ def measure_usage(function: Callable[[], Value]) -> Usage[Value]:
         descendants = _descendants_seconds(process) - descendants
     finally:
         memory.stop()
-    return Usage(
+    return ResourceUsage(
         value=value,
         seconds=wall,
         cpu_seconds=max(0.0, cpu - memory.own_seconds) + max(0.0, descendants),

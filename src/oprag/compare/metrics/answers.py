@@ -317,14 +317,14 @@ def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None
         The share, from 0; None if the sources have no tokens.
 
     Raises:
-        OptionError: A count is not a whole number of at least 0.
+        OptionError: A count is not an integer >= 0.
 
     Example:
         >>> long_context_share(2_000, 125_000)
         0.016
     """
-    check_count("tokens_read", tokens_read, optional=False, least=0)
-    check_count("tokens_of_sources", tokens_of_sources, optional=False, least=0)
+    check_count("tokens_read", tokens_read, optional=False, minimum=0)
+    check_count("tokens_of_sources", tokens_of_sources, optional=False, minimum=0)
     return tokens_read / tokens_of_sources if tokens_of_sources else None
 
 
@@ -360,7 +360,7 @@ def check_texts(prediction: Any, answers: Any) -> None:
     """Check that the prediction is a string, and gold answers as in `check_answers`.
 
     Raises:
-        OptionError: A value has the wrong type, or there are no answers.
+        OptionError: A value has the wrong type, or `answers` is empty.
     """
     check_text("prediction", prediction)
     check_answers("answers", answers)

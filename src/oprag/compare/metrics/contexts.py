@@ -29,7 +29,7 @@ def evidence_coverage(spans: Sequence[tuple[str, int, int]], evidence: Sequence[
         A value from 0 to 1; None if the evidence has no characters.
 
     Raises:
-        OptionError: A span is not a triple, or its offsets are not whole numbers with 0 <= start <= end.
+        OptionError: A span is not a triple, or its offsets are not integers with 0 <= start <= end.
 
     Example:
         >>> evidence_coverage([("book", 0, 100), ("book", 80, 200)], [("book", 150, 250), ("letter", 0, 100)])
@@ -49,9 +49,7 @@ def _characters(name: str, spans: Iterable[tuple[str, int, int]]) -> int:
             document, start, end = span
             start, end = index(start), index(end)
         except (TypeError, ValueError) as error:
-            message = (
-                f"{name} must be triples (document, start, end) with whole numbers as offsets, got {describe(span)}"
-            )
+            message = f"{name} must be triples (document, start, end) with integers as offsets, got {describe(span)}"
             raise OptionError(message, span) from error
         if not 0 <= start <= end:
             raise OptionError(f"{name} must have offsets with 0 <= start <= end, got {describe(span)}", span)
@@ -82,7 +80,7 @@ def recall(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float 
         relevant: Identifiers of all relevant chunks.
 
     Returns:
-        A value from 0 to 1; None if there are no relevant chunks.
+        A value from 0 to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates.
@@ -103,7 +101,7 @@ def mrr(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> float | N
         relevant: Identifiers of all relevant chunks.
 
     Returns:
-        A value from 0 (no relevant chunk retrieved) to 1; None if there are no relevant chunks.
+        A value from 0 (no relevant chunk retrieved) to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates.
@@ -129,7 +127,7 @@ def ndcg(ranked: Sequence[Hashable], relevant: Collection[Hashable], k: int | No
         k: Number of ranks to consider, in the retrieved and in the ideal ranking; all by default.
 
     Returns:
-        A value from 0 to 1; None if there are no relevant chunks.
+        A value from 0 to 1; None without relevant chunks.
 
     Raises:
         OptionError: `ranked` has duplicates, or k is less than 1.

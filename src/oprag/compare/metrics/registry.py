@@ -38,9 +38,9 @@ __all__ = [
     "as_metric",
     "check_better",
     "check_metric_names",
+    "higher_is_better",
     "metric",
     "metric_name",
-    "more_is_better",
 ]
 
 COSINE = "answer_cosine"
@@ -49,7 +49,7 @@ COSINE = "answer_cosine"
 NOT_BETTER = "not_better"
 """Key in the description of an experiment that lists custom metrics for which higher is not better."""
 
-ITS_FUNCTION = "its function is declared with more_is_better=False"
+ITS_FUNCTION = "its function is declared with higher_is_better=False"
 """Reason why higher is not better, for custom metrics."""
 
 
@@ -94,7 +94,7 @@ class Metric:
         name: Name under which scores are stored.
         score: Function that scores an answer; returns None if the answer has no score.
         of: What it scores; context metrics are computed once for all answers with the same context.
-        needs: What a question must have, in words; empty if it needs nothing.
+        needs: The required fields of a question, in words; empty if none are required.
         has: Whether a question has what is needed.
         not_better: Why a higher score is not better; empty if it is.
         rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.
@@ -191,7 +191,7 @@ DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr"
 """Default metrics of an experiment; recall, MRR and nDCG are left out, since `evidence_coverage` is more precise."""
 
 
-def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
+def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
     """Whether a higher score is better; custom metrics are looked up in the description of the experiment."""
     if name in METRICS:
         return not METRICS[name].not_better
@@ -200,21 +200,35 @@ def more_is_better(name: str, described: Mapping[str, Any] | None = None) -> boo
 
 
 def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
-    """Reject a metric for which higher is not better; see `more_is_better`.
+    """Reject a metric for which higher is not better; see `higher_is_better`.
 
     Raises:
         OptionError: Higher is not better.
     """
-    if not more_is_better(name, described):
+    if not higher_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
-        raise OptionError(f"higher {name} is not better: {why}; choose a metric that scores answers", name)
+        raise OptionError(
+            f"{name} cannot rank settings: {why}; use a metric for which higher is better, such as token_f1", name
+        )
 
 
 _OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 RESERVED = frozenset(
     (
-        *("cells", "asked", "answered", "failed", "left", "cut_short", "empty", "calls", "tokens", "money", "seconds"),
+        *(
+            "cells",
+            "asked",
+            "answered",
+            "failed",
+            "remaining",
+            "cut_short",
+            "empty",
+            "calls",
+            "tokens",
+            "money",
+            "seconds",
+        ),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),
@@ -227,31 +241,31 @@ Scoring = TypeVar("Scoring", bound=Callable[[ScoredAnswer], Any])
 
 
 def metric(
-    *, of: Literal["answer", "context"] = "answer", more_is_better: bool = True, version: int = 1
+    *, of: Literal["answer", "context"] = "answer", higher_is_better: bool = True, version: int = 1
 ) -> Callable[[Scoring], Scoring]:
     """Declare what a function scores; needed only if the defaults do not fit, since any function can be a metric.
 
     Args:
         of: Whether it scores answers or contexts. A context metric is called once for all answers with the same
             context, and may only read the context and the question.
-        more_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If a
-            lower score is better, return the negative score instead.
+        higher_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If
+            a lower score is better, return the negative score instead.
         version: Version of the function. After a change, answers are scored again, and their replies are reused.
 
     Raises:
         OptionError: An argument is invalid.
 
     Example:
-        >>> @metric(more_is_better=False)
+        >>> @metric(higher_is_better=False)
         ... def words(answer):
         ...     return len(answer.text.split())
     """
     check_choice("of", of, ("answer", "context"))
-    check_bool("more_is_better", more_is_better)
+    check_bool("higher_is_better", higher_is_better)
     check_count("version", version, optional=False)
 
     def declare(function: Scoring) -> Scoring:
-        not_better = "" if more_is_better else ITS_FUNCTION
+        not_better = "" if higher_is_better else ITS_FUNCTION
         function.__metric__ = {"of": of, "not_better": not_better, "rule": str(version)}  # type: ignore[attr-defined]
         return function
 
@@ -274,17 +288,18 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken
         if name not in given:
             raise ExperimentError(f"the judge {describe(name)} is not among the metrics; add it to `metrics`", name)
         if name in METRICS:
-            raise ExperimentError(f"a metric {name!r} already exists; rename the judge", name)
+            raise ExperimentError(f"a metric named {name!r} already exists; use a different name for the judge", name)
     names: set[str] = set()
     for one in given:
         name = metric_name(one)
         _check_name(one, name, (*METRICS, *judges))
         if name in RESERVED or name in taken:
             raise ExperimentError(
-                f"a metric cannot be named {name!r}: results already have a column with this name", name
+                f"a metric cannot be named {name!r}: results have a column with this name; use a different name",
+                name,
             )
         if name in names:
-            raise ExperimentError(f"two metrics are named {name!r}; rename one", name)
+            raise ExperimentError(f"two metrics are named {name!r}; use different names", name)
         names.add(name)
 
 
@@ -293,9 +308,9 @@ def _check_name(given: Any, name: str, known: Collection[str]) -> None:
         choices = f"use one of {', '.join(known)}, or a function as MODULE:FUNCTION"
         raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
     if given != name and iscoroutinefunction(given):
-        raise ExperimentError(f"a metric must not be async, got {describe(given)}", given)
+        raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     if given != name and name in known:
-        raise ExperimentError(f"a metric {name!r} already exists; rename yours", name)
+        raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
     if not name.isidentifier():
         raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
 

@@ -33,7 +33,7 @@ class ExperimentEmbedder:
     """An `oprag.Embedder` with its tokenizer and prefixes."""
 
     name: str  # identity without secrets, the same in every process; embedders with equal names share cached vectors
-    spends: bool  # whether embedding may cost money
+    paid: bool  # whether embedding may cost money
     _embedder: Any = field(repr=False)
     _prefixes: tuple[str, str] = field(repr=False)
     _tokenizer: str | NamedTokenizer = field(repr=False)
@@ -68,20 +68,20 @@ class EmbedderSpec(ProviderSpec):
         tokenizer: Tokenizer for splitting documents and counting tokens: "local", "huggingface:PATH" or
             "tiktoken:ENCODING". By default the tokenizer of the embedder, if it has one (the packaged embedder and
             "huggingface:PATH" do), else the tokenizer of the packaged embedder.
-        spends: Whether embedding may cost money, in which case a plan does not use the embedder. By default True for
+        paid: Whether embedding may cost money, in which case a plan does not use the embedder. By default True for
             PROVIDER:MODEL unless known to run on this machine, and for LangChain and LlamaIndex embeddings objects.
         **others: Settings of an embedder given by name, or arguments of a function that returns one.
 
     Raises:
         ExperimentError: There are settings for an embedder that is not given by name, the name is empty, a prefix is
-            not a string, or `spends` is neither True nor False.
+            not a string, or `paid` is neither True nor False.
     """
 
     use: Any = LOCAL
     question_prefix: String = ""
     document_prefix: String = ""
     tokenizer: String | None = None
-    spends: Boolean | None = None
+    paid: Boolean | None = None
 
     _providers = EMBEDDING_PROVIDERS
     _files = frozenset((HUGGINGFACE,))
@@ -102,7 +102,7 @@ class EmbedderSpec(ProviderSpec):
             identity: The identity of the embedder, as far as it is known.
         """
         return ExperimentEmbedder(
-            identity, spends=True, _embedder=None, _prefixes=("", ""), _tokenizer=self.tokenizer or LOCAL
+            identity, paid=True, _embedder=None, _prefixes=("", ""), _tokenizer=self.tokenizer or LOCAL
         )
 
     def open(self) -> ExperimentEmbedder:
@@ -121,7 +121,7 @@ class EmbedderSpec(ProviderSpec):
         may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
         return ExperimentEmbedder(
             name=embedder.name + (f" prefixes {digest_of(prefixes)}" if any(prefixes) else ""),
-            spends=may_cost if self.spends is None else self.spends,
+            paid=may_cost if self.paid is None else self.paid,
             _embedder=embedder,
             _prefixes=prefixes,
             _tokenizer=self.tokenizer or _own_tokenizer(self.use, embedder),
@@ -171,7 +171,7 @@ class EmbedderSpec(ProviderSpec):
                 given,
             )
         embedder = wrap(given)
-        if not embedder.lasting:
+        if not embedder.persistent:
             kind = f"{type(given).__module__}.{type(given).__qualname__}"
             if self.name is None:
                 raise ExperimentError(

@@ -69,7 +69,7 @@ def _addresses(value: Any, *, named: bool) -> Iterator[str]:
 
 
 def provider_of(name: Any, settings: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The provider: LangChain's setting `model_provider`, or that of PROVIDER:MODEL; empty if there is none."""
+    """The provider: LangChain's setting `model_provider`, or that of PROVIDER:MODEL, or an empty string."""
     if isinstance(setting := settings.get("model_provider"), str):
         return setting.replace("-", "_").lower()
     provider, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
@@ -121,7 +121,7 @@ def with_api_key(name: str, settings: Mapping[str, Any], variable: str | None) -
     foreign = addresses_of(settings, provider)
     given = _has_key(provider, settings)
     if variable is not None and given:
-        raise ExperimentError(f"the settings of {name} already contain a key; omit api_key_env", variable)
+        raise ExperimentError(f"the settings of {name} already contain a key; remove api_key_env", variable)
     key = None if variable is None else _value_of(variable)
     if foreign:
         _check_client(name, provider, shown_address(foreign[0]), variable)

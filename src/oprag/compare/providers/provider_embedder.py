@@ -45,8 +45,8 @@ class ProviderEmbedder:
         self._embedder = _load(name, feature or f"--embeddings {name}", settings)
         self._questions = QuestionVectors(self._embedder, None)
         # An embedder that does not expose its settings has a name that is only valid in this process.
-        lasting = self._embedder.lasting
-        self.name: str = self._embedder.name if lasting else f"{name} {digest_of(plain_settings(settings, name))}"
+        persistent = self._embedder.persistent
+        self.name: str = self._embedder.name if persistent else f"{name} {digest_of(plain_settings(settings, name))}"
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""

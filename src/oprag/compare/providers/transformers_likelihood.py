@@ -54,7 +54,9 @@ class TransformersLikelihood(TokenLikelihood):
         check_text("name", name, optional=True)
         named = isinstance(model, str | Path)
         if not named and (tokenizer is None or not name):
-            raise OptionError("a loaded model needs its tokenizer and a unique name", model)
+            raise OptionError(
+                "a loaded model requires its tokenizer and a unique name; pass tokenizer=... and name=...", model
+            )
         if named and tokenizer is not None:
             raise OptionError(
                 "tokenizer is only valid with a loaded model; a model given by name uses its own tokenizer", tokenizer

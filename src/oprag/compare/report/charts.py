@@ -16,7 +16,7 @@ from typing import NamedTuple
 from oprag.compare.stats.difference import Difference
 from oprag.text_table import escaped
 
-__all__ = ["CHART_STYLE", "Axis", "Point", "Series", "forest_marks", "legend", "line_chart", "scatter_chart"]
+__all__ = ["CHART_STYLE", "ChartAxis", "Point", "Series", "forest_marks", "legend", "line_chart", "scatter_chart"]
 
 WIDTH = 360.0
 """The width of a chart, in pixels: that of the narrowest phones, so that 12-pixel text is never scaled down."""
@@ -49,7 +49,7 @@ _SHAPES = (
     "m0-1.7l2.9-2.9l1.7 1.7l-2.9 2.9l2.9 2.9l-1.7 1.7l-2.9-2.9l-2.9 2.9l-1.7-1.7l2.9-2.9l-2.9-2.9l1.7-1.7z",
     "m-5-1.9h10v3.8h-10z",
 )
-MOST_NAMED = 16
+MAX_NAMED = 16
 """Maximum number of series with a distinct style; more could not be distinguished on one chart."""
 
 
@@ -84,12 +84,12 @@ def paint(name: str) -> str:
 
 CIRCLE, DIAMOND = _SHAPES[0], _SHAPES[3]
 OTHERS = Look(paint("quiet"), "", CIRCLE)
-"""The style of all series after the first `MOST_NAMED`."""
+"""The style of all series after the first `MAX_NAMED`."""
 
 
 def look(number: int) -> Look:
     """The style of a series, by its number from 0."""
-    if number >= MOST_NAMED:
+    if number >= MAX_NAMED:
         return OTHERS
     return Look(
         paint(str(number % _HUES + 1)), dash=_DASHES[number % len(_DASHES)], shape=_SHAPES[number % len(_SHAPES)]
@@ -148,7 +148,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """An axis of a chart.
 
     Attributes:
@@ -282,7 +282,7 @@ class Plot:
         yield "</g>"
 
 
-def span_of(axis: Axis, scale: Scale, values: Sequence[float]) -> str:
+def span_of(axis: ChartAxis, scale: Scale, values: Sequence[float]) -> str:
     """The range of the values on an axis, as a sentence."""
     logarithmic = ", logarithmic" if scale.logarithmic else ""
     return f"{axis.label}{logarithmic}: {figure(min(values))} to {figure(max(values))}."
@@ -314,7 +314,7 @@ class Series(NamedTuple):
     points: Sequence[Point]
 
 
-def line_chart(lines: Sequence[Series], *, title: str, description: str, x: Axis, y: Axis) -> str:
+def line_chart(lines: Sequence[Series], *, title: str, description: str, x: ChartAxis, y: ChartAxis) -> str:
     """A chart of one or more lines, with error bars if there are at most four; needs at least one point."""
     points = [point for line in lines for point in line.points]
     with_bars = len(lines) <= _MAX_LINES_WITH_BARS
@@ -331,7 +331,13 @@ def line_chart(lines: Sequence[Series], *, title: str, description: str, x: Axis
 
 
 def scatter_chart(
-    groups: Sequence[Series], *, title: str, description: str, x: Axis, y: Axis, front: Sequence[tuple[float, float]]
+    groups: Sequence[Series],
+    *,
+    title: str,
+    description: str,
+    x: ChartAxis,
+    y: ChartAxis,
+    front: Sequence[tuple[float, float]],
 ) -> str:
     """A scatter plot of one or more points, with the Pareto front (low `x`, high `y`) as a step line."""
     points = [point for group in groups for point in group.points]
@@ -358,16 +364,16 @@ def scatter_chart(
 
 def legend(series: Sequence[Series], *, lines: bool = True) -> list[tuple[str, str]]:
     """The entries of a legend, as pairs of a sample image and a name; includes the ring of sweet spots if used."""
-    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MOST_NAMED])]
-    if len(series) > MOST_NAMED:
-        found.append((sample(OTHERS, line=lines), f"{len(series) - MOST_NAMED:,} more"))
+    found = [(sample(look(number), line=lines), one.name) for number, one in enumerate(series[:MAX_NAMED])]
+    if len(series) > MAX_NAMED:
+        found.append((sample(OTHERS, line=lines), f"{len(series) - MAX_NAMED:,} more"))
     if any(point.mark for one in series for point in one.points):
         found.append((sample(None, line=lines), "sweet spot"))
     return found
 
 
 def _line(
-    line: Series, shown: Look, plot: Plot, axes: tuple[Axis, Axis], offset: float, *, with_bars: bool
+    line: Series, shown: Look, plot: Plot, axes: tuple[ChartAxis, ChartAxis], offset: float, *, with_bars: bool
 ) -> Iterator[str]:
     points = sorted(line.points, key=lambda point: point.x)
     places = [(plot.x.place(point.x) + offset, plot.y.place(point.y)) for point in points]
@@ -397,7 +403,7 @@ _ROW_WIDTH, _ROW_HEIGHT, _INSET = 240, 24, 16
 def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], str]:
     """An SVG for each difference with its interval, and one for the axis below them, which contains 0.
 
-    The marker is filled if a difference is shown; that of a pooled difference is a diamond.
+    The marker is filled if a difference is significant; that of a pooled difference is a diamond.
     """
     values = [end for one, _ in rows for end in (one.mean, one.low, one.high) if end is not None]
     scale = scale_of([0.0, *values], _INSET, _ROW_WIDTH - _INSET)
@@ -406,13 +412,13 @@ def forest_marks(rows: Sequence[tuple[Difference, bool]]) -> tuple[list[str], st
     grid_lines += f'<path d="M{pixels(scale.place(0))} 0V{_ROW_HEIGHT}" stroke="{paint("quiet")}"/>'
     found: list[str] = []
     for one, pooled in rows:
-        colour = paint("1" if one.shown else "quiet")
+        colour = paint("1" if one.significant else "quiet")
         line = ""
         if one.low is not None and one.high is not None:
             ends = f"M{pixels(scale.place(one.low))} 12H{pixels(scale.place(one.high))}"
             line = f'<path d="{ends}" stroke="{colour}" stroke-width="{3 if pooled else 1.6}"/>'
         if one.mean is not None:
-            fill = colour if one.shown else paint("page")
+            fill = colour if one.significant else paint("page")
             shape = f"M{pixels(scale.place(one.mean))} 12{DIAMOND if pooled else CIRCLE}"
             line += f'<path d="{shape}" fill="{fill}" stroke="{colour}" stroke-width="1.6"/>'
         found.append(_drawn(grid_lines + line))

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import ContextRecord, Piece, QuestionRecord, StoredAnswer
+from oprag.compare.db.records import ChunkRecord, ContextRecord, QuestionRecord, StoredAnswer
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.text_table import escaped, one_line, shortened
 
 __all__ = [
-    "LONGEST_NAME",
+    "MAX_NAME_LENGTH",
     "CellName",
     "ChunkMap",
-    "Limits",
-    "Line",
+    "DocumentLine",
     "Side",
+    "SizeLimits",
     "Texts",
     "chosen",
     "chunk_map",
@@ -32,7 +32,7 @@ _NO_EXPERIMENT = (
     "A results file does not contain document text, so only the positions of chunks are shown. "
     "`oprag report --experiment FILE.toml` adds their texts."
 )
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 """Maximum number of characters of a document or question name, which is repeated for every chunk."""
 _EXCERPT = 70  # characters of a chunk shown next to its position
 # Options that only reorder the kept chunks.
@@ -91,7 +91,7 @@ class CellName(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """How much of a question is shown."""
 
     answer: int  # characters of each answer
@@ -115,7 +115,7 @@ def chosen(
 ) -> list[CellName]:
     """The two cells whose contexts are shown, preferably two that differ only in the order.
 
-    Among such pairs, the one with the largest score difference; if there are none, the best and the worst cell with
+    Among such pairs, the one with the largest score difference; otherwise the best and the worst cell with
     different contexts.
     """
     with_context = [cell for cell in cells if cell.key in answers and answers[cell.key].context is not None]
@@ -154,11 +154,11 @@ def sides_of(
     *,
     reader: ResultsReader,
     texts: Texts,
-    limits: Limits,
+    limits: SizeLimits,
 ) -> tuple[list[Side], list[Mapping[str, Any]]]:
     """The contexts of two cells, and the texts of their chunks in the order of the documents."""
     sides: list[Side] = []
-    shown: dict[tuple[int, int], Piece] = {}
+    shown: dict[tuple[int, int], ChunkRecord] = {}
     indexes: dict[str, int] = {}
     for cell, answer, score in pair:
         context = reader.context(answer.context or "")
@@ -205,7 +205,7 @@ def sides_of(
     return sides, chunk_texts
 
 
-def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> Line:
+def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReader, texts: Texts) -> DocumentLine:
     """The documents laid end to end; their lengths come from the texts if available, else from the results file."""
     parts: dict[tuple[str, int | None], int] = {}
     known = reader.document_ends(context.index_key)
@@ -217,10 +217,10 @@ def _line(question: QuestionRecord, context: ContextRecord, reader: ResultsReade
             parts[name, None] = len(document)
         else:
             parts |= {(name, page): len(text) for page, text in enumerate(document, 1)}
-    return Line.of(parts, question.documents)
+    return DocumentLine.of(parts, question.documents)
 
 
-def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
+def _text(question: QuestionRecord, place: ChunkRecord, texts: Texts) -> str:
     document = texts.document(question.key, question.data, place.document)
     if document is None:
         return ""
@@ -229,13 +229,13 @@ def _text(question: QuestionRecord, place: Piece, texts: Texts) -> str:
     return (document if isinstance(document, str) else "")[place.start : place.end]
 
 
-def _place(place: Piece, *, several: bool) -> str:
-    where = f"{shortened(place.document, LONGEST_NAME)}, " if several else ""
+def _place(place: ChunkRecord, *, several: bool) -> str:
+    where = f"{shortened(place.document, MAX_NAME_LENGTH)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 
 
-def _is_gold(line: Line, place: Piece, question: QuestionRecord) -> bool:
+def _is_gold(line: DocumentLine, place: ChunkRecord, question: QuestionRecord) -> bool:
     span = line.span(place)
     return span is not None and any(
         span[0] < line.starts[name, None] + end and line.starts[name, None] + start < span[1]
@@ -244,14 +244,14 @@ def _is_gold(line: Line, place: Piece, question: QuestionRecord) -> bool:
     )
 
 
-class Line(NamedTuple):
+class DocumentLine(NamedTuple):
     """The documents of a question laid end to end: the start of each document and page, and the document lengths."""
 
     starts: Mapping[tuple[str, int | None], int]
     lengths: Mapping[str, int]
 
     @classmethod
-    def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> Line:
+    def of(cls, parts: Mapping[tuple[str, int | None], int], documents: Sequence[str]) -> DocumentLine:
         """Lay out documents in this order; `parts` has the length of each (document, page), page None if unpaged."""
         starts: dict[tuple[str, int | None], int] = {}
         lengths: dict[str, int] = {}
@@ -272,7 +272,7 @@ class Line(NamedTuple):
         """The number of characters of all documents."""
         return sum(self.lengths.values())
 
-    def span(self, place: Piece) -> tuple[int, int] | None:
+    def span(self, place: ChunkRecord) -> tuple[int, int] | None:
         """The start and end of a chunk on the line; None if its document is not on it."""
         start = self.starts.get((place.document, place.page))
         return None if start is None else (start + place.start, start + place.end)
@@ -306,7 +306,10 @@ class ChunkMap(NamedTuple):
 
 
 def chunk_map(
-    line: Line, kept: Sequence[Piece], dropped: Sequence[Piece], evidence: Iterable[tuple[str, int, int]]
+    line: DocumentLine,
+    kept: Sequence[ChunkRecord],
+    dropped: Sequence[ChunkRecord],
+    evidence: Iterable[tuple[str, int, int]],
 ) -> ChunkMap:
     """Draw the kept chunks of a context in context order, the dropped chunks, and the gold evidence."""
     scale = _WIDTH / max(1, line.length)

@@ -16,7 +16,7 @@ from oprag.compare.analysis.wording import (
     unit_of,
     value_text,
 )
-from oprag.compare.report.charts import Axis, Point, Series, legend, scatter_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, scatter_chart
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results
 
@@ -73,7 +73,7 @@ def _front(results: Results, metric: str, title: str, cost: str, settings: Seque
         one, point = points[number]
         equal.setdefault((point.x, point.y), []).append(one)
     series = [Series(name, some) for name, some in groups.items()]
-    x, y = Axis(COSTS[cost], _UNITS.get(cost, "tokens")), Axis(metric, unit_of(metric))
+    x, y = ChartAxis(COSTS[cost], _UNITS.get(cost, "tokens")), ChartAxis(metric, unit_of(metric))
     description = f"{len(points):,} settings, grouped by {group}; the line is the Pareto front."
     chart = scatter_chart(series, title=title, description=description, x=x, y=y, front=list(equal))
     yield Figure(chart, title, x.label, y.label, legend(series, lines=False) if len(series) > 1 else ())

@@ -36,8 +36,8 @@ def slices(results: Results, metric: str | None) -> Section | None:
     if not parts:
         return None
     intro = Text(
-        "Source order minus each other order, averaged for each question over all settings that differ only in the "
-        "order; p-values are corrected for all rows of a plot. If a difference is shown in only one row, "
+        "Each other order minus source order, averaged for each question over all settings that differ only in the "
+        "order; p-values are corrected for all rows of a plot. If a difference is significant in only one row, "
         "that does not mean that the rows differ from each other: the intervals below each plot show whether they do."
     )
     more = [Text(f"{counted(more_fields, 'field')} more: `Results.slices` returns them.")] if more_fields else []
@@ -49,18 +49,18 @@ def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Par
     rows = [
         (
             f"{value_text(one.other)}; {field} {value_text(one.value)}, n = {one.difference.n:,}",
-            one.difference,
+            -one.difference,
             False,
         )
         for one in some
     ]
     yield Heading(f"By {field}{where}")
-    yield forest_of(rows, f"Source order minus each other order in {metric}, by {field}{where}")
+    yield forest_of(rows, f"Each other order minus source order in {metric}, by {field}{where}")
     # With two slices, the second contrast is the first one with the opposite sign.
     values = list(dict.fromkeys(one.value for one in some))
     contrasts = [
-        f"{field} {value_text(one.value)} minus {_others(values, one.value)}, against {value_text(one.other)}: "
-        f"{contrast}"
+        f"{field} {value_text(one.value)} minus {_others(values, one.value)}, {value_text(one.other)} order: "
+        f"{-contrast}"
         for one in some
         if one.value != values[-1] or len(values) > 2
         if (contrast := one.contrast).mean is not None and contrast.low is not None
@@ -95,9 +95,9 @@ def section(results: Results, metric: str | None) -> Section | None:
         return None
     intro = Text(
         "Each setting minus the setting that differs from it only in one axis, over the questions with scores in "
-        "both, with the 95 % bootstrap interval of the mean difference. A star means that a difference is shown: the "
-        "interval excludes 0, and p is below 0.05. Without a star no difference was found, which does not show that "
-        "the settings are equal. p is from a sign-flip test, corrected for all "
+        "both, with the 95 % bootstrap interval of the mean difference. A star marks a significant difference: the "
+        "interval excludes 0, and p is below 0.05. The absence of a star does not prove that two settings are equal. "
+        "p is from a sign-flip test, corrected for all "
         f"{counted(results.family(metric).comparisons, 'comparison')} of this experiment in {metric}: along each axis, "
         "of the highest setting with all others, and of the highest point of each curve with its other points "
         "(step-down maxT of Westfall and Young)."
@@ -145,12 +145,12 @@ def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...
 
 def _folded(some: Sequence[SettingDifference]) -> tuple[str, ...]:
     means = [pair.difference.mean for pair in some if pair.difference.mean is not None]
-    shown = sum(pair.difference.shown for pair in some)
+    shown = sum(pair.difference.significant for pair in some)
     ends = f"{min(means):+z.3f} to {max(means):+z.3f}" if means else "–"
     return (
         value_text(some[0].value),
         f"against {len(some):,} settings",
-        f"{ends}; shown in {shown:,} of {len(some):,}",
+        f"{ends}; significant in {shown:,} of {len(some):,}",
         f"{max(pair.difference.n for pair in some):,}",
         "–",
     )

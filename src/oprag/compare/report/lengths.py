@@ -9,7 +9,7 @@ from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import counted, listed, name_of, named, unit_of, value_text
-from oprag.compare.report.charts import Axis, Point, Series, legend, line_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, line_chart
 from oprag.compare.report.page import Figure, Part, Points, Section, Text
 from oprag.compare.results import Results
 
@@ -33,8 +33,8 @@ def section(results: Results, metric: str | None) -> Section | None:
         Text(
             "Longer contexts contain more relevant and more irrelevant text, so scores often rise and then fall (an "
             "inverted U). Error bars are 95 % intervals of each mean, drawn for up to four lines. A curve only has a "
-            "sweet spot if every other point is shown to be worse; otherwise it is called flat, which does not "
-            "show that its points are equal."
+            "sweet spot if every other point is significantly worse; otherwise it is called flat, which does not "
+            "prove that its points are equal."
         )
     ]
     for group, *others in list(by_points.values())[:_MAX_CHARTS]:
@@ -80,8 +80,8 @@ def length_chart(curves: Sequence[Curve], metric: str, where: str) -> Figure:
         for curve in curves
     ]
     values = dict.fromkeys(value_text(point.value) for curve in curves for point in curve.points)
-    x = Axis(f"mean context tokens, at {axis} {listed([*values])}" if in_tokens else axis)
-    y = Axis(metric, unit_of(metric))
+    x = ChartAxis(f"mean context tokens, at {axis} {listed([*values])}" if in_tokens else axis)
+    y = ChartAxis(metric, unit_of(metric))
     title = f"{metric} over context length{where and f', {where}'}"
     description = "The section on context length describes each line."
     chart = line_chart(lines, title=title, description=description, x=x, y=y)

@@ -77,9 +77,9 @@ def _about(results: Results, metric: str | None) -> str:
 
 def _notes(results: Results, metric: str | None) -> Iterator[str]:
     """Warnings that a reader must see before any score."""
-    answered, failed, left, short, empty = (
+    answered, failed, remaining, short, empty = (
         sum(getattr(one, name) for one in results.settings)
-        for name in ("answered", "failed", "left", "cut_short", "empty")
+        for name in ("answered", "failed", "remaining", "cut_short", "empty")
     )
     for count, what in ((short, "cut short at the output limit of the model"), (empty, "empty")):
         if count:
@@ -87,12 +87,13 @@ def _notes(results: Results, metric: str | None) -> Iterator[str]:
             yield f"{count:,} of {counted(answered, 'answer')} {verb} {what}, {scored}."
     if failed:
         yield f"{counted(failed, 'answer')} failed and {'has' if failed == 1 else 'have'} no score."
-    if left:
-        yield f"{counted(left, 'answer')} {'was' if left == 1 else 'were'} not tried yet; run `oprag compare` again."
+    if remaining:
+        were = "was" if remaining == 1 else "were"
+        yield f"{counted(remaining, 'answer')} {were} not tried yet; run `oprag compare` again."
     for data, settings in by_data(results.settings).items():
         summaries = [one.scores[metric] for one in settings if metric is not None and metric in one.scores]
         total = sum(question.data == data for question in results.matrix.questions)
-        if summaries and not failed and not left and (with_score := max(one.n for one in summaries)) < total:
+        if summaries and not failed and not remaining and (with_score := max(one.n for one in summaries)) < total:
             needs = METRICS[metric].needs if metric in METRICS else ""
             why = f": the others do not have {needs}" if needs else ""
             yield f"{with_score:,} of {total:,} questions of {data} have a score of {metric}{why}."
@@ -115,12 +116,12 @@ def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
         else named(one.values, differ)
         for one in shown
     ]
-    caption = f"Source order minus each other order in {metric}{where}; filled if a difference is shown"
+    caption = f"Each other order minus source order in {metric}{where}; filled if significant"
     if len(shown) < len(rows):
         caption += "; the table of differences lists each setting"
     elif tied:
         caption += f"; without {counted(tied, 'pair')} with equal scores on every question"
-    return forest_of([(name, one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
+    return forest_of([(name, -one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
 
 
 def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:

@@ -82,7 +82,7 @@ class Table:
         names: Number of columns at the left that are row headers.
         words: Whether the other cells contain text instead of numbers.
         marked: The indexes of the rows to highlight.
-        most: Maximum number of rows to show; the number of the others is shown.
+        max_rows: Maximum number of rows to show; the number of the others is shown.
         shades: Shade of each cell except row headers, from 0 to `SHADES`; None for no shade.
     """
 
@@ -93,13 +93,13 @@ class Table:
     names: int = 1
     words: bool = False
     marked: Collection[int] = ()
-    most: int = 60
+    max_rows: int = 60
     shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
 
     @property
     def more(self) -> int:
         """Number of rows that are not shown."""
-        return max(0, len(self.rows) - self.most)
+        return max(0, len(self.rows) - self.max_rows)
 
 
 @dataclass(frozen=True)

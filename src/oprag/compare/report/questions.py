@@ -12,10 +12,10 @@ from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.wording import counted, name_of, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
-from oprag.compare.report.contexts import LONGEST_NAME, CellName, Limits, Texts, chosen, sides_of, texts_of
+from oprag.compare.report.contexts import MAX_NAME_LENGTH, CellName, SizeLimits, Texts, chosen, sides_of, texts_of
 from oprag.compare.report.page import Part, Section, Text, render
 from oprag.compare.results import Results
-from oprag.compare.running.replay import PromptReader, ShownPrompt
+from oprag.compare.running.replay import PromptReader, StoredPrompt
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.text_table import one_line, shortened
@@ -64,7 +64,7 @@ def section(
     return Section("questions", "Question by question", parts, render("questions.html", bodies=bodies))
 
 
-class _Row(NamedTuple):
+class _AnswerRow(NamedTuple):
     name: str
     answer: str
     note: str
@@ -129,7 +129,7 @@ class _DrillDown:
         values = self._results.matrix.values.get(name)
         return None if values is None or isnan(value := values[cell.row, question]) else float(value)
 
-    def _row(self, cell: CellName, question: int, answer: StoredAnswer) -> _Row:
+    def _row(self, cell: CellName, question: int, answer: StoredAnswer) -> _AnswerRow:
         notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
         if answer.route:
             notes.insert(0, f"route: {answer.route}")
@@ -143,7 +143,7 @@ class _DrillDown:
             f"{name} {score(self._value(name, cell, question))}: {reply}"
             for name, reply in self._judged.get((answer.cell, answer.question), ())
         ]
-        return _Row(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
+        return _AnswerRow(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
 
     def _negative_score_range(self, question: int) -> float:
         scores = self._scores(question).values()
@@ -199,7 +199,7 @@ def _named_cells(results: Results) -> Iterator[CellName]:
             yield CellName(row, cell.key, ", ".join([name_of(setting.values, results.axes), *seeds]), setting.values)
 
 
-def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> Limits:
+def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> SizeLimits:
     """How much to show of each question, given the size of all questions in bytes.
 
     Answers are allocated first, then chunk texts and prompts share the rest.
@@ -210,10 +210,10 @@ def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> L
     left = max(0.0, 0.95 * available - rows * (_ROW + min(cut, 160)))
     side = left / 2 / (3 if with_prompts else 2)
     chunks = int(min(40, max(3, side / _CHUNK)))
-    return Limits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MAX_PROMPTS, side)))
+    return SizeLimits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MAX_PROMPTS, side)))
 
 
-def _call(call: ShownPrompt, available: int) -> Mapping[str, Any]:
+def _call(call: StoredPrompt, available: int) -> Mapping[str, Any]:
     reply = _without_middle(call.reply, available // 4)
     per_message = (available - len(reply)) // max(1, len(call.messages))
     messages = [(message.role, _without_middle(message.content, per_message)) for message in call.messages]
@@ -229,7 +229,7 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 def _summary(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
-    name = f"{shortened(question.data, LONGEST_NAME)}, {shortened(question.name, LONGEST_NAME)}"
+    name = f"{shortened(question.data, MAX_NAME_LENGTH)}, {shortened(question.name, MAX_NAME_LENGTH)}"
     if not scores or metric is None:
         return name
     low, high = min(scores.values()), max(scores.values())
@@ -254,6 +254,7 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
         more = [f"and {len(places) - _MAX_EVIDENCE:,} more"] if len(places) > _MAX_EVIDENCE else []
         about.append(("Gold evidence", "\n".join([*places[:_MAX_EVIDENCE], *more])))
     about += [
-        (shortened(str(name), LONGEST_NAME), str(value)) for name, value in list(question.about.items())[:_MAX_FIELDS]
+        (shortened(str(name), MAX_NAME_LENGTH), str(value))
+        for name, value in list(question.about.items())[:_MAX_FIELDS]
     ]
     return [(name, shortened(text, _MAX_TEXT)) for name, text in about]

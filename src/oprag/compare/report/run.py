@@ -86,7 +86,7 @@ def _notes(results: Results) -> Iterator[Part]:
         notes.update(row.notes)
     if notes:
         rows = [(note, f"{count:,}") for note, count in notes.most_common()]
-        yield Table("Notes on answers", ("Note", "Answers"), rows, most=20)
+        yield Table("Notes on answers", ("Note", "Answers"), rows, max_rows=20)
 
 
 def _spending(reader: ResultsReader) -> Iterator[Part]:

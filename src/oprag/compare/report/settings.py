@@ -64,9 +64,7 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     caption = f"{metric} with 95 % interval"
     if baselines:
         first = next(iter(baselines.values())).baseline_value
-        caption += (
-            f"; differences are from the same setting with {axis} {value_text(first)}, * if a difference is shown"
-        )
+        caption += f"; differences are from the same setting with {axis} {value_text(first)}, * if significant"
     caption += f"; tokens{' and money' if 'money' in columns else ''} are means per answer"
     yield _table(results, caption, columns, _highest(results, metric))
 
@@ -110,7 +108,7 @@ def _usage(results: Results) -> Part:
 def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
     names = [name_of(one.values, results.axes) for one in results.settings]
     rows = list(zip(names, *columns.values(), strict=True))
-    return Table(caption, ("setting", *columns), rows, marked=marked, most=_MAX_ROWS)
+    return Table(caption, ("setting", *columns), rows, marked=marked, max_rows=_MAX_ROWS)
 
 
 def _scores(results: Results, metric: str) -> list[str]:
@@ -174,7 +172,7 @@ def measured(results: Results, _: str | None = None) -> Section | None:
         ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
         rows,
         names=2,
-        most=_MAX_PHASES,
+        max_rows=_MAX_PHASES,
     )
     note = f"Cells were measured one at a time, each in a new process without caches. {measured_how(settings)}"
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])

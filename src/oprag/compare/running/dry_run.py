@@ -21,7 +21,7 @@ from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.model_caller import Call, Made
+from oprag.compare.running.model_caller import Made, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
@@ -81,7 +81,7 @@ def dry_run(
     *,
     costly: Sequence[str] = (),
     again: bool = False,
-    watch: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> DryRun:
     """Count the calls that a run would make.
 
@@ -91,7 +91,7 @@ def dry_run(
         items: The items to plan.
         costly: Embedders to replace with the packaged one.
         again: Whether to also count calls with a known or shared reply.
-        watch: Called with the number of planned items, and the number of all items.
+        on_progress: Called with the number of planned items, and the number of all items.
     """
     embedders = resolved.embedders | (dict.fromkeys(costly, EmbedderSpec(LOCAL).open()) if costly else {})
     placeholders = _Placeholders(cache, resolved.experiment, no_replies=again)
@@ -103,8 +103,8 @@ def dry_run(
             answering, judged = placeholders.calls(outcome.calls), placeholders.calls(outcome.metric_calls)
             failure = None if outcome.error is None else named_error(outcome.error)
             found[outcome.item.place] = PlannedItem(outcome.item, answering, judged, failure)
-            if watch is not None:
-                watch(number, len(items))
+            if on_progress is not None:
+                on_progress(number, len(items))
     finally:
         library.close()
     planned = [found[item.place] for item in items if item.place in found]
@@ -183,7 +183,7 @@ class _Placeholders:
     def running(self) -> int:
         return len(self._made)
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: PendingCall) -> None:
         step, limit = call.prompt.step, self._models[call.model].max_reply_tokens
         output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
         usage = Usage(count(call.prompt.text, self._count), output, estimated=True)

@@ -15,7 +15,7 @@ from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.running.ledger import Ledger, Tariff
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Call, Caller, Made
+from oprag.compare.running.model_caller import Caller, Made, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
@@ -53,7 +53,7 @@ class Engine:
         self._failures = 0
         self._search_failures = 0
         self._ready: deque[tuple[WorkInProgress, object]] = deque()
-        self._calls: deque[Call] = deque()
+        self._calls: deque[PendingCall] = deque()
         self._waiting: dict[str, list[WorkInProgress]] = {}
         self._works = 0
         self._characters = 0
@@ -166,7 +166,7 @@ class Engine:
             work.replies[key] = known
             if known is None:
                 if key not in self._waiting:
-                    self._queue(work, Call(key, model, prompt, self._at_most(model, prompt)))
+                    self._queue(work, PendingCall(key, model, prompt, self._at_most(model, prompt)))
                 self._waiting[key].append(work)
         if all(work.replies.values()):
             return True
@@ -174,7 +174,7 @@ class Engine:
         self._characters += work.characters
         return False
 
-    def _queue(self, work: WorkInProgress, call: Call) -> None:  # noqa: ARG002 - Replay reads it
+    def _queue(self, work: WorkInProgress, call: PendingCall) -> None:  # noqa: ARG002 - Replay reads it
         self._waiting[call.key] = []
         self._calls.append(call)
 

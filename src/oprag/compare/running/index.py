@@ -15,7 +15,7 @@ from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
-from oprag.compare.db.records import Hit, IndexRecord, Piece, Retrieval
+from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.stores.store import Store
 from oprag.context import ContextInputs
@@ -25,10 +25,10 @@ from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
 from oprag.token_counters import NamedTokenizer
 
-__all__ = ["Index", "Search", "Splitting"]
+__all__ = ["Index", "IndexSearch", "Splitting"]
 
 
-class Search(NamedTuple):
+class IndexSearch(NamedTuple):
     """The parameters of a search."""
 
     kind: SearchKind  # how chunks are ranked
@@ -43,11 +43,11 @@ class Splitting:
     split: Split
     tokenizer: NamedTokenizer  # the tokenizer of the embedder
 
-    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[Piece]:
+    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[ChunkRecord]:
         """The chunks of the documents, as places without text."""
         count = None if self.split.splitter != "words" else offsets_of(self.tokenizer.tokenizer)
         return [
-            Piece(
+            ChunkRecord(
                 place["source"],
                 place.get("page"),
                 window.start,
@@ -73,9 +73,8 @@ class Index:
         cache: WorkCache,
         *,
         open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],  # opens a store by name and fills it
-        searches: Iterable[
-            Search
-        ] = (),  # all planned searches: the exact index is searched once, to the greatest depth
+        # All planned searches: the exact index is searched once, to the greatest depth.
+        searches: Iterable[IndexSearch] = (),
         store_identities: Mapping[str, str] | None = None,  # by name, if they differ from the name
     ) -> None:
         self._documents = documents
@@ -86,12 +85,12 @@ class Index:
         self._store_identities = store_identities or {}
         self._stores: dict[str, Store] = {}
         self._deepest = _deepest(searches)
-        self._hits: dict[tuple[str, Search], Sequence[Hit]] = {}
+        self._hits: dict[tuple[str, IndexSearch], Sequence[Hit]] = {}
         contents = [[name, document_key(text)] for name, text in documents.items()]
         self.key = key_of("index", contents, list(self._splitting.split), splitting.tokenizer.identity)
 
     @cached_property
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[ChunkRecord]:
         """The chunks by row, as places without text."""
         (known,) = self._cache.get(IndexRecord, [self.key])
         if known is not None:
@@ -139,7 +138,7 @@ class Index:
         """Reads the chunks adjacent to a chunk."""
         return neighbors_among(self.chunks)
 
-    def warm(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
+    def warm(self, questions: Sequence[str], searches: Iterable[IndexSearch]) -> None:
         """Split and embed the documents, unless all retrievals of these questions are cached."""
         distinct = list(dict.fromkeys(self._shared(search) for search in searches))
         keys = [
@@ -152,7 +151,7 @@ class Index:
         if any(search.kind != "bm25" for search in distinct):
             _ = self.vectors
 
-    def make_ready(self, search: Search) -> None:
+    def make_ready(self, search: IndexSearch) -> None:
         """Split, embed and index now instead of in the first search."""
         if not self.chunks:
             return
@@ -178,7 +177,7 @@ class Index:
             store.close()
         self._stores.clear()
 
-    def prepare(self, questions: Sequence[str], searches: Iterable[Search]) -> None:
+    def prepare(self, questions: Sequence[str], searches: Iterable[IndexSearch]) -> None:
         """Search for these questions in batches, and cache the retrievals."""
         found: list[Retrieval] = []
         for search in dict.fromkeys(self._shared(search) for search in searches):
@@ -202,7 +201,7 @@ class Index:
             _ = self.pieces  # stored first, since hits refer to them
             self._cache.put(found)
 
-    def given(self, question: str, search: Search, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
+    def given(self, question: str, search: IndexSearch, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
         """The inputs of a context for a question."""
         hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
@@ -216,20 +215,20 @@ class Index:
         ]
         return ContextInputs(chunks, vector, self.neighbors if with_neighbors else None)
 
-    def _hits_of(self, question: str, search: Search) -> Sequence[Hit]:
+    def _hits_of(self, question: str, search: IndexSearch) -> Sequence[Hit]:
         if search.depth is None:
             return self._search([question], search)[0]
         if (question, search) not in self._hits:
             self.prepare([question], [search])
         return self._hits[question, search]
 
-    def _shared(self, search: Search) -> Search:
+    def _shared(self, search: IndexSearch) -> IndexSearch:
         """The deepest search that includes this one: the exact index ranks the same chunks first at every depth."""
         if search.store != "index" or search.depth is None:
             return search
         return search._replace(depth=max(search.depth, self._deepest.get(search.kind, 0)))
 
-    def _search(self, questions: Sequence[str], search: Search) -> list[list[Hit]]:
+    def _search(self, questions: Sequence[str], search: IndexSearch) -> list[list[Hit]]:
         if not questions or not self.chunks:
             return [[] for _ in questions]
         depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
@@ -266,18 +265,18 @@ class Index:
             return found
         return self._source.embed_documents([self.chunks[row].text for row in rows])
 
-    def _key(self, question: str, search: Search) -> str:
+    def _key(self, question: str, search: IndexSearch) -> str:
         embedder = None if search.kind == "bm25" else self._source.name
         identity = self._store_identities.get(search.store, search.store)
         return key_of("retrieval", self.key, embedder, list(search), identity, question)
 
-    def _record(self, question: str, search: Search, hits: Sequence[Hit]) -> Retrieval:
+    def _record(self, question: str, search: IndexSearch, hits: Sequence[Hit]) -> Retrieval:
         embedder = None if search.kind == "bm25" else self._source.name
         about = (self.key, embedder, search.kind, search.store, question, search.depth)
         return Retrieval(self._key(question, search), *about, hits)
 
 
-def _deepest(searches: Iterable[Search]) -> dict[str, int]:
+def _deepest(searches: Iterable[IndexSearch]) -> dict[str, int]:
     """The largest finite depth of each kind of search in the exact index."""
     deepest: dict[str, int] = {}
     for search in searches:

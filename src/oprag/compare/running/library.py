@@ -8,8 +8,8 @@ from typing import Any
 from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.providers.embedder import ExperimentEmbedder
-from oprag.compare.running.index import Index, Search
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.index import Index, IndexSearch
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
@@ -40,7 +40,7 @@ class Library:
         self._embedders = embedders or resolved.embedders
         self._vectors = {name: VectorSource(embedder, cache) for name, embedder in self._embedders.items()}
         self._cache = cache
-        self._searches: dict[tuple[str, Split, str], dict[Search, None]] = {}
+        self._searches: dict[tuple[str, Split, str], dict[IndexSearch, None]] = {}
         for cell in resolved.cells.cells:
             if cell.embedder:
                 searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
@@ -49,9 +49,9 @@ class Library:
         for name, data_set in resolved.experiment.data.items() if together else ():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
-        self._indexes: Recent[Index] = Recent(_MAX_INDEXES, forget=Index.close)
-        self._given: Recent[ContextInputs] = Recent(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
-        self._contexts: Recent[Context] = Recent(
+        self._indexes: LruCache[Index] = LruCache(_MAX_INDEXES, forget=Index.close)
+        self._given: LruCache[ContextInputs] = LruCache(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
+        self._contexts: LruCache[Context] = LruCache(
             _MAX_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped)
         )
 
@@ -126,7 +126,7 @@ class Library:
             store_identities=self._resolved.experiment.store_identities,
         )
 
-    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[Search]]:
+    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[IndexSearch]]:
         """All questions of the data set about these documents, and all searches for them."""
         searches = self._searches.get((cell.data, cell.split, cell.embedder), ())
         return self._questions.get((cell.data, documents), []), list(searches)
@@ -145,7 +145,7 @@ class Library:
         return self._contexts.get((place, cell.context_options, cell.options.cite), build)
 
 
-def search_of(cell: Cell) -> Search:
+def search_of(cell: Cell) -> IndexSearch:
     """The search parameters of a cell."""
     options = cell.context_options
-    return Search(cell.search, cell.store, options.max_candidates or options.k)
+    return IndexSearch(cell.search, cell.store, options.max_candidates or options.k)

@@ -21,7 +21,7 @@ from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Call", "Caller", "Made", "ModelCaller", "ModelThreads", "ask", "reply_of"]
+__all__ = ["Caller", "Made", "ModelCaller", "ModelThreads", "PendingCall", "ask", "reply_of"]
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ _MAX_TOKENS = 10**15
 """Larger token counts are invalid."""
 
 
-class Call(NamedTuple):
+class PendingCall(NamedTuple):
     """A planned call."""
 
     key: str  # key of the reply
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 class Made(NamedTuple):
     """A finished call."""
 
-    call: Call
+    call: PendingCall
     completion: Completion  # already stored, so that it is not lost if the process ends
     spent: Spent
 
@@ -54,7 +54,7 @@ class Caller(Protocol):
         """Number of calls in flight."""
         ...
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: PendingCall) -> None:
         """Start a call; its reply will be stored."""
         ...
 
@@ -162,7 +162,7 @@ class ModelCaller:
         """Number of calls in flight."""
         return self._threads.running
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: PendingCall) -> None:
         """Start a call; its reply will be stored."""
         self._threads.submit(lambda: self._call(call))
 
@@ -176,7 +176,7 @@ class ModelCaller:
         """Let the threads end after their current call."""
         self._threads.close()
 
-    def _call(self, call: Call) -> Made:
+    def _call(self, call: PendingCall) -> Made:
         """Make a call, and store its reply."""
         model, step, tariff = self._models[call.model], call.prompt.step, self._tariffs[call.model]
         completion = ask(model, call.prompt, self._count)

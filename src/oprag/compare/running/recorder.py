@@ -17,7 +17,7 @@ from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.compare.running.library import Library
-from oprag.compare.running.recent import Recent
+from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.vectors import VectorSource
 from oprag.compare.running.work_item import Outcome, WorkItem
@@ -54,7 +54,7 @@ class Recorder:
         embedder = resolved.score_embedder
         self._library = library
         self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
-        self._contexts: Recent[_ContextInfo] = Recent(_MAX_CHUNKS, _weight)
+        self._contexts: LruCache[_ContextInfo] = LruCache(_MAX_CHUNKS, _weight)
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
@@ -230,7 +230,7 @@ def _as_number(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise OptionError(f"its score must be a finite number, got {describe(value)}", value)
+        raise OptionError(f"it returned {describe(value)}; a metric must return a finite number or None", value)
     return number
 
 

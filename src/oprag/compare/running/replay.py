@@ -16,7 +16,7 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Call, ModelCaller
+from oprag.compare.running.model_caller import ModelCaller, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
 from oprag.compare.spec.axes import check_axis
@@ -25,7 +25,7 @@ from oprag.compare.spec.money import Limits
 from oprag.errors import ExperimentError, ModelError, ResultsFileError
 from oprag.methods.model_calls import Message
 
-__all__ = ["PromptReader", "Replay", "ShownPrompt", "prompts_of"]
+__all__ = ["PromptReader", "Replay", "StoredPrompt", "prompts_of"]
 
 
 class Replay(Engine):
@@ -47,7 +47,7 @@ class Replay(Engine):
         """Let the threads end after their current call."""
         self._judge_caller.close()
 
-    def _queue(self, work: WorkInProgress, call: Call) -> None:
+    def _queue(self, work: WorkInProgress, call: PendingCall) -> None:
         if not work.judging:
             raise _MissingReplyError("the reply is not stored", call.key)
         super()._queue(work, call)
@@ -57,7 +57,7 @@ class _MissingReplyError(ModelError):
     """A reply is not stored, so the answer cannot be rebuilt without a call."""
 
 
-class ShownPrompt(NamedTuple):
+class StoredPrompt(NamedTuple):
     """A model call of an answer.
 
     Attributes:
@@ -71,7 +71,9 @@ class ShownPrompt(NamedTuple):
     reply: str
 
 
-def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: str, **values: Any) -> list[ShownPrompt]:
+def prompts_of(
+    experiment: Experiment, path: str | os.PathLike[str], question: str, **values: Any
+) -> list[StoredPrompt]:
     """Return the prompts and replies of an answer, in the order of the calls.
 
     A results file does not contain document text, so the method is run again with the stored replies, without calling a
@@ -104,7 +106,7 @@ def prompts_of(experiment: Experiment, path: str | os.PathLike[str], question: s
     if outcome is None or outcome.answer is None:
         why = "some of its replies are missing" if outcome is None else str(outcome.error)
         raise ResultsFileError(f"{path} has no answer to {question!r} from these documents and prompts: {why}", path)
-    return _shown(outcome)
+    return _stored_prompts(outcome)
 
 
 class PromptReader:
@@ -124,11 +126,11 @@ class PromptReader:
     ) -> None:
         self._stack.close()
 
-    def at(self, cell_key: str, question_key: str) -> list[ShownPrompt]:
+    def at(self, cell_key: str, question_key: str) -> list[StoredPrompt]:
         """The calls of an answer; empty if the experiment does not contain the item, or a reply is missing."""
         item = self._items.get((cell_key, question_key))
         outcome = None if item is None else self.replayed(item)
-        return [] if outcome is None else _shown(outcome)
+        return [] if outcome is None else _stored_prompts(outcome)
 
     def item(self, question: str, values: dict[str, Any]) -> WorkItem:
         """The item of a question, by its id, in the only cell with these axis values."""
@@ -158,6 +160,6 @@ class PromptReader:
         return library
 
 
-def _shown(outcome: Outcome) -> list[ShownPrompt]:
+def _stored_prompts(outcome: Outcome) -> list[StoredPrompt]:
     calls = () if outcome.answer is None else outcome.answer.calls
-    return [ShownPrompt(call.step, call.prompt.messages, call.completion.text) for call in calls]
+    return [StoredPrompt(call.step, call.prompt.messages, call.completion.text) for call in calls]

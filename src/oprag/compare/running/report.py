@@ -13,7 +13,7 @@ from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.running.work_item import WorkItem
 
-__all__ = ["RunReport", "RunState", "Watch", "versions"]
+__all__ = ["ProgressCallback", "RunReport", "RunState", "versions"]
 
 
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
@@ -29,7 +29,7 @@ class RunReport:
         total: Number of answers to generate: one for each question of each cell.
         answered: Number of answers that exist, including those of earlier runs.
         failed: Number of answers that failed, by the class of the error.
-        left: Number of answers that were not tried.
+        remaining: Number of answers that were not tried.
         broken: Number of stored answers that failed verification because a reply was missing or changed; they are
             regenerated.
         spent: Calls, tokens and money spent by all runs.
@@ -41,7 +41,7 @@ class RunReport:
     total: int
     answered: int
     failed: dict[str, int]
-    left: int
+    remaining: int
     broken: int
     spent: Spent
     running: int
@@ -50,7 +50,7 @@ class RunReport:
     @property
     def done(self) -> int:
         """Number of answers that exist or failed, including those of earlier runs."""
-        return self.total - self.left
+        return self.total - self.remaining
 
     @property
     def complete(self) -> bool:
@@ -58,7 +58,7 @@ class RunReport:
         return self.answered == self.total
 
 
-Watch = Callable[[RunReport], None]
+ProgressCallback = Callable[[RunReport], None]
 """A function that is called with the report so far, several times a second."""
 
 
@@ -96,7 +96,7 @@ class RunState:
             total=self.total,
             answered=self.answered,
             failed=dict(Counter(self.failed.values())),
-            left=self.total - self.answered - len(self.failed),
+            remaining=self.total - self.answered - len(self.failed),
             broken=self.broken,
             spent=spent,
             running=running,

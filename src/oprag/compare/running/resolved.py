@@ -38,7 +38,7 @@ class Scorable(NamedTuple):
     """Number of questions that a metric can score, and why it cannot score the others."""
 
     questions: int
-    why: str
+    reason: str
 
 
 class ResolvedExperiment:
@@ -122,7 +122,7 @@ class ResolvedExperiment:
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        if self._known is not None and spec.spends is not False and _opened(what, name, lambda: spec.may_cost):
+        if self._known is not None and spec.paid is not False and _opened(what, name, lambda: spec.may_cost):
             return spec.unopened(self._known.get(spec.spec_hash, spec.spec_hash))
         embedder: ExperimentEmbedder = _opened(what, name, spec.open)
         return embedder
@@ -156,9 +156,9 @@ class ResolvedExperiment:
         for metric in self.metrics:
             sets = [data[name] for name, used in methods.items() if any(map(metric.scores, used))]
             count = sum(metric.has(question) for data_set in sets for question in data_set.questions)
-            why = metric.needs and f"{'the others do not have' if count else 'no question has'} {metric.needs}"
+            reason = metric.needs and f"{'the others do not have' if count else 'no question has'} {metric.needs}"
             given = {"answer": "an answer"}.get(metric.of, f"a {metric.of}")
-            found[metric.name] = Scorable(count, why if sets else f"no method produces {given}")
+            found[metric.name] = Scorable(count, reason if sets else f"no method produces {given}")
         return found
 
     @property
@@ -170,7 +170,7 @@ class ResolvedExperiment:
             return None
         needs: dict[str, list[str]] = {}
         for name, one in quality.items():
-            needs.setdefault(one.why, []).append(name)
+            needs.setdefault(one.reason, []).append(name)
         reasons = ", ".join(f"{why} (for {', '.join(names)})" for why, names in needs.items())
         return (
             f"no answer could be scored, so no model is called: {reasons}. To run without these scores, only "

@@ -17,7 +17,7 @@ from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.recorder import Recorder
-from oprag.compare.running.report import RunReport, RunState, Watch, versions
+from oprag.compare.running.report import ProgressCallback, RunReport, RunState, versions
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.experiment import Experiment
@@ -36,7 +36,7 @@ def run(
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
 
@@ -48,7 +48,7 @@ def run(
         experiment: The experiment; if it is already resolved, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
-        watch: Called with the report so far, several times a second.
+        on_progress: Called with the report so far, several times a second.
 
     Returns:
         The report of the run: its outcome, and the number of answers and failures.
@@ -60,7 +60,7 @@ def run(
             kept.
         MissingExtraError: A package that the experiment needs is not installed.
     """
-    return execute(ResolvedExperiment.of(experiment), path, retry_failed=retry_failed, watch=watch)
+    return execute(ResolvedExperiment.of(experiment), path, retry_failed=retry_failed, on_progress=on_progress)
 
 
 def execute(
@@ -68,7 +68,7 @@ def execute(
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
-    watch: Watch | None = None,
+    on_progress: ProgressCallback | None = None,
     around: AbstractContextManager[Prepare | None] | None = None,
 ) -> RunReport:
     """Run a resolved experiment; `around` is only entered if there is work left."""
@@ -77,7 +77,7 @@ def execute(
         state = RunState([*resolved.items()], current.file.done(resolved.experiment.name), retry_failed=retry_failed)
         if state.waiting:
             with around or nullcontext() as prepare:
-                _work(resolved, current, ledger, state, watch=watch, prepare=prepare)
+                _work(resolved, current, ledger, state, on_progress=on_progress, prepare=prepare)
         else:
             current.outcome = "complete"
     return state.report(ledger.spent, current.since, current.outcome)
@@ -124,7 +124,7 @@ def _work(
     ledger: Ledger,
     state: RunState,
     *,
-    watch: Watch | None,
+    on_progress: ProgressCallback | None,
     prepare: Prepare | None,
 ) -> None:
     """Process the waiting items."""
@@ -132,8 +132,8 @@ def _work(
 
     def report(*, now: bool = False) -> None:
         nonlocal last_report
-        if watch is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
-            watch(state.report(ledger.spent, current.since, engine.stopped or "", caller.running))
+        if on_progress is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
+            on_progress(state.report(ledger.spent, current.since, engine.stopped or "", caller.running))
             last_report = time.monotonic()
 
     file = current.file

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.db.cache import WorkCache
-from oprag.compare.db.records import StoredVector
+from oprag.compare.db.records import VectorRecord
 from oprag.embedding.cache import Kind, text_keys
 from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
@@ -45,7 +45,7 @@ class VectorSource:
     def _vectors(self, texts: Sequence[str], kind: Kind) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))
         hashes = text_keys(distinct, kind)
-        stored = self._cache.get(StoredVector, [(self.name, key) for key in hashes])
+        stored = self._cache.get(VectorRecord, [(self.name, key) for key in hashes])
         known = {text: one and one.vector for text, one in zip(distinct, stored, strict=True)}
         missing = [(text, key) for text, key in zip(distinct, hashes, strict=True) if known[text] is None]
         embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
@@ -55,7 +55,7 @@ class VectorSource:
             words = [text for text, _ in batch]
             rows = as_vectors(embed(words), len(batch), dimension)
             dimension = rows.shape[1]
-            self._cache.put([StoredVector(self.name, key, row) for (_, key), row in zip(batch, rows, strict=True)])
+            self._cache.put([VectorRecord(self.name, key, row) for (_, key), row in zip(batch, rows, strict=True)])
             known |= zip(words, rows, strict=True)
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)

@@ -52,7 +52,7 @@ _PARTS = (
     Axis("search", "parts", "dense", "How to rank chunks: dense, bm25 or hybrid."),
     Axis("store", "parts", "index", "Vector search: index (exact), or a vector store."),
     Axis("model", "parts", None, "Names of the models that answer; the first by default."),
-    Axis("repeat", "parts", 1, "Number of the repeat; each number calls the models again."),
+    Axis("repeat", "parts", 1, "Repeat number; the models are called again for each number."),
 )
 
 # Built-in methods that read an option; options not listed are read by all methods that call a model.

@@ -83,7 +83,7 @@ def _store(given: Any) -> Any:
         check_names(given, ("use",), what="key")
         given = given.get("use", "")
     if isinstance(given, str) and ":" not in given:
-        raise ExperimentError(f'a store must be use = "MODULE:FUNCTION", got {describe(given)}', given)
+        raise ExperimentError(f'a store must be a table {{use = "MODULE:FUNCTION"}}, got {describe(given)}', given)
     return given
 
 
@@ -141,7 +141,7 @@ class Experiment(StrictModel):
     def from_file(
         cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
     ) -> Experiment:
-        """Read an experiment from a TOML file; `docs/experiment_file.md` lists all keys.
+        """Read an experiment from a TOML file; `docs/reference/experiment_file.md` lists all keys.
 
         A file can name functions to call, addresses to send data to, and files to read. Without trust, such a file is
         rejected before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
@@ -183,11 +183,11 @@ class Experiment(StrictModel):
         """Reject values that contradict each other."""
         super().model_post_init(context)
         if not self.embedders:
-            raise ExperimentError("an experiment must have an embedder", self.embedders)
+            raise ExperimentError("embedders is empty; define at least one embedder", self.embedders)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
-                raise ExperimentError(f"{name!r} is the name of a built-in store; choose another name for yours", name)
+                raise ExperimentError(f"{name!r} is the name of a built-in store; use a different name", name)
         _ = self.store_identities
         check_metric_names(self.metrics, self.judges, taken=axes())
         self._check_judges()
@@ -226,21 +226,21 @@ class Experiment(StrictModel):
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
-    def pilot(self, questions: int) -> Experiment:
+    def pilot(self, sample: int) -> Experiment:
         """Make a copy with a sample of the questions of each data set.
 
         Its results show how much scores vary between questions, and hence how many questions are needed. The full
         experiment reuses all of its answers if it is run with the same results file.
 
         Args:
-            questions: Number of questions from each data set.
+            sample: Number of questions from each data set.
 
         Raises:
-            OptionError: `questions` is not a whole number from 1.
+            OptionError: `sample` is not an integer >= 1.
         """
         # Sample from the data set as given, which may already be a sample.
-        check_count("questions", questions, optional=False)
-        return self.replace(data={name: data_set.sample(questions) for name, data_set in self.data.items()})
+        check_count("sample", sample, optional=False)
+        return self.replace(data={name: data_set.sample(sample) for name, data_set in self.data.items()})
 
     def _check_judges(self) -> None:
         for name, judge in self.judges.items():
@@ -259,11 +259,13 @@ class Experiment(StrictModel):
     def _check_prices(self) -> None:
         for name in self.prices:
             if name not in self.models:
-                raise ExperimentError(f"there is a price for the unknown model {name!r}", name)
+                raise ExperimentError(
+                    f"prices: unknown model {name!r}; the models are {', '.join(self.models) or 'none'}", name
+                )
         without = [name for name in self.models if name not in self.prices]
         if self.limits.money is not None and without:
             raise ExperimentError(
-                f"limits.money needs a price for every model, and {without[0]!r} has none; set one, which may be 0",
+                f"limits.money requires a price for every model, but {without[0]!r} has none; set one (0 is valid)",
                 without[0],
             )
 
@@ -274,7 +276,7 @@ class _DataTable(StrictModel, extra="allow"):
     path: String
     format: String = "oprag"
     documents: String | None = None
-    questions: Count | None = None
+    sample: Count | None = None
     seed: Integer | None = None
 
     def model_post_init(self, context: Any, /) -> None:
@@ -282,8 +284,11 @@ class _DataTable(StrictModel, extra="allow"):
         super().model_post_init(context)
         options = self.model_extra or {}
         check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
-        if self.seed is not None and self.questions is None:
-            raise ExperimentError("seed has no effect without questions, the number of questions to sample", self.seed)
+        if self.seed is not None and self.sample is None:
+            raise ExperimentError(
+                f"seed = {self.seed} requires sample, the number to sample; set sample or remove seed",
+                self.seed,
+            )
 
     def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
         """Read the data set; for an untrusted file, only files in its folder are read."""
@@ -293,7 +298,7 @@ class _DataTable(StrictModel, extra="allow"):
             data_set = read_data(
                 folder / self.path, self.format, name=name, documents=documents, within=within, **self.model_extra or {}
             )
-            return data_set.sample(self.questions, self.seed or 0)
+            return data_set.sample(self.sample, self.seed or 0)
 
 
 class _ExperimentFile(Experiment):

@@ -213,7 +213,7 @@ def _check_value(name: str, value: Any) -> None:
     elif name == "splitter":
         Split(value).complete()
     elif name in ("chunk_size", "chunk_overlap", "repeat"):
-        check_count(name, value, optional=name != "repeat", least=0 if name == "chunk_overlap" else 1)
+        check_count(name, value, optional=name != "repeat", minimum=0 if name == "chunk_overlap" else 1)
     if name == "inner_method" or (name == "method" and value not in CONTROLS):
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 
@@ -223,7 +223,7 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     if reason := _wrong_model(cell, likelihood_models):
         return reason
     if cell.search != "dense" and cell.store != "index":
-        return f"vector stores only support dense search, so search={cell.search} needs store=index"
+        return f"vector stores only support dense search, so search={cell.search} requires store=index"
     reads = kind_of(cell.method).reads is not None
     if reads and cell.context_options.k is None and cell.context_options.token_budget is None:
         return "neither k nor token_budget is set, so the context would be the whole documents"
@@ -241,7 +241,7 @@ def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
     """Why the model of a cell cannot be used with its method; None if it can."""
     writes = kind_of(cell.method).writes
     if cell.model is None and writes is not None:
-        return f"method={cell.method} needs a model"
+        return f"method={cell.method} requires a model"
     if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
         only = "only returns likelihoods" if cell.model in likelihood_models else "does not return likelihoods"
         return f"the model {cell.model!r} {only}, so it does not support method={cell.method}"

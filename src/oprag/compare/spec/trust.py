@@ -29,7 +29,7 @@ _ADDRESS = "sends texts to an address set in the file"
 _KEY = "sends the value of this environment variable"
 _SETTING = "may name an address, a file or code; it is not one of the settings known to be harmless"
 _OUTSIDE = "is a hidden file, or is outside the folder of the experiment file"
-_SPENDS = "treats the embedder as free, so that even a plan calls it"
+_PAID = "treats the embedder as free, so that even a plan calls it"
 
 _HARMLESS = ("name", "grid", "judges", "prompts", "prices", "limits", "max_concurrency", "give_up_after")
 _HARMLESS_SETTINGS = frozenset(
@@ -55,10 +55,10 @@ class TrustNeed(NamedTuple):
 
     place: str
     value: str
-    why: str
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.place} = {self.value}: {self.why}"
+        return f"{self.place} = {self.value}: {self.reason}"
 
 
 AskTrust = Callable[[Sequence[TrustNeed]], bool]
@@ -122,9 +122,9 @@ def _use_needs(part: str, place: str, given: Any) -> Iterator[TrustNeed]:
     for name, value in table.items():
         if part == "embedders" and name == "tokenizer":
             yield from _tokenizer_needs(f"{place}.{name}", value)
-        elif part == "embedders" and name == "spends":
+        elif part == "embedders" and name == "paid":
             if value is not True:
-                yield _need(f"{place}.{name}", value, _SPENDS)
+                yield _need(f"{place}.{name}", value, _PAID)
         # The other keys of a function are its arguments, covered by the trust in the function.
         elif name != "use" and reason != _NO_PROVIDER and (why := _why_setting(name, value, use)):
             yield _need(f"{place}.{name}", value, why)
@@ -166,8 +166,8 @@ def _is_plain(value: Any) -> bool:
     return all(isinstance(one, str | int | float) for one in inner)
 
 
-def _need(place: str, value: Any, why: str) -> TrustNeed:
-    if why == _ADDRESS:
+def _need(place: str, value: Any, reason: str) -> TrustNeed:
+    if reason == _ADDRESS:
         # Shortened to the host, without a login.
         shown = ", ".join(map(shown_address, addresses_of({"address": value})))
     elif isinstance(value, Mapping | list):
@@ -175,7 +175,7 @@ def _need(place: str, value: Any, why: str) -> TrustNeed:
         shown = f"a table of {names}" if names else f"a {'table' if isinstance(value, Mapping) else 'list'}"
     else:
         shown = describe(value)
-    return TrustNeed(_one_line(place), _one_line(shown), why)
+    return TrustNeed(_one_line(place), _one_line(shown), reason)
 
 
 def _one_line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import NormalDist
 
@@ -36,12 +36,12 @@ class Difference:
         high: The upper end of its confidence interval; None with fewer than two units.
         unpaired: Number of questions with a score in only one of the two; they are ignored.
         p_value: Two-sided p-value of the sign-flip test; None without questions.
-        units: Number of clusters, or of questions if there are no clusters.
+        units: Number of clusters, or of questions if they are not clustered.
         differing: Number of questions with different scores.
         adjusted_p: The p-value corrected for multiple comparisons; None if it was not corrected, because the two have
             no question in common, or equal scores on every question.
         comparisons: Number of comparisons that the p-value is corrected for.
-        alpha: Significance level: a difference is shown only if its corrected p-value is below it.
+        alpha: Significance level: a difference is significant only if its corrected p-value is below it.
     """
 
     n: int
@@ -67,14 +67,21 @@ class Difference:
         return self.n > 0 and not self.differing
 
     @property
-    def shown(self) -> bool:
-        """Whether a difference is shown: the interval excludes 0, and the corrected p-value is below alpha."""
+    def significant(self) -> bool:
+        """Whether the difference is significant: the interval excludes 0, and the corrected p-value is below alpha."""
         return self.excludes_zero and self.adjusted_p is not None and self.adjusted_p < self.alpha
 
     @property
-    def shown_higher(self) -> bool:
-        """Whether the first is shown to be higher."""
-        return self.shown and self.low is not None and self.low > 0
+    def significantly_higher(self) -> bool:
+        """Whether the first is significantly higher."""
+        return self.significant and self.low is not None and self.low > 0
+
+    def __neg__(self) -> Difference:
+        """Second minus first."""
+        if self.mean is None:
+            return self
+        low, high = (None, None) if self.low is None or self.high is None else (-self.high, -self.low)
+        return replace(self, mean=-self.mean, low=low, high=high)
 
     def __str__(self) -> str:
         if self.mean is None:

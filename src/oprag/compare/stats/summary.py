@@ -22,7 +22,7 @@ class Summary:
         high: The upper end of the confidence interval; None if `low` is.
         median: The median score; None without scores.
         standard_deviation: The sample standard deviation (n - 1); None with fewer than two scores.
-        units: Number of clusters, or of scores if there are no clusters. Below ten the interval is too narrow.
+        units: Number of clusters, or of scores if they are not clustered. Below ten the interval is too narrow.
     """
 
     n: int

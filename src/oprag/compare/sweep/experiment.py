@@ -117,7 +117,7 @@ def sweep_experiment(
     check_better(metric)
     scorable = ResolvedExperiment(experiment).scorable[metric_name(metric)]
     if not scorable.questions:
-        raise OptionError(f"{metric} cannot be computed with method={method}: {scorable.why}", metric)
+        raise OptionError(f"{metric} cannot be computed with method={method}: {scorable.reason}", metric)
     return experiment
 
 
@@ -150,8 +150,8 @@ def _fixed_values(given: Any) -> dict[str, Any]:
             raise OptionError(
                 f"a sweep takes only one value of {name}, got {describe(value)}; use an experiment to vary it", name
             )
-    for name, least in (("chunk_size", 1), ("chunk_overlap", 0)):
-        check_count(name, given.get(name), least=least)
+    for name, minimum in (("chunk_size", 1), ("chunk_overlap", 0)):
+        check_count(name, given.get(name), minimum=minimum)
     inner = given.get("inner_method")
     if isinstance(inner, str):
         _check_bounded("inner_method", inner)
@@ -168,7 +168,7 @@ def _method(given: Any, model: Any) -> str:
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     _check_bounded("method", given)
     if model is not None and kind_of(given).writes is None:
-        raise OptionError(f"method={given} does not call a model; omit the model, or use another method", given)
+        raise OptionError(f"method={given} does not call a model; remove the model, or use another method", given)
     return given
 
 

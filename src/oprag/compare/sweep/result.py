@@ -41,7 +41,7 @@ class Sweep:
         impossible: Settings that are not on a curve, because no chunk fits the budget for some question.
         remarks: Sentences about budgets that no chunk fits, that are not filled, or that add nothing new.
         chosen: The recommended setting.
-        why: The reason for the recommendation.
+        reason: The reason for the recommendation.
         profile: The chosen setting as a profile.
     """
 
@@ -53,7 +53,7 @@ class Sweep:
     impossible: Sequence[SettingSummary]
     remarks: Sequence[str]
     chosen: SettingSummary
-    why: str
+    reason: str
     profile: Profile
 
     @staticmethod
@@ -71,7 +71,7 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
     """Read the result of a sweep.
 
     The recommended setting has the fewest tokens of those at most one standard error below the highest score: the
-    one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984). See docs/sweeping.md for details.
+    one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984). See docs/how_to/sweep.md.
 
     Args:
         path: The results file.
@@ -98,13 +98,13 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
         for curve in on_curves.curves("token_budget", metric)
     ]
     scored = [one for one in on_curves.settings if metric in one.scores]
-    chosen, why = choose_economical(scored, metric, axes=("order", "token_budget"))
+    chosen, reason = choose_economical(scored, metric, axes=("order", "token_budget"))
     conclusions = _conclusions(curves)
     about = {
         "metric": metric,
         "score": chosen.scores[metric].describe(),
         "questions": chosen.scores[metric].n,
-        "chosen": why,
+        "chosen": reason,
         "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
         "retrieval": _retrieval_of(chosen),
     }
@@ -122,12 +122,12 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
             *_repeated_remarks(tried, repeated),
         ],
         chosen=chosen,
-        why=why,
+        reason=reason,
         profile=_profile_of(chosen, max(depths, default=1), about),
     )
 
 
-class _Context(NamedTuple):
+class _ContextSize(NamedTuple):
     """The identity of a context, and the counts that limit its length."""
 
     key: str
@@ -137,13 +137,13 @@ class _Context(NamedTuple):
     chunks: int  # all chunks of the documents
 
 
-_Contexts = Mapping[Hashable, _Context]
+_Contexts = Mapping[Hashable, _ContextSize]
 """The contexts of a setting, by seed and question."""
 
 
 def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[str]) -> Sequence[_Contexts]:
     """The contexts of each setting."""
-    found: list[dict[Hashable, _Context]] = [{} for _ in settings]
+    found: list[dict[Hashable, _ContextSize]] = [{} for _ in settings]
     numbers = {
         setting.matrix.cells[cell].key: number
         for number, setting in enumerate(settings)
@@ -155,7 +155,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
             for place, question, context, chunks in reader.contexts(rows):
                 cell = reader.cells[place]
                 depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
-                found[numbers[cell.key]][cell.values.get("seed"), question] = _Context(
+                found[numbers[cell.key]][cell.values.get("seed"), question] = _ContextSize(
                     context.key, len(context.kept), depth, context.dropped, chunks
                 )
     return found
@@ -190,7 +190,7 @@ def _repeated(settings: Sequence[SettingSummary], contexts: Sequence[_Contexts])
             known[same] = setting.values["token_budget"]
 
 
-def _ran_out(context: _Context) -> bool:
+def _ran_out(context: _ContextSize) -> bool:
     """Whether all candidates were used, though the budget has room and the documents have more chunks."""
     dropped = context.dropped
     # If chunks were dropped by the similarity threshold, further candidates would be dropped too.

@@ -43,8 +43,8 @@ def test_unknown_options_are_refused(options: dict[str, Any]):
     [
         ({"method": "stuf"}, "unknown method 'stuf'"),
         ({"method": None}, "method must be"),
-        ({"method": "reciprocal"}, "needs embed_model="),
-        ({"method": "map_rerank", "rank_by": "cosine"}, "needs embed_model="),
+        ({"method": "reciprocal"}, "requires embed_model"),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "requires embed_model"),
         ({"method": "map_rerank", "rank_by": "best"}, "rank_by"),
         ({"method": "long_context"}, "read_source"),
         ({"method": "self_route"}, "read_source"),

@@ -79,7 +79,7 @@ def test_wrong_rows(tmp_path, books, fields, words):
 
 def test_the_corpus_is_needed_and_read_whole(tmp_path, books):
     path = write_lines(tmp_path / "q.jsonl", row())
-    with pytest.raises(OptionError, match="medqa needs documents="):
+    with pytest.raises(OptionError, match="medqa requires documents"):
         read_data(path, "medqa")
     with pytest.raises(InputFileError, match="cannot read the folder"):
         read_data(path, "medqa", documents=tmp_path / "nowhere")

@@ -84,7 +84,7 @@ def test_the_test_set_has_no_right_choices(tmp_path):
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (line(question(gold_label=0)), "question 1: gold_label must be a whole number from 1, got 0"),
+        (line(question(gold_label=0)), "question 1: gold_label must be an integer >= 1, got 0"),
         (
             line(question(), question(gold_label=5)),
             "question 2: right_choice is 4, but must be an index into its 4 choices, counted from 0",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.report.charts import Axis, figure, pixels, scale_of
+from oprag.compare.report.charts import ChartAxis, figure, pixels, scale_of
 
 
 def texts(values, *, logarithmic=False):
@@ -85,9 +85,9 @@ def test_figures_have_four_digits_that_count(value, text):
 
 
 def test_an_axis_says_what_it_counts():
-    assert Axis("context", "tokens").label == "context (tokens)"
-    assert Axis("context", "tokens").words(4096) == "4,096 tokens"
-    assert Axis("F1").words(0.25) == "F1 0.25"
+    assert ChartAxis("context", "tokens").label == "context (tokens)"
+    assert ChartAxis("context", "tokens").words(4096) == "4,096 tokens"
+    assert ChartAxis("F1").words(0.25) == "F1 0.25"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts import Axis, Point, Series, legend, line_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, line_chart
 from tests.compare.report.charts.helpers import NS, axes, by_class, marked, parsed, points, texts, value_at
 
-TOKENS = Axis("context length", "tokens")
-SCORE = Axis("F1")
+TOKENS = ChartAxis("context length", "tokens")
+SCORE = ChartAxis("F1")
 BUDGETS = [1000, 2000, 4000, 8000, 16_000, 32_000, 48_000]
 SOURCE = Series("source", [Point(b, 0.2 + n / 50, "", 0.15, 0.45) for n, b in enumerate(BUDGETS)])
 RANK = Series("rank", [Point(b, 0.3 - n / 50, "", 0.1 + n / 1000, 0.35) for n, b in enumerate(BUDGETS)])
@@ -43,7 +43,7 @@ def test_points_of_several_lines_are_beside_each_other():
 
 def test_a_line_is_joined_by_x():
     values = [Point(4, 0.4), Point(1, 0.1), Point(2, 0.2), Point(5, 0.5)]
-    root = parsed(drawn(Series("one", values), x=Axis("k", "chunks")))
+    root = parsed(drawn(Series("one", values), x=ChartAxis("k", "chunks")))
     (line,) = by_class(root, "oprag-line")
     across, upwards = axes(root)
     assert [round(value_at(across, x)) for x, _ in points(line)] == [1, 2, 4, 5]
@@ -74,7 +74,7 @@ def test_marked_points_have_a_ring_and_the_legend_says_what_it_is():
 
 def test_two_hundred_lines_keep_sixteen_looks():
     many = [Series(f"line {n}", [Point(k, n + k) for k in range(20)]) for n in range(200)]
-    root = parsed(drawn(*many, x=Axis("k")))
+    root = parsed(drawn(*many, x=ChartAxis("k")))
     looks = {(line.get("stroke"), line.get("stroke-dasharray")) for line in by_class(root, "oprag-line")}
     assert len(looks) == 17
     assert legend(many)[-1][1] == "184 more"

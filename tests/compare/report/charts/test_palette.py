@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from oprag.compare.report.charts import COLOURS, MOST_NAMED, look
+from oprag.compare.report.charts import COLOURS, MAX_NAMED, look
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1.0: what people see who lack one kind of cones.
 SIGHTS = {
@@ -73,6 +73,6 @@ def test_colours_are_told_apart_with_any_sight(theme, sight):
 
 
 def test_looks_are_told_apart():
-    looks = [look(number) for number in range(MOST_NAMED)]
-    assert len({(shown.dash, shown.shape) for shown in looks}) == MOST_NAMED  # lines, without any colour
-    assert len({(shown.colour, shown.shape) for shown in looks}) == MOST_NAMED  # dots
+    looks = [look(number) for number in range(MAX_NAMED)]
+    assert len({(shown.dash, shown.shape) for shown in looks}) == MAX_NAMED  # lines, without any colour
+    assert len({(shown.colour, shown.shape) for shown in looks}) == MAX_NAMED  # dots

@@ -3,10 +3,10 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts import Axis, Point, Series, legend, scatter_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, scatter_chart
 from tests.compare.report.charts.helpers import axes, by_class, marked, parsed, value_at
 
-TOKENS, SCORE = Axis("input tokens", "tokens"), Axis("F1")
+TOKENS, SCORE = ChartAxis("input tokens", "tokens"), ChartAxis("F1")
 LONG, SMALL, GOOD = Point(3000, 0.5, "long"), Point(100, 0.2, "small"), Point(500, 0.4, "good")
 GROUPS = [
     Series("long_context", [LONG]),

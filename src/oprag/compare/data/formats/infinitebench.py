@@ -14,7 +14,7 @@ from oprag.masking import describe
 __all__ = ["read"]
 
 
-class _Line(DataRow):
+class _InfiniteBenchRow(DataRow):
     id: Name | None = None
     input: Text
     options: Texts | None = None
@@ -31,7 +31,7 @@ def read(builder: DataSetBuilder) -> None:
     """
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
-            line = _Line.read(record.fields)
+            line = _InfiniteBenchRow.read(record.fields)
             right = _right(line.answer, line.options) if line.options else None
             builder.question(
                 id=line.id or record.name,

@@ -21,7 +21,7 @@ __all__ = ["read"]
 _SOURCE_LINE = re.compile(r"^[^\S\n]*SOURCES?(?:\(S\))?\s*:", re.MULTILINE)
 
 
-class _Row(DataRow):
+class _KgRagRow(DataRow):
     question: Text = Field(alias="Question")
     sources: str = Field(default="", alias="Source Docs")
     answer: Text | None = Field(default=None, alias="Answer")
@@ -38,9 +38,9 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None, source_line:
     """
     check_bool("source_line", source_line)
     library = folder_library(documents or builder.path.parent / "docs", builder)
-    for record in csv_records(builder, builder.path, _Row):
+    for record in csv_records(builder, builder.path, _KgRagRow):
         with builder.at(record.place):
-            row = _Row.read(record.fields)
+            row = _KgRagRow.read(record.fields)
             answer = row.answer or ""
             if not source_line and (found := _SOURCE_LINE.search(answer)):
                 answer = answer[: found.start()].rstrip()

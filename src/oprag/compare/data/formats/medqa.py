@@ -17,7 +17,7 @@ from oprag.masking import describe, listed
 __all__ = ["read"]
 
 
-class _Line(DataRow):
+class _MedqaRow(DataRow):
     options: dict[str, Text]
     answer: Text
     answer_idx: Any = None
@@ -30,11 +30,11 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
     Every question is about the whole corpus.
     """
     if documents is None:
-        raise OptionError("medqa needs documents=, the folder with the textbooks to search", None)
+        raise OptionError("medqa requires documents; pass documents=..., the folder with the textbooks to search", None)
     corpus = folder_library(documents, builder).take_all()
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
-            line = _Line.read(record.fields)
+            line = _MedqaRow.read(record.fields)
             choices = _choices(line.options)
             right = text_index(line.answer, "answer", choices)
             if line.answer_idx is not None:

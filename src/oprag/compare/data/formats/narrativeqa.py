@@ -30,7 +30,7 @@ class _Document(DataRow):
     wiki_title: str = ""
 
 
-class _Question(DataRow):
+class _NarrativeQuestion(DataRow):
     document_id: Text
     split: _Split = Field(alias="set")
     question: Text
@@ -58,11 +58,11 @@ def read(
         raise OptionError(f"exclude has document ids that are not in documents.csv: {', '.join(unknown)}", exclude)
     folder = documents or builder.path / "tmp"
     library = DocumentLibrary(folder, listed, lambda name: _story(builder, folder, name), builder)
-    for record in csv_records(builder, needed_file(builder.path, "qaps.csv"), _Question):
+    for record in csv_records(builder, needed_file(builder.path, "qaps.csv"), _NarrativeQuestion):
         with builder.at(record.place):
             if split not in (None, record.fields["set"]) or record.fields["document_id"] in exclude:
                 continue
-            row = _Question.read(record.fields)
+            row = _NarrativeQuestion.read(record.fields)
             builder.question(
                 id=record.name,
                 text=row.question,

@@ -31,13 +31,13 @@ _GOLD = (_ALIASES[0], ("choices",), _ALIASES[2], ("evidence",))
 _CLOSE = 0.8  # minimum similarity of an unknown field to a missing one
 
 
-class _Span(DataRow):
+class _EvidenceSpan(DataRow):
     start: Natural
     end: Natural
     document: Text | None = None
 
 
-class _Line(DataRow):
+class _QuestionRow(DataRow):
     id: Name | None = None
     choices: Texts | None = None
     question: Text
@@ -49,11 +49,11 @@ class _Line(DataRow):
     )
     path: Text | None = None
     text: Text | None = None
-    evidence: list[_Span] | None = None
+    evidence: list[_EvidenceSpan] | None = None
 
 
 def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
-    """Read lines of `{question, answers, document or path or text, …}`; `docs/data_formats.md` lists all fields."""
+    """Read lines of `{question, answers, document or path or text, …}`; all fields: docs/reference/data_formats.md."""
     path = builder.path
     if path.is_dir():
         path = needed_file(path, "questions.jsonl")
@@ -73,7 +73,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
 
 def _misspelled(seen: Collection[str]) -> Iterator[tuple[str, str]]:
     """Unknown fields that may be misspellings of gold fields that no record has."""
-    known = {*_Line.model_fields, *chain.from_iterable(_ALIASES), "source_documents"}
+    known = {*_QuestionRow.model_fields, *chain.from_iterable(_ALIASES), "source_documents"}
     # A set without choices needs no right_choice.
     gold = _GOLD if "choices" in seen else [names for names in _GOLD if names is not _ALIASES[2]]
     missing = [name for names in gold if not any(name in seen for name in names) for name in names]
@@ -103,7 +103,7 @@ def _question(
     for names in _ALIASES:
         if all(name in record.fields for name in names):
             raise RecordError(f"must have only one of the fields {' and '.join(map(repr, names))}, got both")
-    line = _Line.read(record.fields)
+    line = _QuestionRow.read(record.fields)
     choices, about = line.choices or [], dict(line.about)
     given = [name for name in ("document", "path", "text") if getattr(line, name) is not None]
     documents: Sequence[str]
@@ -154,7 +154,7 @@ def _documents(names: list[str], about: dict[str, Any], library: DocumentLibrary
         raise RecordError(
             f"document is {describe(names[0] if len(names) == 1 else names)}, but there are no documents to look it up "
             "in; pass documents= as a folder or as JSON Lines, or put documents.jsonl next to the questions. If all "
-            "questions are about one file, omit document"
+            "questions are about one file, remove document"
         )
     sources = about.get("source_documents")
     if (
@@ -172,7 +172,7 @@ def _file(builder: DataSetBuilder, name: str, folder: Path) -> str:
     return builder.document_once(without_gz(known), "a path", lambda: document_file(builder.reads(path)))
 
 
-def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evidence]:
+def _evidence(spans: Sequence[_EvidenceSpan], documents: Sequence[str]) -> Iterator[Evidence]:
     for place, span in enumerate(spans):
         if span.document is None and len(documents) != 1:
             raise RecordError(

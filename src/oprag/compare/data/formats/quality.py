@@ -18,14 +18,14 @@ __all__ = ["read"]
 _ARTICLE_FIELDS = ("title", "author", "topic", "source", "year")
 
 
-class _Question(DataRow):
+class _QuestionFields(DataRow):
     question_unique_id: Name | None = None
     question: Text
     options: Texts = Field(min_length=2)
     gold_label: Count | None = None
 
 
-class _Line(DataRow):
+class _ArticleRow(DataRow):
     set_unique_id: Name | None = None
     article_id: Name | None = None
     article: Text
@@ -40,14 +40,14 @@ def read(builder: DataSetBuilder) -> None:
     split = PurePath(without_gz(builder.path.name)).suffix.removeprefix(".")
     for record in json_lines(builder, builder.path):
         with builder.at(record.place):
-            line = _Line.read(record.fields)
+            line = _ArticleRow.read(record.fields)
             document = builder.document(line.article_id or record.name, html_text(line.article))
             article_fields = {field: line.about.get(field) for field in _ARTICLE_FIELDS}
             if split in {"train", "dev", "test"}:
                 article_fields["split"] = split
             for number, given in enumerate(line.questions, 1):
                 with builder.at(f"{record.place}, question {number}"):
-                    question = _Question.read(given)
+                    question = _QuestionFields.read(given)
                     builder.question(
                         id=question.question_unique_id or f"{line.set_unique_id or record.name}_{number}",
                         text=question.question,

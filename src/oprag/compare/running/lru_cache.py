@@ -6,21 +6,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["LruCache"]
 
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Value]):
-    """An LRU cache with a total weight of at most `most`; a single heavier value is kept as well."""
+class LruCache(Generic[Value]):
+    """An LRU cache with a total weight of at most `max_weight`; a single heavier value is kept as well."""
 
     def __init__(
         self,
-        most: int,
+        max_weight: int,
         weigh: Callable[[Value], int] = lambda _: 1,
         forget: Callable[[Value], None] = lambda _: None,  # called with each dropped value
     ) -> None:
-        self._max_weight = most
+        self._max_weight = max_weight
         self._weigh = weigh
         self._forget = forget
         self._values: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()

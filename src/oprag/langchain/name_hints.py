@@ -1,6 +1,6 @@
 """Hints for option names that users of LangChain may try, and for objects passed as positional arguments."""
 
-from oprag.options import NEAR_MISSES
+from oprag.options import NAME_HINTS
 
 __all__ = ["CHAIN", "COMPRESSOR", "HOW_TO_PASS", "INDEX_RETRIEVER", "RETRIEVER"]
 
@@ -21,7 +21,7 @@ _ANSWERING = dict.fromkeys(
     ("llm", "model", "prompt", "chain_type", "combine_docs_chain", "document_variable_name"),
     "pass it to OrderPreservingChain, which answers questions",
 )
-_SHARED = {**NEAR_MISSES, **_RENDERING, **_VECTORS}
+_SHARED = {**NAME_HINTS, **_RENDERING, **_VECTORS}
 
 COMPRESSOR = {
     **_SHARED,
@@ -41,7 +41,7 @@ RETRIEVER = {
     "fetch_k": 'use max_candidates=, or search_type="mmr" and search_kwargs={"fetch_k": ...}',
     "filter": 'use search_kwargs={"filter": ...} with vectorstore=, or invoke(question, filter=...)',
     "lambda_mult": 'use search_type="mmr" and search_kwargs={"lambda_mult": ...}',
-    "return_source_documents": "leave it out: a retriever always returns the documents",
+    "return_source_documents": "remove it: a retriever always returns the documents",
     "score_threshold": (
         "use similarity_threshold=, a cosine similarity; or "
         'search_type="similarity_score_threshold" and search_kwargs={"score_threshold": ...}'
@@ -63,7 +63,7 @@ CHAIN = {
         ("combine_docs_chain", "combine_documents_chain", "llm_chain"),
         'use llm= for its model, prompts={"answer": ...} for its prompt, and method= for combining documents',
     ),
-    "document_variable_name": "leave it out: in prompts, the documents are {context}",
+    "document_variable_name": "remove it: in prompts, the documents are {context}",
     "return_source_documents": (
         "the documents are always returned, under documents_key= "
         '("context" by default; documents_key="source_documents" matches RetrievalQA, None leaves them out)'
@@ -77,9 +77,9 @@ CHAIN = {
     "collapse_prompt": 'use prompts={"collapse": collapse_prompt}',
     "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
     "token_max": "use collapse_tokens=",
-    "memory": 'leave it out: pass {"input": ..., "chat_history": [...]} to invoke',
+    "memory": 'remove it: pass {"input": ..., "chat_history": [...]} to invoke',
     **dict.fromkeys(("callbacks", "tags", "metadata"), "use chain.with_config(...)"),
-    "verbose": "leave it out: callbacks and traces show every step",
+    "verbose": "remove it: callbacks and traces show every step",
 }
 
 INDEX_RETRIEVER = {

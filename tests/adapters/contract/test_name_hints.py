@@ -25,7 +25,7 @@ STORE = store_of(parts(3))
 RETRIEVER = STORE.as_retriever()
 CHAT_MODEL = FakeListChatModel(responses=["An answer."])
 EMBEDDINGS = DeterministicFakeEmbedding(size=16)
-DOCUMENT_INDEX = DocumentIndex.from_texts({"a.txt": "one two three"}, WordEmbedder(), word_offsets, size=2)
+DOCUMENT_INDEX = DocumentIndex.from_texts({"a.txt": "one two three"}, WordEmbedder(), word_offsets, chunk_size=2)
 
 LLAMA_INDEX_LLM = MockLLM()
 EMBED_MODEL = HashedWords()

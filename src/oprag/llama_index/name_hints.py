@@ -1,6 +1,6 @@
 """Hints for option names that users of LlamaIndex may try, and for objects passed as positional arguments."""
 
-from oprag.options import NEAR_MISSES
+from oprag.options import NAME_HINTS
 
 __all__ = ["ENGINE", "HOW_TO_PASS", "POSTPROCESSOR", "RETRIEVER"]
 
@@ -18,7 +18,7 @@ HOW_TO_PASS = {
 }
 
 _SHARED = {
-    **NEAR_MISSES,
+    **NAME_HINTS,
     "embeddings": "use embed_model=",
     "docstore": "use read_neighbors=docstore",
     "num_nodes": "use neighbors=",
@@ -62,6 +62,6 @@ ENGINE = {
     "text_qa_template": 'use prompts={"answer": text_qa_template}',
     "refine_template": 'use prompts={"refine": refine_template}',
     "summary_template": 'use prompts={"reduce": summary_template}',
-    "use_async": "leave it out: aquery() is async",
-    "verbose": "leave it out: callbacks and instrumentation show every step",
+    "use_async": "remove it: aquery() is async",
+    "verbose": "remove it: callbacks and instrumentation show every step",
 }
