@@ -72,7 +72,7 @@ MEANT: dict[str, str] = {
     "* report: With and without thresholds: *": "The figures are among all settings and all differences.",
     "* report: Self-Route: *": "How often its first step was enough is a column of what settings used.",
     "* report: Retrieval against whole documents: *": "The section is now called: Retrieval vs. whole documents.",
-    "* report: Retrieval vs. whole documents: *": "The bars of the differences are a column of their table.",
+    "* report: Retrieval vs. whole documents: *": "The section is gone: the differences by axis have its pairs.",
     "sweep * / *: .unfilled*": "The JSON of a sweep says in remarks where candidates ran out.",
     "sweep * / *: .remarks": "Remarks on budgets are worded more plainly.",
     "sweep * / *: .repeated*": "The JSON of a sweep says in remarks which budgets repeat another.",

@@ -263,6 +263,13 @@ def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
     assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
 
 
+def test_the_progress_bar_of_the_intervals_moves(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("oprag.cli.compare.LateProgress.update", lambda self, done, total: told.append((done, total)))
+    done(write_experiment(tmp_path, NO_MODEL))
+    assert told[-4:] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
 def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = write_experiment(tmp_path, ORDERS, model(), PRICE)

@@ -307,11 +307,3 @@ def test_budgets_beyond_the_document_are_no_points(folder):
         "token_budget=4096, 8192 (source, rank) is not another point of the curve: it has the same contexts as token_"
     )
     assert told["profile"]["context"]["token_budget"] == 2048
-
-
-def test_the_progress_bar_of_the_intervals_moves(folder, monkeypatch):
-    told = []
-    monkeypatch.setattr("oprag.cli.sweep.LateProgress.update", lambda self, done, total: told.append((done, total)))
-    result = sweep("book.txt", "--questions", "asked.jsonl", "--budgets", "20,60", "--orders", "source,rank")
-    assert result.exit_code == 0, result.output
-    assert [one for one in told if one[1] == 4] == [(1, 4), (2, 4), (3, 4), (4, 4)]

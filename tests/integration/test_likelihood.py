@@ -99,7 +99,6 @@ def test_both_are_likelihood_models_with_a_name_that_lasts(huggingface, gguf, gg
     assert huggingface.name == "huggingface:tiny float32"
     assert gguf.name == GgufLikelihood(gguf_file, threads=1).name
     assert gguf.name.startswith("gguf:tiny.gguf@")
-    assert gguf.name != GgufLikelihood(gguf_file, parse_special_tokens=True).name
 
 
 def test_one_that_is_let_go_at_once_ends(gguf_file):
@@ -120,25 +119,10 @@ for _ in range(200):
             process.wait()
 
 
-def test_written_special_tokens_are_text_unless_they_are_asked_for(huggingface, gguf, gguf_file, model, tokenizer):
+def test_written_special_tokens_are_text(huggingface, gguf, tokenizer):
     text = "one</s>two"
-    plain = huggingface.count_tokens(text)
-    assert gguf.count_tokens(text) == plain
-    parsing = TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
-    parsed = len(tokenizer(text, add_special_tokens=False)["input_ids"])
-    assert parsing.count_tokens(text) == parsed < plain
-    assert GgufLikelihood(gguf_file, parse_special_tokens=True).count_tokens(text) == parsed
-
-
-def test_the_token_that_begins_every_text_is_there_once(huggingface, gguf, gguf_file, model, tokenizer):
-    written = f"<s>{SHORT}"
-    for plain, parsing in (
-        (huggingface, TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)),
-        (gguf, GgufLikelihood(gguf_file, parse_special_tokens=True)),
-    ):
-        expected = plain.answer_likelihood(SHORT, ANSWERS[0])
-        assert parsing.answer_likelihood(written, ANSWERS[0]) == expected
-        assert plain.answer_likelihood(written, ANSWERS[0]) != expected
+    assert gguf.count_tokens(text) == huggingface.count_tokens(text)
+    assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) < huggingface.count_tokens(text)
 
 
 def test_what_is_too_unlikely_for_single_precision(model, tokenizer, tmp_path):
@@ -150,14 +134,6 @@ def test_what_is_too_unlikely_for_single_precision(model, tokenizer, tmp_path):
     plain = TransformersLikelihood(extreme, tokenizer, name="extreme").answer_likelihood(SHORT, "x")
     assert plain < -200
     assert GgufLikelihood(tmp_path / "extreme.gguf").answer_likelihood(SHORT, "x") == -104
-
-
-def test_the_end_of_a_text_can_be_scored(gguf_file, model, tokenizer):
-    huggingface = TransformersLikelihood(model, tokenizer, name="tiny", parse_special_tokens=True)
-    gguf = GgufLikelihood(gguf_file, parse_special_tokens=True)
-    expected = huggingface.answer_likelihood(SHORT, "x</s>")
-    assert expected != huggingface.answer_likelihood(SHORT, "x")
-    assert gguf.answer_likelihood(SHORT, "x</s>") == pytest.approx(expected, abs=0.03)
 
 
 def test_a_folder_with_a_model(model, tokenizer, tmp_path):

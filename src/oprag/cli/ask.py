@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
 from oprag.chunk import counted
 from oprag.cli.console import console, echo_json, print_status
@@ -215,25 +213,12 @@ def show_answer(answer: Answer) -> None:
 
 
 def _show_comparison(comparison: Comparison) -> None:
-    """Print a table of the cost of each method, then the answers."""
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in ("method", "calls", "tokens in", "tokens out", "seconds", "passages"):
-        table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    rows = comparison.rows()
-    for row in rows:
-        about = "~" if row["estimated"] else ""
-        table.add_row(
-            row["method"],
-            str(row["calls"]),
-            f"{about}{row['input_tokens']:,}",
-            f"{about}{row['output_tokens']:,}",
-            f"{row['seconds']:.1f}",
-            str(row["passages"]),
-        )
+    """Print a table with the cost of each method, cut off at the width of the terminal, then the whole answers."""
     out = console()
-    out.print(table)
-    for row in rows:
-        out.print(f"── {row['method']}", style="bold")
-        out.print(safe(row["answer"]).strip())
-        for note in row["notes"]:
+    for line in str(comparison).splitlines():
+        out.print(safe(line), soft_wrap=False, no_wrap=True, overflow="ellipsis")
+    for answer in comparison:
+        out.print(f"\n── {answer.method}", style="bold")
+        out.print(safe(answer.text).strip())
+        for note in answer.notes:
             out.print(f"Note: {safe(note)}", style="yellow")

@@ -149,8 +149,7 @@ def compare(
     results = Results.open(path, experiment.name)
     metric = metric or next(iter(results.ranking_metrics), None)
     metrics = None if as_json else [] if metric is None else [metric]
-    with LateProgress("computing intervals", "settings") as progress:
-        results.compute(None if files or everything else metrics, progress.update)
+    _compute_intervals(results, None if files or everything else metrics)
     pairs = _differences(results, compare_axis, metrics)
     for kind, name in files.items():
         {"CSV": results.to_csv, "Parquet": results.to_parquet}[kind](name, answers=answers)
@@ -213,6 +212,16 @@ def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence
     )
 
 
+def _compute_intervals(results: Results, metrics: Sequence[str] | None) -> None:
+    """Compute the intervals of these metrics, or all, with a progress bar: each is otherwise computed on first use."""
+    with LateProgress("computing intervals", "settings") as progress:
+        for done, setting in enumerate(results.settings, 1):
+            for metric in setting.scores:
+                if metrics is None or metric in metrics:
+                    setting.scores[metric]
+            progress.update(done, len(results))
+
+
 def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
     """Return the differences along an axis; None if there are too many."""
     if results.count_pairs(axis) > _MAX_DIFFERENCES:
@@ -221,8 +230,7 @@ def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> 
             "Results.differences() computes them."
         )
         return None
-    with LateProgress("computing intervals", "differences") as progress:
-        return results.differences(axis, metrics, on_progress=progress.update)
+    return results.differences(axis, metrics)
 
 
 def _print(

@@ -23,7 +23,6 @@ from oprag.cli.options import (
     metric_names,
     typed_options,
 )
-from oprag.cli.progress import LateProgress
 from oprag.cli.run import leave, plan_and_run, print_next_steps, stdout_to_stderr
 from oprag.errors import ExperimentError
 from oprag.files.writing import check_target
@@ -175,8 +174,7 @@ def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
     from oprag.compare.sweep.result import read_sweep
 
     try:
-        with LateProgress("computing intervals", "settings") as progress:
-            return read_sweep(path, experiment.name, experiment.metric_names[0], on_progress=progress.update)
+        return read_sweep(path, experiment.name, experiment.metric_names[0])
     except ExperimentError as error:
         # Print what failed or stopped the run: the cause of this error.
         print_next_steps(experiment.name, path, report)

@@ -63,7 +63,7 @@ _PLACES = {
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
     "measure_cells": "oprag.compare.measure.measure",
-    "metric": "oprag.compare.metrics.custom",
+    "metric": "oprag.compare.metrics.registry",
     "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data.read",
     "read_sweep": "oprag.compare.sweep.result",
@@ -80,9 +80,8 @@ if TYPE_CHECKING:
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
     from oprag.compare.measure.measure import measure_cells
-    from oprag.compare.metrics.custom import metric
     from oprag.compare.metrics.judge import Judge
-    from oprag.compare.metrics.registry import ScoredAnswer
+    from oprag.compare.metrics.registry import ScoredAnswer, metric
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.gguf_likelihood import GgufLikelihood

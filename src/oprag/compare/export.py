@@ -7,15 +7,14 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oprag.compare.db.text import storable
-from oprag.errors import MissingExtraError, OpragError, OptionError
-from oprag.files.writing import FileKind, begins_with, replacing
+from oprag.errors import MissingExtraError
+from oprag.files.writing import FileKind, begins_with, replacing_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +94,7 @@ def write_csv(
     Raises:
         OptionError: The file cannot be written.
     """
-    with _written(path) as target, replacing(target) as file:
+    with replacing_target(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         # With "\r\n" (RFC 4180) the writer quotes texts that contain "\r" or "\n"; with "\n" it would not quote "\r".
         writer = csv.writer(text, lineterminator="\r\n")
@@ -128,7 +127,7 @@ def write_parquet(
     table = pa.table(
         {name: pa.array(values, type=_type(values, number=name in numbers)) for name, values in by_column.items()}
     )
-    with _written(path) as target, replacing(target) as file:
+    with replacing_target(path) as file:
         pq.write_table(table, file)
 
 
@@ -157,17 +156,6 @@ def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] =
         else:
             made[name] = values
     return pd.DataFrame(made, columns=list(columns))
-
-
-@contextmanager
-def _written(path: str | os.PathLike[str]) -> Iterator[Path]:
-    target = Path(path)
-    try:
-        yield target
-    except OpragError:  # raised while reading the results file
-        raise
-    except OSError as error:
-        raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
 
 
 def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:

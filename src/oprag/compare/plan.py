@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
+from oprag.compare.analysis.effects import power_of
 from oprag.compare.analysis.matrix import matrix_of
-from oprag.compare.analysis.power import power_of
 from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader

@@ -16,16 +16,15 @@ from typing import Any
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import ChunkRecord
 from oprag.compare.db.text import error_message, error_name, named_error
+from oprag.compare.measure.process import check_sendable
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.providers.model import Model
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import ask
+from oprag.compare.running.model_caller import ModelThreads, ask
 from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Prepare, execute
-from oprag.compare.running.sendable import check_sendable
-from oprag.compare.running.threads import ModelThreads
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.embedding.embedder import DualEncoder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from numbers import Real
@@ -26,7 +26,7 @@ from oprag.compare.analysis.rows import (
 )
 from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
 from oprag.compare.analysis.slices import Slice, slices_of
-from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
@@ -35,7 +35,7 @@ from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
 from oprag.errors import OptionError
-from oprag.files.writing import FileKind, check_target
+from oprag.files.writing import check_target
 from oprag.masking import describe
 from oprag.options import check_choice, check_count, check_names
 from oprag.text_table import html_table, table
@@ -192,6 +192,21 @@ class Results(Sequence[Mapping[str, Any]]):
             self.metrics,
         )
 
+    def ranking_metric(self, metric: str | None = None) -> str:
+        """The metric, or the default one, after checking that settings can be ranked by it.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Raises:
+            OptionError: The metric has no scores, or higher is not better for it.
+        """
+        metric = self._check_rankable(self.metric if metric is None else metric)
+        if metric not in self.metrics:
+            scored = ", ".join(self.metrics) or "none"
+            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
+        return metric
+
     @cached_property
     def axes(self) -> tuple[str, ...]:
         """The axes in which settings differ."""
@@ -222,26 +237,6 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def __len__(self) -> int:
         return len(self.settings)
-
-    def compute(
-        self, metrics: Collection[str] | None = None, on_progress: Callable[[int, int], None] | None = None
-    ) -> Results:
-        """Compute the intervals of all settings now instead of on first use.
-
-        Args:
-            metrics: The names of the metrics; all by default.
-            on_progress: Called with the number of finished settings, and the number of all settings.
-
-        Returns:
-            These results.
-        """
-        for done, setting in enumerate(self.settings, 1):
-            for metric in setting.scores:
-                if metrics is None or metric in metrics:
-                    setting.scores[metric]
-            if on_progress is not None:
-                on_progress(done, len(self))
-        return self
 
     def where(self, **values: Any) -> Results:
         """Keep only the settings with these axis values, and the questions with these field values.
@@ -298,7 +293,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, higher is not better for it, or there are several data sets.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("best()")
         return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
 
@@ -318,7 +313,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The cost is unknown, no setting with scores has it, or as in `best`.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("pareto()")
         cost, points = self._points(metric, cost)
         front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
@@ -365,13 +360,7 @@ class Results(Sequence[Mapping[str, Any]]):
         metric = self._check_rankable(self.metric if metric is None else metric)
         return curves_of(self.settings, axis, metric, self.family(metric)) if metric in self.metrics else []
 
-    def differences(
-        self,
-        axis: str = "order",
-        metrics: Collection[str] | None = None,
-        *,
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> list[SettingDifference]:
+    def differences(self, axis: str = "order", metrics: Collection[str] | None = None) -> list[SettingDifference]:
         """Each setting minus its baseline: the setting with the first value of an axis, and otherwise equal values.
 
         Axes without effect in one of the two settings are ignored: a method without a context has no `k`, and is
@@ -382,7 +371,6 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
             metrics: The names of the metrics; by default all with scores.
-            on_progress: Called with the number of computed differences, and the number of all differences.
 
         Raises:
             OptionError: The axis or a metric is unknown.
@@ -390,23 +378,20 @@ class Results(Sequence[Mapping[str, Any]]):
         check_axis(axis)
         for name in metrics or ():
             self._check_known(name)
-        names = [name for name in self.matrix.metrics if metrics is None or name in metrics]
-        pairs = self._pairs(axis)
-        found: list[SettingDifference] = []
-        for number, (metric, (first, other)) in enumerate(((name, pair) for name in names for pair in pairs), 1):
-            if any(metric in self.settings[one].scores for one in (first, other)):
-                found.append(
-                    SettingDifference(
-                        metric=metric,
-                        axis=axis,
-                        setting=self.settings[other],
-                        baseline=self.settings[first],
-                        difference=self.family(metric).compare(other, first),
-                    )
-                )
-            if on_progress is not None:
-                on_progress(number, len(names) * len(pairs))
-        return found
+        pairs = list(axis_pairs(self.matrix, axis))
+        return [
+            SettingDifference(
+                metric=metric,
+                axis=axis,
+                setting=self.settings[other],
+                baseline=self.settings[first],
+                difference=self.family(metric).compare(other, first),
+            )
+            for metric in self.matrix.metrics
+            if metrics is None or metric in metrics
+            for first, other in pairs
+            if any(metric in self.settings[one].scores for one in (first, other))
+        ]
 
     def count_pairs(self, axis: str = "order") -> int:
         """The number of pairs of settings that `differences` compares in each metric.
@@ -414,7 +399,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             axis: The axis.
         """
-        return len(self._pairs(axis))
+        return sum(1 for _ in axis_pairs(self.matrix, axis))
 
     def slices(self, field: str, metric: str | None = None, *, axis: str = "order") -> list[Slice]:
         """The differences between the values of an axis, pooled over settings, for each value of a question field.
@@ -432,7 +417,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: No question has the field, the axis or metric is unknown, or there are several data sets.
         """
         check_axis(axis)
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         self._check_one_data_set("slices()")
         return slices_of(self.matrix, field, metric, axis)
 
@@ -450,7 +435,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, or higher is not better for it.
         """
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         return verdicts(self.settings, metric, self.family(metric))
 
     def family(self, metric: str) -> ComparisonFamily:
@@ -483,7 +468,7 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         from oprag.compare.plotting import plot_curves, plot_pareto
 
-        metric = self._ranking_metric(metric)
+        metric = self.ranking_metric(metric)
         check_choice("kind", kind, ("curve", "pareto"))
         unused = ("x", x) if kind == "pareto" else ("cost", cost)
         if unused[1] is not None:
@@ -553,7 +538,7 @@ class Results(Sequence[Mapping[str, Any]]):
             ResultsFileError: The results file is missing or corrupt.
         """
         columns, rows = self._exported(answers=answers)
-        write_csv(self._target(path, CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
+        write_csv(check_target(path, self.path, kind=CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
     def to_parquet(self, path: File, *, answers: bool = False) -> None:
         """Write a Parquet file atomically.
@@ -568,7 +553,7 @@ class Results(Sequence[Mapping[str, Any]]):
             MissingExtraError: pyarrow is not installed.
         """
         columns, rows = self._exported(answers=answers)
-        write_parquet(self._target(path, PARQUET), columns, rows, numbers=self._numbers(columns))
+        write_parquet(check_target(path, self.path, kind=PARQUET), columns, rows, numbers=self._numbers(columns))
 
     def __repr__(self) -> str:
         return "\n".join([self._caption(), *table(*self._table(), indent="")])
@@ -578,8 +563,7 @@ class Results(Sequence[Mapping[str, Any]]):
 
     def _caption(self) -> str:
         parts = [f"{len(self):,} settings", f"{sum(one.answered for one in self.settings):,} answers"]
-        problems = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
-        for name, what in problems.items():
+        for name, what in PROBLEMS.items():
             if count := sum(getattr(one, name) for one in self.settings):
                 parts.append(f"{count:,} {what}")
         more = f"; the first {_MAX_SHOWN}:" if len(self) > _MAX_SHOWN else ""
@@ -614,12 +598,6 @@ class Results(Sequence[Mapping[str, Any]]):
         texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
         return {name for name in columns if name not in texts}
 
-    def _target(self, path: File, kind: FileKind) -> Path:
-        return check_target(path, self.path, kind=kind)
-
-    def _pairs(self, axis: str) -> list[tuple[int, int]]:
-        return list(axis_pairs(self.matrix, axis))
-
     def _matching_questions(self, field: str, value: Any) -> BoolArray:
         """Mask of the questions whose field has the value, has one of several values, or satisfies a predicate."""
         allowed = _as_list(value)
@@ -646,14 +624,6 @@ class Results(Sequence[Mapping[str, Any]]):
         """Check that the metric is known and higher is better for it; it may have no scores."""
         check_better(metric, self.matrix.described)
         self._check_known(metric)
-        return metric
-
-    def _ranking_metric(self, metric: str | None) -> str:
-        """The metric, or the default one; raises unless it has scores and higher is better."""
-        metric = self._check_rankable(self.metric if metric is None else metric)
-        if metric not in self.metrics:
-            scored = ", ".join(self.metrics) or "none"
-            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
         return metric
 
     def _check_one_data_set(self, what: str) -> None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from oprag.errors import OptionError
+from oprag.errors import OpragError, OptionError
 
-__all__ = ["FileKind", "begins_with", "check_target", "replacing"]
+__all__ = ["FileKind", "begins_with", "check_target", "replacing", "replacing_target"]
 
 if sys.platform != "win32":
     import fcntl
@@ -106,6 +106,19 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         unfinished.unlink(missing_ok=True)
         if lock is not None:
             os.close(lock)
+
+
+@contextmanager
+def replacing_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """`replacing` for a file that a user named: raises OptionError if it cannot be written."""
+    target = Path(path)
+    try:
+        with replacing(target) as file:
+            yield file
+    except OpragError:  # raised while computing the contents
+        raise
+    except OSError as error:
+        raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
 
 
 def _followed(path: Path) -> Path:

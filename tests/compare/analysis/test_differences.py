@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oprag.compare.analysis.differences import ComparisonFamily, highest
 from oprag.compare.stats.difference import paired_difference
-from oprag.compare.stats.permutation import max_t_p_values
+from oprag.compare.stats.resampling import max_t_p_values
 from tests.compare.analysis.matrices import frame, made
 
 NONE = np.nan

@@ -8,7 +8,7 @@ import pytest
 
 from oprag.compare import write_report
 from oprag.compare.running.run import run
-from oprag.compare.stats.permutation import max_t_p_values
+from oprag.compare.stats.resampling import max_t_p_values
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader
@@ -111,7 +111,7 @@ def test_the_family_is_every_pair_that_is_looked_at_once():
     # The highest with each other one, and the first with each other one.
     pairs = [(16, 4), (16, 8), (16, 32), (4, 8), (4, 32)]
     apart = np.array([[scores[one][key] - scores[other][key] for one, other in pairs] for key in scores[4]])
-    together = dict(zip(pairs, max_t_p_values(apart, 10_000, 0), strict=True))
+    together = dict(zip(pairs, max_t_p_values(apart, 10_000), strict=True))
     assert spot.highest.value == 16
     assert spot.comparisons == 5
     assert {one.baseline_value: one.difference.adjusted_p for one in spot.others} == {

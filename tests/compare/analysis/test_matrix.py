@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.analysis.matrix import ANSWERED, FAILED, NOT_ASKED, NOT_TRIED, SECONDS, read_matrix
+from oprag.compare.analysis.matrix import (
+    ANSWERED,
+    FAILED,
+    MAX_FIELDS,
+    NOT_ASKED,
+    NOT_TRIED,
+    SECONDS,
+    question_fields,
+    read_matrix,
+)
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Measurement, Spent
+from oprag.compare.db.records import Measurement, QuestionRecord, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
@@ -224,3 +233,47 @@ def test_a_file_of_few_answers_takes_no_memory(monkeypatch):
         ResultsFileError, match=r"has only 1 answers or scores for 1,200 matrix entries .*; refusing to"
     ):
         results_of(cells[-1], *few, questions=questions)
+
+
+def question(about=None, evidence=()):
+    return QuestionRecord("key", "book", "q1", "Who?", ("Ann",), (), None, evidence, ("a", "b"), about or {})
+
+
+@pytest.mark.parametrize(
+    ("evidence", "spread"),
+    [
+        ([("a", 0, 10)], False),
+        ([("a", 0, 10), ("a", 2010, 2020)], False),
+        ([("a", 0, 10), ("a", 2011, 2020)], True),
+        # Each is near the next one, and the first far from the last.
+        ([("a", 3000, 3010), ("a", 0, 10), ("a", 1500, 1510)], True),
+        ([("a", 0, 10), ("b", 0, 10)], True),
+    ],
+)
+def test_evidence_is_spread_over_documents_or_far_apart(evidence, spread):
+    assert question_fields(question(evidence=evidence)) == {"evidence_spans": len(evidence), "spread": spread}
+
+
+def test_a_field_of_the_data_wins():
+    fields = question_fields(question({"spread": "by hand", "type": "who"}, [("a", 0, 10)]))
+    assert fields == {"evidence_spans": 1, "spread": "by hand", "type": "who"}
+
+
+def test_names_of_axes_metrics_costs_and_columns_are_told_apart():
+    fields = question_fields(question({"order": 1, "token_f1": 2, "answer": 3, "kind": 4}), taken=("token_f1",))
+    assert fields == {"question_order": 1, "question_token_f1": 2, "question_answer": 3, "kind": 4}
+
+
+def test_only_so_many_plain_values_are_fields():
+    about = {"nested": {"x": 1}, "long": "x" * 300, "empty": "", "nan": float("nan"), "half": 0.5, "yes": True}
+    assert question_fields(question(about)) == {"half": 0.5, "yes": True}
+    many = {f"field {number}": number for number in range(60)}
+    assert len(question_fields(question(many))) == MAX_FIELDS
+    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3, **many}})
+    assert matrix.field_names[:3] == ("x", "y", "field 0")
+    assert len(matrix.field_names) == MAX_FIELDS
+
+
+def test_a_matrix_has_them():
+    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"type": "who", "tokens": 3}})
+    assert matrix.fields == [{"type": "who", "question_tokens": 3}, {}]

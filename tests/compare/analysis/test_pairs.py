@@ -121,15 +121,6 @@ def test_some_metrics_alone():
         found(results, metrics=["token_f"])
 
 
-def test_progress_is_told():
-    told = []
-    found(
-        results_of(made(LOW), made(HIGH, order="rank"), made(LOW, order="reverse_rank")),
-        on_progress=lambda done, total: told.append((done, total)),
-    )
-    assert told == [(1, 2), (2, 2)]
-
-
 def test_the_first_value_is_the_first_of_the_grid():
     cells = [made(LOW, order="source", source_ranking="score_sum"), made(HIGH, order="rank")]
     described = {"grid": [{"source_ranking": ["score_sum"], "order": ["rank", "source"]}]}

@@ -3,10 +3,8 @@
 import pytest
 
 from oprag.compare.analysis.settings import (
-    Setting,
     grid_values,
     group_cells,
-    nearest,
     place_in_grid,
     varying_axes,
 )
@@ -98,28 +96,3 @@ def test_an_axis_differs_where_those_that_have_it_have_several_values():
 def test_one_is_not_true():
     differ, _ = varying_axes(group_cells([cell(stitch=True), cell(stitch=1)]))
     assert differ == ["stitch"]
-
-
-def test_the_nearest_shares_the_most_values_but_for_those_that_must_be_the_same():
-    def setting(**values):
-        return Setting(0, values, ())
-
-    others = [
-        setting(data="a", k=1, order="source"),
-        setting(data="a", k=1, order="rank"),
-        setting(data="b", k=4, order="rank"),
-        setting(data="a", k=8),
-    ]
-    some = [
-        setting(data="a", k=4, order="rank"),
-        setting(data="a", k=8, order="edges"),
-        setting(data="b", k=1, order="source"),
-        setting(data="c", k=1, order="source"),
-    ]
-    assert [(one, others.index(other)) for one, other in nearest(some, others, ("data",))] == [
-        (some[0], 1),
-        (some[1], 3),
-        (some[2], 2),
-    ]
-    # Of equals it is the first.
-    assert [others.index(other) for _, other in nearest([setting(data="a", k=3)], others, ("data",))] == [0]

@@ -105,13 +105,6 @@ def test_metrics_stand_in_our_sequence(tmp_path):
     assert Results.open(tmp_path / "r.db").matrix.metrics == ("token_f1", "inverted_pairs")
 
 
-def test_progress_is_told():
-    told = []
-    cells = [made({"a": 1.0}, k=k) for k in (1, 2, 3)]
-    frame(*cells).compute(on_progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

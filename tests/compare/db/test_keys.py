@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.db.keys import document_key, key_of, prompt_key, reply_digest
+from oprag.compare.db.keys import digest, document_key, key_of, prompt_key
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.resolved import ResolvedExperiment
@@ -35,8 +35,8 @@ def test_borders_cannot_be_moved():
     assert key_of("a", ["b", "c"]) != key_of("a", "b", "c")
     assert key_of("a", 1) != key_of("a", "1") != key_of("a", True)
     assert key_of("a", None) != key_of("a", "null")
-    assert reply_digest("a", "b") != reply_digest("ab", "") != reply_digest("a", "", "b")
-    assert reply_digest("a", "b", None) != reply_digest("a", "b", "")
+    assert digest("a", "b") != digest("ab", "") != digest("a", "", "b")
+    assert digest("a", "b", None) != digest("a", "b", "")
     one = prompt(("system", "a"), ("user", "b"))
     for other in [
         prompt(("system", "ab"), ("user", "")),

@@ -31,7 +31,7 @@ def test_long_texts_score_what_the_package_scores(monkeypatch):
         prediction, answer = (" ".join(rng.choices("abcdefgh", k=size)) for size in sizes)
         expected = package.RougeScorer(["rougeL"]).score(answer, prediction)["rougeL"].fmeasure
         for block in (1, 7, 64, 8_192):
-            monkeypatch.setattr("oprag.compare.metrics.rouge._BLOCK", block)
+            monkeypatch.setattr("oprag.compare.metrics.answers._BLOCK", block)
             assert rouge_l(prediction, [answer]) == expected
 
 

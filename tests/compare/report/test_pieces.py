@@ -19,8 +19,7 @@ from oprag.compare.analysis.wording import (
     value_text,
 )
 from oprag.compare.db.records import ChunkRecord
-from oprag.compare.report.chunk_map import DocumentLine, chunk_map
-from oprag.compare.report.contexts import CellName, chosen
+from oprag.compare.report.contexts import CellName, DocumentLine, chosen, chunk_map
 from oprag.compare.report.lengths import length_chart
 from oprag.compare.stats.difference import paired_difference
 from tests.compare.analysis.matrices import made

@@ -34,7 +34,7 @@ from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import Node, page_of
 
 ALL = [
-    *("overview", "settings", "differences", "length", "cost", "pivots", "whole", "measured", "questions", "run"),
+    *("overview", "settings", "differences", "length", "cost", "pivots", "measured", "questions", "run"),
 ]
 
 
@@ -268,23 +268,6 @@ def test_pivots_are_those_of_papers_and_the_darkest_cell_is_the_highest(tmp_path
         float(cell.text.split(" ")[0].replace(",", "")): cell.attributes["class"].split()[1] for cell in table.all("td")
     }
     assert [cells[min(cells)], cells[max(cells)]] == ["h0", "h10"]
-
-
-def test_retrieval_is_held_against_whole_documents_question_by_question(results, page):
-    _, *found = page.table("whole", "Number of questions")
-    by_method: dict[str, list[dict[int, float]]] = {}
-    for setting in Results.open(results).settings:
-        scores = dict(enumerate(setting.by_question("token_f1").tolist()))
-        by_method.setdefault(setting.values["method"], []).append(scores)
-    # However many chunks are retrieved, the whole document is the same.
-    whole, *again = by_method["long_context"]
-    assert again == [whole]
-    assert len(found) == len(by_method["stuff"]) == 24
-    assert found[0][0] == "source, k=1, similarity_threshold=none, redundancy_threshold=none"
-    for row, scores in zip(found, by_method["stuff"], strict=True):
-        both = [scores[key] - value for key, value in whole.items()]
-        assert row[2] == f"{sum(both) / len(both):+z.3f}"
-        assert row[3:6] == [str(sum(one > 0 for one in both)), str(both.count(0)), str(sum(one < 0 for one in both))]
 
 
 def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enough(results, page):

@@ -15,8 +15,7 @@ from oprag.compare.analysis.settings import ORDERED_AXES, Setting, by_data, cont
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats.difference import Difference, paired_difference
-from oprag.compare.stats.permutation import max_t_p_values
-from oprag.compare.stats.resampling import FloatArray, by_cluster
+from oprag.compare.stats.resampling import FloatArray, by_cluster, max_t_p_values
 
 __all__ = [
     "ComparisonFamily",

@@ -1,4 +1,4 @@
-"""Scores and costs: a matrix of cells × questions for each metric and each cost."""
+"""Scores and costs: a matrix of cells × questions for each metric and each cost; and the fields of the questions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import fsum
+from math import fsum, isfinite
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.analysis.fields import MAX_FIELDS, Fields, question_fields
 from oprag.compare.analysis.settings import (
     Setting,
     effective_values,
@@ -25,7 +24,7 @@ from oprag.compare.analysis.settings import (
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import CellRecord, Measurement, Phase, QuestionRecord, Spent, StoredAnswer
 from oprag.compare.db.schema import CELL_COLUMNS
-from oprag.compare.metrics.registry import METRICS
+from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price
 from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
@@ -38,14 +37,17 @@ __all__ = [
     "COSTS",
     "COUNTS",
     "FAILED",
+    "MAX_FIELDS",
     "NOT_ASKED",
     "NOT_TRIED",
     "PHASES",
     "SECONDS",
     "BoolArray",
+    "Fields",
     "ResultMatrix",
     "matrix_of",
     "mean_over",
+    "question_fields",
     "read_matrix",
 ]
 
@@ -53,6 +55,7 @@ BoolArray = NDArray[np.bool_]
 StatusArray = NDArray[np.int8]
 ObjectArray = NDArray[np.object_]
 Shape = tuple[int, int]
+Fields = Mapping[str, str | int | float | bool]
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 """Status of a question in a cell; `NOT_ASKED` if the question belongs to another data set than the cell."""
@@ -73,6 +76,13 @@ _AGGREGATES: Mapping[str, Callable[[Iterable[float]], float]] = {
 }
 """Measurements of each phase, and the functions that aggregate the attempts at a question."""
 _NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
+
+MAX_FIELDS = 50
+"""Maximum number of fields per question; further ones are dropped."""
+_SPREAD_DISTANCE = 2_000
+"""Evidence counts as spread if more than this many characters lie between two of its spans."""
+_MAX_LENGTH = 200
+_EVIDENCE_FIELDS = {"evidence_spans", "spread"}
 
 _MIN_DOCUMENTS = 10
 """Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
@@ -355,3 +365,31 @@ def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
     ]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.array([numbers[name] for name in names], dtype=np.int64)
+
+
+def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fields:
+    """Fields of a question by name.
+
+    A question with evidence also has `evidence_spans`, the number of spans, and `spread`: whether the spans are in
+    several documents, or more than 2,000 characters lie between two of them. A field of the data set with one of these
+    names takes precedence. A field with the name of a result column is renamed to `question_NAME`; `taken` lists the
+    columns of metrics and costs.
+    """
+    found: dict[str, Any] = {}
+    if question.evidence:
+        found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
+    found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
+    reserved = {*axes(), *RESERVED, *taken} - _EVIDENCE_FIELDS
+    named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
+    return dict(list(named.items())[:MAX_FIELDS])
+
+
+def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:
+    several = len({document for document, _, _ in evidence}) > 1
+    return several or max(start for _, start, _ in evidence) - min(end for _, _, end in evidence) > _SPREAD_DISTANCE
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= _MAX_LENGTH
+    return isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value))

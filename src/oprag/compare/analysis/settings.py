@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +23,6 @@ __all__ = [
     "grid_values",
     "group_cells",
     "hashable",
-    "nearest",
     "place_in_grid",
     "varying_axes",
 ]
@@ -180,16 +179,6 @@ def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[st
             without = [one for other, (_, others) in groups.items() if other < shared for one in others]
             curves.append((values, sorted(members + without, key=lambda one: axis_rank(axis, one.values[axis]))))
     return curves
-
-
-def nearest(
-    settings: Sequence[Described], others: Sequence[Described], same: Collection[str]
-) -> Iterator[tuple[Described, Described]]:
-    """Pair each setting with the most similar other one that has the same values on some axes; skip it if none has."""
-    for setting in settings:
-        own = content(setting.values)
-        if alike := [one for one in others if content(one.values, same) <= own]:
-            yield setting, max(alike, key=lambda one: len(content(one.values) & own))
 
 
 def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, type, Any]]:

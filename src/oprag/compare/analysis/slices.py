@@ -122,7 +122,7 @@ def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Dif
         drawn = np.concatenate(
             [
                 (counts @ sums[0]) / (counts @ sizes[0]) - (counts @ sums[1]) / (counts @ sizes[1])
-                for counts in bootstrap_counts(count, matrix.resamples, seed=0)
+                for counts in bootstrap_counts(count, matrix.resamples)
             ]
         )
     tail = (1 - matrix.confidence) / 2

@@ -18,10 +18,12 @@ from oprag.compare.stats.resampling import FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["MANY", "PhaseSummary", "SettingSummary", "measured_how"]
+__all__ = ["MANY", "PROBLEMS", "PhaseSummary", "SettingSummary", "measured_how"]
 
 MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
+PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
+"""The counts of a setting's answers that have a problem, and their names."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import amount, counted, listed, money_text, named
 from oprag.compare.db.records import Spent
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.stats.difference import FEW_UNITS
-from oprag.compare.stats.power import POWER
+from oprag.compare.stats.difference import FEW_UNITS, POWER
 
 __all__ = ["ORDER", "Verdict", "cost_verdict", "length_curves", "length_verdict", "order_verdict", "verdicts"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
-__all__ = ["answer_digest", "document_key", "key_of", "prompt_key", "reply_digest"]
+__all__ = ["answer_digest", "digest", "document_key", "key_of", "prompt_key"]
 
 # Increase when the same cell would be answered differently, so that old answers are not reused.
 _FORMAT = 1
@@ -41,17 +41,12 @@ def document_key(text: Any) -> str:
     return key_of("document", text if isinstance(text, str) else list(text))
 
 
-def reply_digest(key: str, text: str, *others: float | str | None) -> str:
-    """Digest of a reply: its key, text, tokens and finish reason."""
-    return _digest(key, text, *others)
-
-
 def answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterable[Sequence[Any]]) -> str:
     """Digest of an answer: its columns, the keys of its replies, and its scores."""
-    return _digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
+    return digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
 
 
-def _digest(*values: str | float | None) -> str:
+def digest(*values: str | float | None) -> str:
     """Digest of values, to detect changes made after writing."""
     # Strings are prefixed with their length, so that values with different boundaries cannot collide.
     parts = [f"{len(value)} {value}" if isinstance(value, str) else repr(value) for value in values]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.db.cache import Record
-from oprag.compare.db.keys import answer_digest, reply_digest
+from oprag.compare.db.keys import answer_digest, digest
 from oprag.compare.db.reader import SPENDING
 from oprag.compare.db.records import (
     AnswerRecord,
@@ -235,7 +235,7 @@ class ResultsFile:
             good = {
                 checked[0]
                 for *checked, check in connection.execute(f"SELECT {', '.join(_REPLY)}, digest FROM replies")
-                if reply_digest(*checked) == check
+                if digest(*checked) == check
             }
             for number, cell, question, check, *values in answers:
                 replies = [
@@ -377,7 +377,7 @@ class ResultsFile:
         row = reply._asdict() | reply.usage._asdict() | {"run": self.run, "at": _now()}
         del row["usage"]
         stored = _stored("replies", row)
-        return row | {"digest": reply_digest(*(stored[name] for name in _REPLY))}
+        return row | {"digest": digest(*(stored[name] for name in _REPLY))}
 
     def _write_answer(self, connection: sqlite3.Connection, answer: AnswerRecord) -> None:
         context = None
@@ -427,7 +427,7 @@ def _read_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterat
     """Yield stored replies that match their digest."""
     query = f"SELECT {', '.join(_REPLY)}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}"
     for *checked, check, model, step, seconds, money in connection.execute(query, [json.dumps(keys)]):
-        if reply_digest(*checked) == check:
+        if digest(*checked) == check:
             key, text, read, written, cached, estimated, reason = checked
             usage = Usage(read, written, cached, bool(estimated))
             yield Reply(key, model, step, text, usage, reason, seconds, money)

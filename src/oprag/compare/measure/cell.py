@@ -24,7 +24,7 @@ from oprag.compare.running.work_item import AskModel, WorkInProgress, WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cells
 from oprag.errors import MissingExtraError, ResultsFileError
-from oprag.methods.effects import Embed, Generate, Request, Retrieve
+from oprag.methods.effects import Generate, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.steps import Limit, Parallel, Step, Steps
 
@@ -184,15 +184,10 @@ class _MeasuredCell:
 
     def _step(self, item: WorkItem, request: Request) -> Callable[[], Any]:
         """Return a function that executes the request."""
-        library, cell = self._library, item.cell
-        if isinstance(request, Retrieve):
-            return lambda: tuple(library.contexts(cell, item.question, request.questions))
         if isinstance(request, Generate):
             bodies = [partial(self._call, prompt) for prompt in request.prompts]
             return lambda: tuple(Parallel(bodies, self._limit, _failed).run())
-        if isinstance(request, Embed):
-            return lambda: library.vectors(cell, request.questions, request.texts)
-        return lambda: tuple(library.whole_text(cell, name) for name in request.sources)
+        return partial(self._library.fetch, item.cell, item.question, request)
 
     def _call(self, prompt: Prompt) -> Steps[Completion]:
         completion: Completion = yield Step(partial(ask, self._model, prompt, self._tariff.count_tokens))

@@ -11,7 +11,7 @@ from typing import Any
 from oprag.compare.db.records import FailedMeasurement
 from oprag.compare.db.text import error_message
 from oprag.compare.measure.cell import MAX_MESSAGE_LENGTH, CellPart, Ended, measure_cell
-from oprag.compare.measure.process import in_fresh_process
+from oprag.compare.measure.process import check_sendable, in_fresh_process
 from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
@@ -20,7 +20,6 @@ from oprag.compare.running.replay import Replay
 from oprag.compare.running.report import ProgressCallback, RunReport, RunState
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import Session, session
-from oprag.compare.running.sendable import check_sendable
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell

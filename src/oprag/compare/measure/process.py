@@ -1,10 +1,14 @@
-"""Calling a function in its own process: without caches or memory of earlier calls, and isolated from crashes."""
+"""Calling a function in its own process: without caches or memory of earlier calls, and isolated from crashes.
+
+Also the check that an experiment can be pickled for another process.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import faulthandler
+import io
 import json
 import os
 import pickle
@@ -15,11 +19,14 @@ import threading
 import traceback
 from collections.abc import Callable
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from oprag.errors import MeasurementError
+from oprag.errors import ExperimentError, MeasurementError
 
-__all__ = ["child_main", "in_fresh_process"]
+if TYPE_CHECKING:
+    from oprag.compare.spec.experiment import Experiment
+
+__all__ = ["check_sendable", "child_main", "in_fresh_process"]
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -66,6 +73,49 @@ def in_fresh_process(function: Callable[[Argument], Value], argument: Argument) 
         ) from _unpickled(reply.error)
     value: Value = reply.value
     return value
+
+
+class _Pickler(pickle.Pickler):
+    """Rejects functions and classes of `__main__`, which another process cannot import."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Check functions and classes, which are pickled by name."""
+        name = getattr(value, "__qualname__", None)
+        if name is not None and getattr(value, "__module__", None) == "__main__":
+            raise pickle.PicklingError(f"{name} is defined in the main program instead of an importable module")
+        return NotImplemented
+
+
+def _as_pickle(value: Any) -> bytes:
+    """Pickle a value for a process with another main program."""
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = _as_pickle) -> None:
+    """Raise an error that names the part of an experiment that cannot be pickled, if any."""
+    parts: dict[str, Any] = {}
+    for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
+        parts |= {f"the {noun} {name!r}": one for name, one in given.items()}
+    parts |= {
+        f"the metric {name!r}": one for name, one in zip(experiment.metric_names, experiment.metrics, strict=True)
+    }
+    parts |= {
+        "the score embedder": experiment.score_embedder,
+        "count_tokens": experiment.count_tokens,
+        "a prompt": experiment.prompts,
+        "the experiment": experiment,
+    }
+    for what, part in parts.items():
+        try:
+            dumps(part)
+        except Exception as error:
+            raise ExperimentError(
+                f"{what} cannot be sent to another process: {error}; specify it as MODULE:FUNCTION, in a module that "
+                "every process can import",
+                getattr(part, "use", part),
+            ) from error
 
 
 def _run_process(work: bytes, returned: IO[bytes], printed: IO[bytes]) -> int:

@@ -1,9 +1,15 @@
 """Metrics: functions of plain values, checked against reference implementations."""
 
-from oprag.compare.metrics.answers import answer_cosine, exact_match, long_context_share, paper_token_usage, token_f1
-from oprag.compare.metrics.choices import choice_accuracy
+from oprag.compare.metrics.answers import (
+    answer_cosine,
+    choice_accuracy,
+    exact_match,
+    long_context_share,
+    paper_token_usage,
+    rouge_l,
+    token_f1,
+)
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
-from oprag.compare.metrics.rouge import rouge_l
 
 __all__ = [
     "answer_cosine",

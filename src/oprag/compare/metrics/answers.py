@@ -1,26 +1,29 @@
-"""Metrics of answer texts, except ROUGE and multiple choice."""
+"""Metrics of answer texts."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from oprag.embedding.cosine import cosine
-from oprag.errors import OptionError
+from oprag.errors import MissingExtraError, OptionError
 from oprag.masking import describe
 from oprag.options import check_count, check_text
 
 __all__ = [
+    "REVISION",
     "answer_cosine",
-    "check_answers",
-    "check_texts",
+    "choice_accuracy",
     "exact_match",
     "long_context_share",
     "normalized_words",
     "paper_token_usage",
+    "rouge_l",
     "token_f1",
 ]
 
@@ -106,6 +109,171 @@ def normalized_words(text: str) -> list[str]:
         ['cats', 'ateam', 'old', 'one']
     """
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+_BLOCK = 8_192  # tokens
+
+
+def rouge_l(prediction: str, answers: Sequence[str]) -> float:
+    """F-measure of the longest common subsequence of a prediction and its best-matching gold answer.
+
+    2 · P · R / (P + R), where P and R are the length of the subsequence divided by the tokens of the prediction and of
+    the answer (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries"). Tokens and scores match the
+    `rouge-score` package without a stemmer, as used by SCROLLS for QMSum and by LongBench for summaries. The QMSum
+    paper used ROUGE-1.5.5 with stemming.
+
+    The package's tokenizer only recognizes the letters a to z and digits, so "café" becomes "caf" and texts in other
+    scripts have no tokens: use a custom metric for other languages.
+
+    Args:
+        prediction: Answer of the model; without tokens it scores 0.
+        answers: Gold answers, any of which is right; the best score counts, and answers without tokens score 0.
+
+    Returns:
+        A value from 0 to 1.
+
+    Raises:
+        OptionError: `prediction` is not a string, `answers` is not a sequence of at least one string, or the tokenizer
+            finds no tokens in answers that contain letters.
+        MissingExtraError: `rouge-score` is not installed.
+
+    Example:
+        >>> rouge_l("the bear ate the honey", ["the bear slept", "honey was eaten by the bear"])
+        0.5
+    """
+    check_texts(prediction, answers)
+    tokenize = _tokenizer()
+    _refuse_unreadable(answers)
+    predicted = tokenize(prediction)
+    return max(_f_measure(tokenize(answer), predicted) for answer in answers)
+
+
+def _f_measure(answer: Sequence[str], prediction: Sequence[str]) -> float:
+    common = _longest_common(answer, prediction)
+    if not common:
+        return 0.0
+    # Same order of operations as the package, so that results are bit-identical.
+    precision, recall = common / len(prediction), common / len(answer)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common subsequence.
+
+    The package fills a table of all pairs in Python, which takes 4 seconds for 4,000 tokens each. Here an integer
+    represents a row of that table, with a 0 bit where the length increases (Hyyrö 2004, "Bit-parallel LCS-length
+    computation revisited"). Columns are processed in blocks to limit memory; carries of additions pass to the next
+    block.
+    """
+    short, long = sorted((first, second), key=len)
+    carries = bytearray(len(long))
+    length = 0
+    for start in range(0, len(short), _BLOCK):
+        block = short[start : start + _BLOCK]
+        places: dict[str, int] = {}
+        for place, token in enumerate(block):
+            places[token] = places.get(token, 0) | 1 << place
+        row = full = (1 << len(block)) - 1
+        for index, token in enumerate(long):
+            match = row & places.get(token, 0)
+            if match or carries[index]:
+                total = row + match + carries[index]
+                carries[index] = total > full
+                row = total & full | row - match
+        length += len(block) - row.bit_count()
+    return length
+
+
+@cache
+def _tokenizer() -> Callable[[str], Sequence[str]]:
+    try:
+        package = import_module("rouge_score.tokenizers")
+    except ImportError as error:
+        raise MissingExtraError("ROUGE-L", "compare") from error
+    tokenize: Callable[[str], Sequence[str]] = package.DefaultTokenizer(use_stemmer=False).tokenize
+    return tokenize
+
+
+def _refuse_unreadable(answers: Sequence[str]) -> None:
+    """Reject answers that score 0 for any prediction."""
+    if any(letter.isascii() and letter.isalnum() for answer in answers for letter in answer.lower()):
+        return
+    for answer in answers:
+        if any(map(str.isalnum, answer)):
+            raise OptionError(
+                f"the ROUGE-L tokenizer only recognizes a to z and 0 to 9, and finds no tokens in the answer "
+                f"{describe(answer)}; use a custom metric for this language",
+                answer,
+            )
+
+
+REVISION = "88b3daa6"
+"""Latest commit of the official `choice_accuracy`; its rule has not changed since March 2024."""
+
+_LETTERS = "ABCD"
+_BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
+_SPACES = re.compile(" {2,}")
+_PHRASES = ("answer is:", "answer:", "answer is", "option is")
+
+
+def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
+    """1 if the prediction chooses the right option among A to D, else 0.
+
+    The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
+    at commit 88b3daa6:
+
+    1. If the prediction starts with A, B, C or D, this character is compared with the labels.
+    2. Otherwise, a prediction that equals a label is right.
+    3. Otherwise, line breaks and the characters `"'.,?!{}` are replaced by spaces, and the first of "answer is:",
+       "answer:", "answer is" and "option is" that the text contains is decisive: the prediction is right if a label
+       follows one character after it.
+    4. Otherwise, the first word that is a substring of "ABCD" is compared with the labels.
+    5. Otherwise, the prediction is wrong.
+
+    Its quirks are kept, so that scores are comparable with published ones:
+
+    - Step 1 reads "Because he fled" as B and "Don't know" as D. Lower-case letters are never recognized.
+    - White space around the prediction is stripped first.
+    - The text of the right option alone is right, unless it starts with another letter from A to D.
+    - The phrases of step 3 are tried in this order, not in text order, and only in lower case. Once one is found, only
+      the text after it counts: "the answer is option B" is wrong.
+    - The character after the phrase is skipped: "answer:B" is wrong. The text after it only has to start with a label:
+      "answer is: Cats" is right for C.
+    - Labels keep their punctuation, but the prediction loses it: in step 3, an option such as "12 o'clock" never
+      matches.
+    - Step 4 only recognizes separate letters: "(B)", "*B*" and "B)" after another word are not found.
+    - In step 4, "AB", "BC", "CD", "ABC", "BCD" and "ABCD" also count as letters and are wrong, and so does the article
+      "A" after another word ("It is A man" is read as A).
+
+    Args:
+        prediction: Answer of the model; may be empty.
+        labels: Text and letter of the right option (`Question.labels`).
+
+    Returns:
+        0 or 1.
+
+    Raises:
+        OptionError: `prediction` is not a string, or `labels` is not a sequence of at least one string.
+
+    Example:
+        >>> choice_accuracy("The correct answer is: B. Mill Lane", ["Mill Lane", "B"])
+        1.0
+    """
+    check_text("prediction", prediction)
+    check_answers("labels", labels)
+    prediction = prediction.strip()
+    if not prediction:
+        return 0.0
+    if prediction[0] in _LETTERS:
+        return float(prediction[0] in labels)
+    if prediction in labels:
+        return 1.0
+    text = _SPACES.sub(" ", prediction.translate(_BLANKED))
+    for phrase in _PHRASES:
+        _, found, after = text.partition(phrase)
+        if found:
+            return float(after != "" and after[1:].startswith(tuple(labels)))
+    return float(next((word in labels for word in text.split() if word in _LETTERS), False))
 
 
 def paper_token_usage(response: str) -> float:

@@ -140,7 +140,7 @@ class EmbedderSpec(ProviderSpec):
             return local_embedder()
         kind, _, model = given.partition(":")
         if kind == HUGGINGFACE and model.strip():
-            from oprag.compare.providers.huggingface_embedder import HuggingFaceEmbedder
+            from oprag.compare.providers.provider_embedder import HuggingFaceEmbedder
 
             return HuggingFaceEmbedder(model, self.settings)
         if self.function is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from oprag.compare.providers.likelihood import TokenLikelihood, common_prefix_length
 from oprag.compare.providers.llama_server import LlamaServer, llama_parameters, start_llama_server
 from oprag.errors import MissingExtraError, ModelError
-from oprag.options import check_bool, check_count
+from oprag.options import check_count
 
 __all__ = ["GgufLikelihood"]
 
@@ -44,8 +44,6 @@ class GgufLikelihood(TokenLikelihood):
             trained with, which can need much memory.
         threads: Number of compute threads; None for one less than the usable cores. Threads synchronize at every
             layer, so with one thread per core any other process slows them down many times.
-        parse_special_tokens: Whether to parse special tokens in a text, such as those of a chat template. By default
-            they are plain text, which is safe for prompts that contain documents of others.
 
     Raises:
         MissingExtraError: The extra `local-llm` is not installed.
@@ -59,13 +57,10 @@ class GgufLikelihood(TokenLikelihood):
         *,
         window: int | None = None,
         threads: int | None = None,
-        parse_special_tokens: bool = False,
     ) -> None:
         check_count("window", window)
         check_count("threads", threads)
-        check_bool("parse_special_tokens", parse_special_tokens)
         self._path = Path(path)
-        self._parse_special_tokens = parse_special_tokens
         self._window = window
         self._threads = threads
         _check_gguf(self._path)
@@ -107,8 +102,7 @@ class GgufLikelihood(TokenLikelihood):
         """The file name, with a digest of the file contents."""
         with self._path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        special = ", special tokens parsed" if self._parse_special_tokens else ""
-        return f"gguf:{self._path.name}@{digest}{special}"
+        return f"gguf:{self._path.name}@{digest}"
 
     def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
         with self._lock:
@@ -162,11 +156,12 @@ class GgufLikelihood(TokenLikelihood):
             self._complete(given[:-1], n_predict=0, cache_prompt=shared > 0)
 
     def _tokens(self, text: str) -> list[int]:
-        return self._tokenized(text, parse_special=self._parse_special_tokens)
+        return self._tokenized(text)
 
-    def _tokenized(self, text: str, *, first: bool = False, parse_special: bool = False) -> list[int]:
+    def _tokenized(self, text: str, *, first: bool = False) -> list[int]:
         """The tokens of a text; with `first` also those that start (and end) every text."""
-        body = {"content": text, "add_special": first, "parse_special": parse_special}
+        # Special tokens in a text are plain text, which is safe for prompts that contain documents of others.
+        body = {"content": text, "add_special": first, "parse_special": False}
         tokens: list[int] = self._server.request("/tokenize", body)["tokens"]
         return tokens
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from oprag.compare.providers.likelihood import TokenLikelihood
 from oprag.errors import MissingExtraError, ModelError, OptionError
-from oprag.options import check_bool, check_count, check_text
+from oprag.options import check_count, check_text
 
 __all__ = ["TransformersLikelihood"]
 
@@ -32,8 +32,6 @@ class TransformersLikelihood(TokenLikelihood):
         dtype: The type of the weights: "auto" for that of the files, or "float32", "bfloat16" or "float16".
         device: The device, such as "cuda"; None for the device of a loaded model, or else the CPU.
         revision: The branch, tag or commit on the hub; None for the default branch.
-        parse_special_tokens: Whether to parse special tokens in a text, such as those of a chat template. By default
-            they are plain text, which is safe for prompts that contain documents of others.
 
     Raises:
         MissingExtraError: The extra `huggingface` is not installed.
@@ -51,10 +49,8 @@ class TransformersLikelihood(TokenLikelihood):
         dtype: str = "auto",
         device: str | None = None,
         revision: str | None = None,
-        parse_special_tokens: bool = False,
     ) -> None:
         check_count("window", window)
-        check_bool("parse_special_tokens", parse_special_tokens)
         check_text("name", name, optional=True)
         named = isinstance(model, str | Path)
         if not named and (tokenizer is None or not name):
@@ -67,7 +63,6 @@ class TransformersLikelihood(TokenLikelihood):
             )
         self._source = str(model) if named else ""
         self._given_name = name
-        self._parse_special_tokens = parse_special_tokens
         if named:
             model, tokenizer = _load(str(model), dtype, revision)
         self._model = (model if device is None else model.to(device)).eval()
@@ -89,8 +84,7 @@ class TransformersLikelihood(TokenLikelihood):
             source = f"{Path(self._source).resolve().name}@{_digest(Path(self._source))}"
         else:
             source = f"{self._source}@{getattr(self._model.config, '_commit_hash', None)}"
-        special = ", special tokens parsed" if self._parse_special_tokens else ""
-        return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}{special}"
+        return f"huggingface:{source} {str(self._model.dtype).removeprefix('torch.')}"
 
     def _mean_likelihood(self, given: list[int], scored: list[int]) -> float:
         import torch
@@ -113,9 +107,10 @@ class TransformersLikelihood(TokenLikelihood):
         return first if first == [self._tokenizer.bos_token_id] else []
 
     def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(
-            text, add_special_tokens=False, split_special_tokens=not self._parse_special_tokens, verbose=False
-        )["input_ids"]
+        # Special tokens in a text are plain text, which is safe for prompts that contain documents of others.
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+            "input_ids"
+        ]
         return ids
 
 

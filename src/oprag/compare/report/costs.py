@@ -16,8 +16,7 @@ from oprag.compare.analysis.wording import (
     unit_of,
     value_text,
 )
-from oprag.compare.report.charts.axes import ChartAxis
-from oprag.compare.report.charts.series import Point, Series, legend, scatter_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, scatter_chart
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results
 

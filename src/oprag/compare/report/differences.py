@@ -26,10 +26,10 @@ def slices(results: Results, metric: str | None) -> Section | None:
     parts: list[Part] = []
     more_fields = 0
     sets = by_data([one for one in results.settings if metric in one.scores])
-    fields = results.fields
     for data in list(sets)[:_MAX_DATA_SETS]:
         where = f", {data}" if len(sets) > 1 else ""
-        found = [some for name in fields if _is_large(some := _slices(results, name, metric, data))]
+        of_fields = [slices_of(results.matrix, name, metric, data=data) for name in results.fields]
+        found = [some for some in of_fields if some and min(one.questions for one in some) >= _MIN_QUESTIONS]
         more_fields += len(found[_MAX_FIELDS:])
         for some in found[:_MAX_FIELDS]:
             parts += _slice_parts(some, metric, where)
@@ -42,14 +42,6 @@ def slices(results: Results, metric: str | None) -> Section | None:
     )
     more = [Text(f"{counted(more_fields, 'field')} more: `Results.slices` returns them.")] if more_fields else []
     return Section("slices", "Where order matters", [intro, *parts, *more])
-
-
-def _slices(results: Results, field: str, metric: str, data: str) -> list[Slice]:
-    return slices_of(results.matrix, field, metric, data=data)
-
-
-def _is_large(some: Sequence[Slice]) -> bool:
-    return bool(some) and min(one.questions for one in some) >= _MIN_QUESTIONS
 
 
 def _slice_parts(some: Sequence[Slice], metric: str, where: str) -> Iterator[Part]:

@@ -9,8 +9,7 @@ from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import counted, listed, name_of, named, unit_of, value_text
-from oprag.compare.report.charts.axes import ChartAxis
-from oprag.compare.report.charts.series import Point, Series, legend, line_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, line_chart
 from oprag.compare.report.page import Figure, Part, Points, Section, Text
 from oprag.compare.results import Results
 

@@ -8,7 +8,7 @@ from oprag.compare.analysis.effects import OrderEffect, order_effects
 from oprag.compare.analysis.settings import by_data, varying_axes
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.report.charts.forest import forest_marks
+from oprag.compare.report.charts import forest_marks
 from oprag.compare.report.lengths import curve_groups, length_chart
 from oprag.compare.report.page import Forest, ForestRow, Part, Points, Section, Text, Verdicts
 from oprag.compare.results import Results

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oprag.compare.report.charts.svg import CHART_STYLE
+from oprag.compare.report.charts import CHART_STYLE
 from oprag.errors import MissingExtraError
 from oprag.text_table import visible
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = [
-    "HEIGHTS",
     "SHADES",
     "Figure",
     "Forest",
@@ -42,8 +41,8 @@ __all__ = [
 _COMMAND = re.compile("`([^`\n]+)`")
 
 
-SHADES, HEIGHTS = 10, 20
-"""The maximum shade and bar height that the style sheet defines."""
+SHADES = 10
+"""The maximum shade that the style sheet defines."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,6 @@ class Table:
         marked: The indexes of the rows to highlight.
         max_rows: Maximum number of rows to show; the number of the others is shown.
         shades: Shade of each cell except row headers, from 0 to `SHADES`; None for no shade.
-        bars: Heights of the bars in an extra last column of each row, from 0 to `HEIGHTS`.
     """
 
     kind: ClassVar[str] = "table"
@@ -97,7 +95,6 @@ class Table:
     marked: Collection[int] = ()
     max_rows: int = 60
     shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
-    bars: Sequence[Sequence[int]] = field(default=(), repr=False)
 
     @property
     def more(self) -> int:

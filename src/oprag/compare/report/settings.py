@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.analysis.best import best_of
 from oprag.compare.analysis.differences import SettingDifference, single_baselines
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.summary import MANY, measured_how
+from oprag.compare.analysis.summary import MANY, PROBLEMS, measured_how
 from oprag.compare.analysis.wording import (
     amount,
     difference_text,
@@ -27,7 +27,6 @@ __all__ = ["measured", "section"]
 
 _MAX_ROWS, _MAX_PHASES, _MAX_DATA_SETS = 400, 200, 4
 _METRICS = 5  # columns of a table, to fit the width of a page
-_NOTES = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 _USAGE = {
     "calls": "calls",
     "input_tokens": "input tokens",
@@ -56,7 +55,7 @@ def _main(results: Results, metric: str | None) -> Iterator[Part]:
     columns[cost.replace("_", " ")] = [amount(one.cost(cost)) for one in settings]
     if any(one.cost("money") is not None for one in settings):
         columns["money"] = [money_text(one.cost("money")) for one in settings]
-    for name, title in _NOTES.items():
+    for name, title in PROBLEMS.items():
         if any(counts := [getattr(one, name) for one in settings]):
             columns[title] = [
                 f"{count:,}{' !' if count > MANY * one.answered else ''}"

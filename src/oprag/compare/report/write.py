@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.metrics.registry import check_better
-from oprag.compare.report import costs, differences, lengths, long_context, overview, pivots, questions, run, settings
+from oprag.compare.report import costs, differences, lengths, overview, pivots, questions, run, settings
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
-from oprag.errors import OptionError
-from oprag.files.writing import FileKind, begins_with, check_target, replacing
-from oprag.masking import describe
+from oprag.files.writing import FileKind, begins_with, check_target, replacing_target
 
 __all__ = ["REPORT", "write_report"]
 
@@ -64,27 +61,13 @@ def write_report(
     if known is not None and not isinstance(known, Experiment):
         known = Experiment(name="texts", data=known, grid={"method": "context_only", "k": 1})
     check_target(output, *([] if known is None else files_of(known.data)), kind=REPORT)
-    metric = _metric_of(results, metric)
+    # Without scores, the report still has the answers.
+    if metric is not None or results.ranking_metrics:
+        metric = results.ranking_metric(metric)
     sections = _sections(results, metric, known, with_prompts=known is documents)
-    try:
-        with replacing(output) as file:
-            file.write(page(f"Results of {results.experiment}", sections).encode())
-    except OSError as error:
-        raise OptionError(f"cannot write {output}: {error.strerror or error}", str(output)) from error
+    with replacing_target(output) as file:
+        file.write(page(f"Results of {results.experiment}", sections).encode())
     return output
-
-
-def _metric_of(results: Results, metric: str | None) -> str | None:
-    """The metric of the charts, see `write_report`; None without scores."""
-    scored = results.ranking_metrics
-    if metric is None:
-        return next(iter(scored), None)
-    check_better(metric, results.matrix.described)
-    if metric not in scored:
-        raise OptionError(
-            f"no scores of {describe(metric)}; metrics with scores: {', '.join(scored) or 'none'}", metric
-        )
-    return metric
 
 
 def _sections(
@@ -99,7 +82,6 @@ def _sections(
         lengths.section,
         costs.section,
         pivots.section,
-        long_context.section,
         settings.measured,
     )
     found = [made for part in parts if (made := part(results, metric)) is not None]

@@ -20,7 +20,7 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
-from oprag.methods.effects import Embed, Generate, Request, Retrieve
+from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Engine"]
@@ -140,17 +140,14 @@ class Engine:
                 f"the last {self._search_failures} searches failed, the last one with {named_error(error, _MAX_ERROR)}"
             )
 
-    def _fetch(self, work: WorkInProgress, request: Request) -> object:
+    def _fetch(self, work: WorkInProgress, request: Retrieve | Embed | ReadSources) -> object:
         """The contexts, vectors or texts that a method requests."""
         item, embedded = work.outcome.item, work.outcome.embedded
         if isinstance(request, Retrieve):
             embedded += self._library.embeds(item.cell, request.questions)
-            return tuple(self._library.contexts(item.cell, item.question, request.questions))
-        if isinstance(request, Embed):
+        elif isinstance(request, Embed):
             embedded += [*request.questions, *request.texts]
-            return self._library.vectors(item.cell, request.questions, request.texts)
-        assert not isinstance(request, Generate)  # noqa: S101 - handled by the caller
-        return tuple(self._library.whole_text(item.cell, name) for name in request.sources)
+        return self._library.fetch(item.cell, item.question, request)
 
     def _request_replies(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""

@@ -15,6 +15,7 @@ from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context, ContextInputs, assemble
 from oprag.index.splitting import Split
+from oprag.methods.effects import Embed, ReadSources, Retrieve
 
 __all__ = ["Library", "search_of"]
 
@@ -53,6 +54,14 @@ class Library:
         self._contexts: LruCache[Context] = LruCache(
             _MAX_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped)
         )
+
+    def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
+        """The contexts, vectors or texts that a method requests for a question."""
+        if isinstance(request, Retrieve):
+            return tuple(self.contexts(cell, question, request.questions))
+        if isinstance(request, Embed):
+            return self.vectors(cell, request.questions, request.texts)
+        return tuple(self.whole_text(cell, name) for name in request.sources)
 
     def contexts(self, cell: Cell, question: Question, texts: Sequence[str]) -> list[Context]:
         """The context of each text, which is a question or a variant of it, in the documents of the question."""

@@ -1,12 +1,14 @@
-"""Model calls, and storage of their replies."""
+"""Model calls in threads, and storage of their replies."""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.records import FailedCall, Reply, Spent
@@ -14,13 +16,17 @@ from oprag.compare.db.text import error_message, error_name, storable
 from oprag.compare.providers.model import Model
 from oprag.compare.running.ledger import Tariff
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.threads import ModelThreads
 from oprag.errors import ModelError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Caller", "Made", "ModelCaller", "PendingCall", "ask", "reply_of"]
+__all__ = ["Caller", "Made", "ModelCaller", "ModelThreads", "PendingCall", "ask", "reply_of"]
+
+Result = TypeVar("Result")
+
+_MAX_TOKENS = 10**15
+"""Larger token counts are invalid."""
 
 
 class PendingCall(NamedTuple):
@@ -57,8 +63,60 @@ class Caller(Protocol):
         ...
 
 
-_MAX_TOKENS = 10**15
-"""Larger token counts are invalid."""
+class ModelThreads(Generic[Result]):
+    """Runs functions in threads; results are returned in order of completion.
+
+    The threads are daemons, so that a process can exit without waiting for a model.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._max_threads = threads
+        self._started = 0
+        self._waiting: SimpleQueue[Callable[[], Result] | None] = SimpleQueue()
+        self._done: SimpleQueue[Result | BaseException] = SimpleQueue()
+        self._running = 0
+
+    @property
+    def running(self) -> int:
+        """Number of functions whose results have not been returned yet."""
+        return self._running
+
+    def submit(self, function: Callable[[], Result]) -> None:
+        """Run a function as soon as a thread is free."""
+        self._running += 1
+        if self._started < min(self._max_threads, self._running):
+            self._started += 1
+            threading.Thread(target=self._work, name=f"oprag-model-{self._started}", daemon=True).start()
+        self._waiting.put(function)
+
+    def take(self, waiting: Callable[[], None] = lambda: None) -> list[Result]:
+        """Wait for a function to finish; return the results of all finished functions."""
+        taken: list[Result] = []
+        while not taken or not self._done.empty():
+            try:
+                # A wait without a timeout could not be interrupted with Ctrl-C on Windows.
+                result = self._done.get(timeout=0.5)
+            except Empty:
+                waiting()
+                continue
+            self._running -= 1
+            if isinstance(result, BaseException):
+                raise result
+            taken.append(result)
+        return taken
+
+    def close(self) -> None:
+        """Let each thread end after its current function."""
+        for _ in range(self._started):
+            self._waiting.put(None)
+        self._started = 0
+
+    def _work(self) -> None:
+        while (function := self._waiting.get()) is not None:
+            try:
+                self._done.put(function())
+            except BaseException as error:  # noqa: BLE001 - raised again by `take`
+                self._done.put(error)
 
 
 def ask(model: Model, prompt: Prompt, count_tokens: TokenCounter) -> Completion:

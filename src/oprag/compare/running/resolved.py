@@ -15,9 +15,8 @@ from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
 from oprag.compare.db.schema import CELL_COLUMNS
-from oprag.compare.metrics.custom import as_metric, metric_name
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
-from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric
+from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of, load_function

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
-from oprag.compare.metrics.custom import check_metric_names, metric_name
 from oprag.compare.metrics.judge import Judge
-from oprag.compare.metrics.registry import DEFAULT_METRICS
+from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_name, counter_of, qualified_name

@@ -9,8 +9,7 @@ from typing import Any
 
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
-from oprag.compare.metrics.custom import metric_name
-from oprag.compare.metrics.registry import check_better
+from oprag.compare.metrics.registry import check_better, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of

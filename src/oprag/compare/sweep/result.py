@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 from oprag.compare.analysis.best import choose_economical
 from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.results import Results
 from oprag.compare.running.report import RunReport
-from oprag.compare.sweep.profile import limit_of, profile_of, retrieval_of
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OptionError
+from oprag.methods.options import MethodOptions
+from oprag.options import ContextOptions
 from oprag.profile import Profile
 
 __all__ = ["Sweep", "read_sweep"]
 
 _NO_ROOM = "BudgetError"
 """The error of a question if no chunk fits the token budget; a retry would fail again."""
+_MARGIN = 0.5
+"""Extra candidates as a share of the maximum that a question of the sweep needed, since others may need more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +67,7 @@ class Sweep:
         return replace(report, failed=others, total=report.total - report.failed.get(_NO_ROOM, 0))
 
 
-def read_sweep(
-    path: str | os.PathLike[str],
-    experiment: str,
-    metric: str,
-    *,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Sweep:
+def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sweep:
     """Read the result of a sweep.
 
     The recommended setting has the fewest tokens of those at most one standard error below the highest score: the
@@ -79,13 +77,12 @@ def read_sweep(
         path: The results file.
         experiment: The name of the sweep in the file.
         metric: The metric that was scored.
-        on_progress: Called with the number of finished settings, and the number of all settings.
 
     Raises:
         ExperimentError: The file does not contain the experiment, or no answer has a score.
         ResultsFileError: The file is missing, corrupt or not a results file.
     """
-    results = Results.open(path, experiment).compute([metric], on_progress)
+    results = Results.open(path, experiment)
     impossible = [one for one in results.settings if _is_impossible(one)]
     tried = [one for one in results.settings if not _is_impossible(one)]
     contexts = _read_contexts(tried, path)
@@ -109,7 +106,7 @@ def read_sweep(
         "questions": chosen.scores[metric].n,
         "chosen": reason,
         "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
-        "retrieval": retrieval_of(chosen),
+        "retrieval": _retrieval_of(chosen),
     }
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
     return Sweep(
@@ -126,7 +123,7 @@ def read_sweep(
         ],
         chosen=chosen,
         reason=reason,
-        profile=profile_of(chosen, max(depths, default=1), about),
+        profile=_profile_of(chosen, max(depths, default=1), about),
     )
 
 
@@ -230,7 +227,7 @@ def _unfilled_remarks(settings: Sequence[SettingSummary], contexts: Sequence[_Co
     for budget, group in _by_budget([one for one in settings if answers[one.number]]).items():
         worst = max(group, key=lambda one: answers[one.number] / one.answered)
         yield (
-            f"token_budget={budget} ({_orders(group)}) is not filled: the {limit_of(worst):,} best-ranked chunks all "
+            f"token_budget={budget} ({_orders(group)}) is not filled: the {_limit_of(worst):,} best-ranked chunks all "
             f"fit it in {answers[worst.number]:,} of {worst.answered:,} answers, and there are more; use a larger k or "
             "larger chunks to fill it"
         )
@@ -261,3 +258,39 @@ def _by_budget(settings: Sequence[SettingSummary]) -> dict[int, list[SettingSumm
 
 def _orders(settings: Sequence[SettingSummary]) -> str:
     return ", ".join(dict.fromkeys(str(one.values["order"]) for one in settings))
+
+
+def _profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) -> Profile:
+    """The profile of a setting whose questions needed at most `depth` candidates."""
+    k, limit = int(depth * (1 + _MARGIN) + 1), _limit_of(setting)
+    # At most as many as in the sweep, whose candidates may not have filled the budget.
+    values = {**setting.values, "k": k if limit is None else min(k, limit)}
+    if values["order"] == "random":
+        values["seed"] = setting.matrix.cells[setting.setting.cells[0]].values["seed"]
+    context_options = ContextOptions(**_option_values(ContextOptions, values))
+    answered = kind_of(values["method"]).writes == "answer"
+    options = MethodOptions(**_option_values(MethodOptions, values)) if answered else None
+    profile = Profile.of(context_options, options, about)
+    counter = setting.matrix.described.get("count_tokens")
+    try:
+        return replace(profile, context={**profile.context, "count_tokens": counter})
+    except OptionError:
+        # A custom function: profiles never contain names of code.
+        note = f"{counter}, which cannot be stored in a profile; set count_tokens in addition"
+        return replace(profile, about={**profile.about, "count_tokens": note})
+
+
+def _retrieval_of(setting: SettingSummary) -> str:
+    """The values of the index options, which are not part of a profile, as text."""
+    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
+    return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
+
+
+def _limit_of(setting: SettingSummary) -> int | None:
+    """Maximum number of best-ranked chunks of a setting apart from its token budget; None without a limit."""
+    limits = [setting.values[name] for name in ("k", "max_candidates") if setting.values[name] is not None]
+    return min(limits, default=None)
+
+
+def _option_values(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {one.name: values[one.name] for one in fields(kind) if one.name in values}

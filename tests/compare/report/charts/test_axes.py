@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.report.charts.axes import ChartAxis, figure, scale_of
+from oprag.compare.report.charts import ChartAxis, figure, pixels, scale_of
 
 
 def texts(values, *, logarithmic=False):
@@ -88,3 +88,10 @@ def test_an_axis_says_what_it_counts():
     assert ChartAxis("context", "tokens").label == "context (tokens)"
     assert ChartAxis("context", "tokens").words(4096) == "4,096 tokens"
     assert ChartAxis("F1").words(0.25) == "F1 0.25"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(3, "3"), (3.14159, "3.1"), (-0.04, "0"), (-2.06, "-2.1"), (1e6, "1000000")]
+)
+def test_pixels_have_at_most_one_decimal(value, text):
+    assert pixels(value) == text

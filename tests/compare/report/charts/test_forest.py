@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts.forest import forest_marks
-from oprag.compare.report.charts.svg import paint
+from oprag.compare.report.charts import forest_marks, paint
 from oprag.compare.stats.difference import Difference
 
 

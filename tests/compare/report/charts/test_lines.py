@@ -2,8 +2,7 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts.axes import ChartAxis
-from oprag.compare.report.charts.series import Point, Series, legend, line_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, line_chart
 from tests.compare.report.charts.helpers import NS, axes, by_class, marked, parsed, points, texts, value_at
 
 TOKENS = ChartAxis("context length", "tokens")

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from oprag.compare.report.charts.svg import COLOURS, MAX_NAMED, look
+from oprag.compare.report.charts import COLOURS, MAX_NAMED, look
 
 # Machado, Oliveira and Fernandes 2009, table 1, severity 1.0: what people see who lack one kind of cones.
 SIGHTS = {

@@ -3,8 +3,7 @@ import re
 
 import pytest
 
-from oprag.compare.report.charts.axes import ChartAxis
-from oprag.compare.report.charts.series import Point, Series, legend, scatter_chart
+from oprag.compare.report.charts import ChartAxis, Point, Series, legend, scatter_chart
 from tests.compare.report.charts.helpers import axes, by_class, marked, parsed, value_at
 
 TOKENS, SCORE = ChartAxis("input tokens", "tokens"), ChartAxis("F1")

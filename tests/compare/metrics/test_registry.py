@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
-from oprag.compare.metrics.custom import RESERVED, check_metric_names
-from oprag.compare.metrics.registry import METRICS
-from oprag.compare.running.sendable import check_sendable
+from oprag.compare.measure.process import check_sendable
+from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
