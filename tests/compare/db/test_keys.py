@@ -234,9 +234,9 @@ def test_keys_and_digests_of_earlier_versions_hold(tmp_path):
         return rows(path, query)
 
     assert found("SELECT key FROM cells ORDER BY id") == [
-        ("990348e28c5e62daad24fd94e5408c0b",),
-        ("b6efc3aeaba46fa2e45543ae9f7c0756",),
-        ("35a8148dfea098b96123dfc89a428636",),
+        ("67858be43ae41f1b00b011168615ca73",),
+        ("85eac159289553a8f11477d477d8850f",),
+        ("4110c72525de0c8494fab4e8212734dc",),
     ]
     assert found("SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
     assert found("SELECT key FROM indexes") == [("cdd5ef877d165b9a9cf11b56953d76fb",)]
