@@ -159,9 +159,9 @@ def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_drop
         ["2nd?book", "1", "0", *["kind", "5,", "page", "or", "number:", "page", "(ties", "in", "rank", "order)"]],
     ]
     assert table(report, "kept, in order")[1:] == [
-        ["1", "1", "-", "book", "0.60", "0–60"],
-        ["1", "2", "-", "book", "40.100", "40–100"],
-        ["2", "0", "-", "book", "300.340", "300–340"],
+        ["1", "1", "-", "book", "0", "0–60"],
+        ["1", "2", "-", "book", "40", "40–100"],
+        ["2", "0", "-", "book", "300", "300–340"],
         ["3", "3", "0.250", "book", "-", "-"],
     ]
     dropped = table(report, "dropped")[1]

@@ -23,7 +23,7 @@ from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
-from oprag.positions.remedies import Remedies
+from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 
@@ -169,7 +169,7 @@ _STORE = replace(
     stamp=_DOCUMENTS.stamp + _AGAIN,
     name=_DOCUMENTS.name + _AGAIN,
     offsets=_DOCUMENTS.offsets + _AGAIN,
-    delete="store.delete(check_positions(store{options}).ids({source}))  # and add it once",
+    delete="store.delete(check_positions(store{options}).ids({source}))" + ADD_ONCE,
 )
 
 

@@ -29,7 +29,7 @@ from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PositionKey
 from oprag.positions.position_check import PositionCheck
-from oprag.positions.remedies import Remedies
+from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
@@ -196,8 +196,7 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
         write="write_positions(index{options})" if writable else "",
         retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
         delete=(
-            "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)"
-            "  # and add it once"
+            "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)" + ADD_ONCE
             if in_store
             else "nodes = check_positions(nodes{options}).distinct(nodes)"
         ),
@@ -226,5 +225,5 @@ def _for_given(remedies: Remedies, searched: Any, kinds: Collection[str]) -> Rem
     return replace(
         remedies,
         write=remedies.write.replace("(index", f"({given}"),
-        delete=f"{delete.format(ids=ids)}  # and add it once",
+        delete=delete.format(ids=ids) + ADD_ONCE,
     )

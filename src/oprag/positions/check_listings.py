@@ -318,14 +318,12 @@ def _checks(
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
                 problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
-        remedy = ""
-        if problem is not None:
-            remedy = remedies(as_read).against(cause, name, as_read, contradictory=contradictory > 0)
         ingestions = max(_ingestions(group), 2 if cause == ADDED_AGAIN and name not in lacking else 1)
         repeated[name] = _repeated(group, ingestions)
+        later = set(repeated[name])
         texts = [chunk.text for chunk in distinct]
         checks.append(
-            SourceCheck(
+            check := SourceCheck(
                 source=name,
                 chunks=len(group),
                 kind=report.kind,
@@ -338,10 +336,18 @@ def _checks(
                 repeated_text=sum(overlaps_of(texts)) / (sum(map(len, texts)) or 1),
                 near_duplicates=sum(chunk.rank in near for chunk in group),
                 problem="" if problem is None else without_keys(problem.what),
-                remedy=remedy,
                 ids=tuple(chunk.id for chunk in group if chunk.id is not None),
+                duplicate_ids=tuple(chunk.id for chunk in group if chunk.id is not None and chunk.rank in later),
             )
         )
+        if problem is not None:
+            lines = remedies(as_read)
+            remedy = (
+                lines.deletion(name, copied=check.is_copied)
+                if cause == ADDED_AGAIN
+                else lines.against(cause, as_read, contradictory=contradictory > 0)
+            )
+            checks[-1] = replace(check, remedy=remedy)
     return checks, repeated
 
 
@@ -422,6 +428,9 @@ def _ingestions(group: Sequence[Chunk]) -> int:
     """Estimate how often a source was added: the median number of copies of its chunks."""
     texts = Counter(chunk.text for chunk in group)
     times = median_low(Counter(map(_identity, group)).values()) if len(group) > 1 else 1
+    if all(chunk.position is not None and chunk.position.kind in _EXACT for chunk in group):
+        # The same text at another place is no copy: the source repeats itself.
+        return times
     return max(times, median_low(texts.values())) if len(texts) >= _MIN_REPEATED else times
 
 
@@ -486,12 +495,13 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
 
 def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChunks, lines: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
-    twice = [check for check in checks if check.ingestions > 1 and check.remedy != lines.deletion(check.source)]
+    deletions = {check.source: lines.deletion(check.source, copied=check.is_copied) for check in checks}
+    twice = [check for check in checks if check.ingestions > 1 and check.remedy != deletions[check.source]]
     if twice:
         was = "was" if len(twice) == 1 else "were"
         yield Note(
             f"{counted(len(twice), 'source')} {was} added more than once, so a search returns duplicates",
-            lines.deletion(twice[0].source),
+            deletions[twice[0].source],
         )
     if near := sum(check.near_duplicates for check in checks):
         has = "has" if near == 1 else "have"

@@ -142,7 +142,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
         chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
         if chosen is not None and chosen.kind is PositionKind.PAGE:
-            chosen = _without_ties(chunks, chosen)
+            chosen = _without_ties(chunks, chosen, frames)
     if chosen is None:
         return Placement([UNKNOWN_POSITION] * len(chunks), spans)
     kind, field, keys = chosen
@@ -246,8 +246,8 @@ def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
     return False
 
 
-def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading) -> _KeyReading:
-    """Order the chunks within pages by insertion order or by the source text, if that agrees with the pages."""
+def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading, frames: Sequence[_Frame]) -> _KeyReading:
+    """Order the chunks within pages by insertion order, the source text or offsets, if that agrees with the pages."""
     if not shared(chunks, pages.keys):
         return pages
     places, located = _store_keys(chunks), _located_keys(chunks)
@@ -255,15 +255,21 @@ def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading) -> _KeyReading:
     if None not in places and not any(_runs_against(places, one) for one in known):
         keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
         return _KeyReading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    # A page with a chunk that was not located keeps its ties: its chunks cannot be compared.
-    lacking = {page for page, place in zip(pages.keys, located, strict=True) if place is None}
-    if lacking.issuperset(pages.keys) or _runs_against(located, pages):
-        return pages
-    keys = [
-        None if page is None else (page, () if page in lacking else place)
-        for page, place in zip(pages.keys, located, strict=True)
+    within = [] if _runs_against(located, pages) else [(LOCATED, located)]
+    # Some chunks lack an offset, or it would have been read as page and offset.
+    within += [
+        (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field
     ]
-    return _KeyReading(PositionKind.PAGE, f"{pages.field}, {LOCATED}", keys)
+    for field, offsets in within:
+        # A page with a chunk without an offset keeps its ties: its chunks cannot be compared.
+        lacking = {page for page, offset in zip(pages.keys, offsets, strict=True) if offset is None}
+        if not lacking.issuperset(pages.keys):
+            keys = [
+                None if page is None else (page, () if page in lacking else offset)
+                for page, offset in zip(pages.keys, offsets, strict=True)
+            ]
+            return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
+    return pages
 
 
 def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:

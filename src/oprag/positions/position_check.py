@@ -41,6 +41,7 @@ class SourceCheck:
         problem: Why the order is uncertain in retrieval; empty if it is certain.
         remedy: A line of code that fixes the problem.
         ids: The ids for deleting the chunks from the store.
+        duplicate_ids: The ids of the chunks that repeat an earlier one.
     """
 
     source: str | None
@@ -57,6 +58,13 @@ class SourceCheck:
     problem: str = ""
     remedy: str = ""
     ids: tuple[str, ...] = ()
+    duplicate_ids: tuple[str, ...] = ()
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether every chunk is in the store as often as the source was added, so that copies can be deleted alone."""
+        copies = self.chunks * (self.ingestions - 1) == self.duplicates * self.ingestions
+        return self.ingestions > 1 and copies and len(set(self.ids)) == self.chunks
 
     def __repr__(self) -> str:
         verdict = "a problem" if self.problem else "no problems"
@@ -114,13 +122,28 @@ class PositionCheck:
         Raises:
             OptionError: Not all chunks were read, so some ids of the source may be missing.
         """
+        return self._ids_of(source, duplicates=False)
+
+    def duplicate_ids(self, source: str | None) -> list[str]:
+        """Return the ids of the chunks of a source that repeat an earlier one, for the store's `delete`.
+
+        Args:
+            source: As in `ids`.
+
+        Raises:
+            OptionError: Not all chunks were read, so some ids of the source may be missing.
+        """
+        return self._ids_of(source, duplicates=True)
+
+    def _ids_of(self, source: str | None, *, duplicates: bool) -> list[str]:
         if self.sampled:
             raise OptionError(
                 f"only {self._read()} were read, so ids of this source may be missing; check again with a larger "
                 "max_chunks",
                 source,
             )
-        return [key for one in self.sources if source in (one.source, _hash_of(one.source)) for key in one.ids]
+        named = (one for one in self.sources if source in (one.source, _hash_of(one.source)))
+        return [key for one in named for key in (one.duplicate_ids if duplicates else one.ids)]
 
     def distinct(self, listed: Iterable[T]) -> list[T]:
         """Return the documents or nodes of the list that was checked, without duplicates of earlier ones.
@@ -251,6 +274,6 @@ _ALWAYS = ("source", "chunks", "order by", "pairs in order")
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:
-    plain = {name: value for name, value in vars(source).items() if name != "ids"}
+    plain = {name: value for name, value in vars(source).items() if name not in ("ids", "duplicate_ids")}
     masked = {name: clean(value) for name, value in plain.items() if isinstance(value, str)}
     return {**plain, **masked, "kind": source.kind.name.lower()}

@@ -9,16 +9,16 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.insertion_order import ADDED_AGAIN
 from oprag.positions.placing import INSERTION_ORDER_ONLY, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
 from oprag.positions.position_check import source_literal
 from oprag.positions.sources import NAME_FIELDS, first_name
 
-__all__ = ["Remedies"]
+__all__ = ["ADD_ONCE", "Remedies"]
 
 # Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
+ADD_ONCE = "  # and add it once"
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -45,17 +45,14 @@ class Remedies:
     delete: str
     checked: str = ""
 
-    def against(self, cause: str, source: str | None, chunks: Sequence[Chunk], *, contradictory: bool) -> str:
-        """Return the line that fixes a problem.
+    def against(self, cause: str, chunks: Sequence[Chunk], *, contradictory: bool) -> str:
+        """Return the line that fixes a problem other than a source that was added more than once.
 
         Args:
             cause: One of the causes in `placing` and `insertion_order`.
-            source: The source with the problem.
-            chunks: Its chunks, as they were read.
+            chunks: The chunks of the source with the problem, as they were read.
             contradictory: Whether the chunks state positions that contradict each other.
         """
-        if cause == ADDED_AGAIN:
-            return self.deletion(source)
         about_sources = cause in (UNNAMED, PARTS)
         if about_sources or contradictory:
             # Several files may share one source name.
@@ -74,9 +71,10 @@ class Remedies:
         """Return the line that writes positions to the store; empty if the store does not support it."""
         return self.write.format(options=option and f", {option}")
 
-    def deletion(self, source: str | None) -> str:
-        """Return the line that deletes a source which was added more than once."""
-        return self.delete.format(source=source_literal(source), options=self.checked)
+    def deletion(self, source: str | None, *, copied: bool) -> str:
+        """Return the line that deletes a source which was added more than once; if `copied`, its later copies alone."""
+        line = self.delete.format(source=source_literal(source), options=self.checked)
+        return line.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else line
 
     def retrieval(self, options: str) -> str:
         """Return the line that makes a retriever with these options."""
@@ -88,6 +86,9 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
     keys: list[Any] = list(chunks[0].metadata)[:_MAX_KEYS]
     for key in keys:
         if not isinstance(key, str) or not any(word in key.lower() for word in _FILE_WORDS):
+            continue
+        # The headings above a chunk, such as LlamaIndex's "header_path", name a part of a file.
+        if "head" in key.lower():
             continue
         names = {first_name(chunk.metadata, key) for chunk in chunks}
         if None in names or len(names) == len(chunks):

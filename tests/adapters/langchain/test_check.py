@@ -414,7 +414,9 @@ def test_the_line_is_about_a_source_of_any_name(name):
     for line in (found.notes[0].remedy, found.to_dict()["notes"][0]["remedy"], *printed):
         store = store_of([*others, *added])
         exec(line, {"store": store, "check_positions": check_positions})
-        assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}
+        # One of the two copies is left, and nothing has to be added again.
+        assert len(store.store) == len(others) + len(added) // 2
+        assert {row["text"] for row in store.store.values()} == {one.page_content for one in (*others, *added)}
         assert "hunter2" not in line
         assert "0123456789abcdef0" not in line
 
@@ -422,6 +424,15 @@ def test_the_line_is_about_a_source_of_any_name(name):
 def test_the_line_has_the_source_key_of_the_check():
     store = store_of([Document(one.page_content, metadata={"book": "a"}) for one in windows("a", 1) * 2])
     line = check_positions(store, source_key="book").notes[0].remedy
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert len(store.store) == len(windows("a", 1))
+
+
+def test_a_source_whose_copies_differ_is_deleted_whole():
+    chunks = [*windows("a.txt", 1) * 2, *windows("a.txt", 1)[:-1]]
+    store = store_of(chunks)
+    (line,) = (line.strip() for line in str(check_positions(store)).splitlines() if "delete(" in line)
+    assert line.endswith(".ids('a.txt'))  # and add it once")
     exec(line, {"store": store, "check_positions": check_positions})
     assert store.store == {}
 

@@ -192,7 +192,8 @@ def test_lines_of_code_name_what_was_checked():
     assert only(check_positions(docstore)).remedy.startswith("write_positions(docstore,")
     docstore.add_documents([node.model_copy(update={"id_": f"{key} again"}) for key, node in docstore.docs.items()])
     exec(only(check_positions(docstore)).remedy, {"docstore": docstore, "check_positions": check_positions})
-    assert docstore.docs == {}
+    assert [key for key in docstore.docs if key.endswith("again")] == []
+    assert len(docstore.docs) == len(windows("a.txt", 1))
 
 
 def test_our_retriever_has_its_options():
@@ -364,6 +365,6 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     twice = check_positions(searched).sources[0]
     assert (twice.source, twice.ingestions) == ("a.txt", 2)
     exec(twice.remedy, {"index": searched, "check_positions": check_positions})
-    assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
-    searched.insert(document())
-    assert check_positions(searched).notes == ()
+    once = check_positions(searched)
+    assert {source.source: source.ingestions for source in once.sources} == {"a.txt": 1, "b.txt": 1}
+    assert once.notes == ()

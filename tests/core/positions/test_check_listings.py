@@ -82,6 +82,25 @@ def warned(chunks):
 # How well the order is known.
 
 
+def test_texts_that_a_source_repeats_at_other_places_are_no_copies():
+    texts = [f"Bill of lading {number // 2}: {number // 2 + 7} casks of oil." for number in range(20)]
+    found = check(stamped([Chunk(text, rank, source="bills.pdf") for rank, text in enumerate(texts)]))
+    assert (only(found).ingestions, only(found).duplicates, found.notes) == (1, 0, ())
+
+
+def test_headings_are_not_suggested_as_names_of_files():
+    # A stamp before the last splitter: several chunks have one number, and their headings tell them apart.
+    chunks = [
+        Chunk(
+            f"text {number}",
+            number,
+            metadata={"source": "a.md", "chunk_index": number // 3, "header_path": f"/{number // 3}/"},
+        )
+        for number in range(12)
+    ]
+    assert "header_path" not in only(check(chunks)).remedy
+
+
 @pytest.mark.parametrize(
     ("chunks", "kind"),
     [

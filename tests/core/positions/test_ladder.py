@@ -453,3 +453,15 @@ def test_the_seconds_that_a_chunk_begins_with_are_a_position(seconds):
     assert placement.positions[0].kind is PositionKind.PAGE_OFFSET
     assert placement.spans[0] == Span(0, 6, "90 s")
     assert sequence(metadata) == [1, 0]
+
+
+def test_a_chunk_without_an_offset_leaves_only_its_own_page_without_order():
+    metadata = [{"page": page, "start_index": start} for page in range(4) for start in (0, 800, 1600)]
+    metadata[7]["start_index"] = -1  # LangChain's splitter did not find it
+    placement = place_all(metadata[::-1])
+    assert {position.kind for position in placement.positions} == {PositionKind.PAGE}
+    assert placement.positions[0].field == "page, start_index"
+    keys = [position.key for position in placement.positions][::-1]
+    assert keys[:6] == sorted(set(keys[:6]))
+    assert keys[9:] == sorted(set(keys[9:]))
+    assert len(set(keys[6:9])) == 1
