@@ -158,7 +158,7 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
         corrected = pairs[0].difference.comparisons
         yield "* significant: the interval excludes 0 and p < 0.05"
         if corrected > 1:
-            yield f"p is corrected for all {corrected:,} comparisons of settings in {metric}."
+            yield f"p is corrected for {corrected:,} comparisons; settings with equal scores count once."
     elif any(pair.difference.differing for pair in pairs):
         yield "No significant difference (none is marked *); this does not prove that the settings are equal."
     if cost == "context_tokens":

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
+from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.ladder import (
     FRAME_FIELDS,
@@ -296,7 +297,10 @@ def _warn(doubt: Doubt, placed: Placed) -> None:
     chunks = placed.chunks if about_sources else doubt.chunks
     keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
     category = SourceWarning if about_sources else PositionWarning
-    warn(f"{doubt.what} (metadata keys seen: {keys_seen(chunks)}); {_advice(doubt)}", category, doubt.cause, keys)
+    source = None if about_sources else chunks[0].source
+    example = "" if source is None else f"such as {describe(source)}; "
+    seen = f"{example}metadata keys seen: {keys_seen(chunks)}"
+    warn(f"{doubt.what} ({seen}); {_advice(doubt)}", category, doubt.cause, keys)
 
 
 def _advice(doubt: Doubt) -> str:

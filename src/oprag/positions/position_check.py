@@ -262,7 +262,7 @@ _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("source", lambda source: _shown(source.source)),
     ("chunks", lambda source: f"{source.chunks:,}"),
     ("order by", _order_text),
-    ("pairs in order", lambda source: _share(source.orderable_pairs)),
+    ("order known", lambda source: _share(source.orderable_pairs)),
     ("without position", lambda source: f"{source.missing:,}" if source.missing else ""),
     ("contradictory", lambda source: f"{source.contradictory:,}" if source.contradictory else ""),
     ("added", lambda source: f"{source.ingestions:,} times" if source.ingestions > 1 else ""),
@@ -270,7 +270,7 @@ _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("near-duplicates", lambda source: f"{source.near_duplicates:,}" if source.near_duplicates else ""),
     ("repeated text", lambda source: _share(source.repeated_text) if source.repeated_text >= 0.01 else ""),
 )
-_ALWAYS = ("source", "chunks", "order by", "pairs in order")
+_ALWAYS = ("source", "chunks", "order by", "order known")
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def told(store, k, questions, **options):
             warnings.simplefilter("always")
             OrderPreservingRetriever(vectorstore=store, k=k, token_budget=None, **options).invoke(question)
         messages |= {str(one.message) for one in caught if issubclass(one.category, OpragWarning)}
-    return {plain(message.partition(" (metadata keys")[0]) for message in messages}
+    return {plain(re.split(r" \((?:such as|metadata keys) ", message)[0]) for message in messages}
 
 
 def plain(message):

@@ -454,7 +454,7 @@ def test_the_worst_sources_come_first():
 def test_a_table_shows_what_there_is_to_say():
     text = str(check([*cut(), *(hit(one, 0, source="fine", page=page) for page, one in enumerate("ab"))]))
     assert re.split(r"  +", text.splitlines()[2].strip()) == [
-        *("source", "chunks", "order by", "pairs in order", "without position", "repeated text"),
+        *("source", "chunks", "order by", "order known", "without position", "repeated text"),
     ]
     assert re.search(rf"^!  book +{len(cut())} +kind 7, none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
     assert re.search(r"^   fine +2 +kind 5, page or number: page \(ties in rank order\) +100 %$", text, re.MULTILINE)
