@@ -213,7 +213,7 @@ def test_joined_text_repeats_nothing(make_store, data):
     vector_store.add_documents(documents=text_splitter.split_documents(docs))
 
     with warns_only():
-        retriever = OrderPreservingRetriever(vectorstore=vector_store, k=40, read_source="data")
+        retriever = OrderPreservingRetriever(vectorstore=vector_store, k=40, token_budget=16_384, read_source="data")
         contexts = [retriever.get_context(question) for question in QUESTIONS]
     for context in contexts:
         assert (context.freed_tokens or 0) > 100
