@@ -305,7 +305,9 @@ def _warn(doubt: Doubt, placed: Placed) -> None:
 
 def _advice(doubt: Doubt) -> str:
     if doubt.cause is UNNAMED:
-        return "name it with source_key=..., or with stamp_positions(documents, source=...) at ingestion"
+        llama_index = _frameworks(doubt.chunks) == {"llama_index"}
+        stamp = "StampPositions(source=...)" if llama_index else "stamp_positions(documents, source=...)"
+        return f"name it with source_key=..., or with {stamp} at ingestion"
     if doubt.cause is PARTS:
         return "set source_key=... to what they share: a metadata key or a function of the chunk"
     if doubt.cause is RESTARTED:
@@ -313,11 +315,15 @@ def _advice(doubt: Doubt) -> str:
     return _ways_out(doubt)
 
 
+def _frameworks(chunks: Sequence[Chunk]) -> set[str]:
+    # By module name: the core must not import the frameworks.
+    return {type(chunk.origin).__module__.partition(".")[0] for chunk in chunks}
+
+
 def _ways_out(doubt: Doubt) -> str:
     """Describe how to supply positions, using the function names of the chunks' framework."""
     trust = _TRUST if doubt.cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE) else ""
-    # By module name: the core must not import the frameworks.
-    frameworks = {type(chunk.origin).__module__.partition(".")[0] for chunk in doubt.chunks}
+    frameworks = _frameworks(doubt.chunks)
     if frameworks == {"llama_index"}:
         first, stamp, store = "", "StampPositions", "index"
     else:

@@ -356,6 +356,12 @@ def test_headers_show_the_page_number_in_source():
     assert list(dict.fromkeys(shown)) == [f"/data/a.pdf {page}" for page in range(1, 13)]
 
 
+def test_nodes_without_a_source_are_named_by_a_transformation():
+    nodes = [NodeWithScore(node=TextNode(text=f"part {number}"), score=1 - number / 10) for number in range(3)]
+    with pytest.warns(SourceWarning, match=r"or with StampPositions\(source=\.\.\.\) at ingestion"):
+        OrderPreservingPostprocessor().postprocess_nodes(nodes)
+
+
 def test_the_misspelt_keys_are_warned_about():
     given = numbered([7, 2, 9, 0])
     with pytest.warns(SourceWarning, match="source_key='file_nam'.*did you mean 'file_name'"):
