@@ -105,7 +105,7 @@ class ContextOptions:
         OptionError: An option is invalid.
     """
 
-    k: int | None = option(None, "Maximum number of chunks to keep, best-ranked first.")
+    k: int | None = option(None, "Maximum number of chunks to keep; the best-ranked ones are kept.")
     max_candidates: int | None = option(None, "Number of candidates to retrieve before selection; k by default.")
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
@@ -122,7 +122,7 @@ class ContextOptions:
         "best_first",
         "Order of the sources: best_first (by their best-ranked chunks), best_last (the reverse), score_sum (highest "
         "sum of scores first) or name (2 before 10).",
-        "returns the sort key of a source's chunks",
+        "receives the chunks of a source and returns the sort key of that source",
     )
     on_missing_position: OnMissingPosition = option(
         "last",

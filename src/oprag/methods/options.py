@@ -46,7 +46,7 @@ class MethodOptions:
 
     method: str = option("stuff", "Name of the method that answers the question.")
     inner_method: str = option("stuff", "step_down, reciprocal: method that answers each generated question.")
-    prompts: Prompts = option(Prompts(), "Prompts by step name; other steps use the default prompts.")
+    prompts: Prompts = option(Prompts(), "Your own prompts, by step name; other steps use the default prompts.")
     passage_tokens: int = option(
         1_024,
         "map_reduce, refine, map_rerank: maximum context tokens per model call; map_reduce and refine combine short "
@@ -54,7 +54,7 @@ class MethodOptions:
     )
     collapse_tokens: int | None = option(
         None,
-        "map_reduce: maximum tokens of partial answers in one prompt; token_budget by default, or 8,192 without one.",
+        "map_reduce: maximum tokens of partial answers per prompt; token_budget by default, or 8,192 if that is None.",
     )
     rank_by: RankBy = option(
         "confidence",

@@ -98,8 +98,8 @@ def test_a_length_that_every_other_one_is_worse_than_is_named():
     told = of_lengths({8: 0.4, 16: 0.6, 32: 0.5})
     assert told.answer == "k=16"
     assert told.text == (
-        "It scores significantly higher than every other length. Fewest tokens with a score within "
-        "one standard error of the best: k=16."
+        "It scores significantly higher than every other length. Setting with the fewest tokens "
+        "whose score is within one standard error of the best: k=16."
     )
 
 
@@ -115,8 +115,8 @@ def test_a_flat_curve_is_not_shown_and_the_economical_length_is_named():
     told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "No significant difference"
     assert told.text.startswith(
-        "From k=8 to k=32, no length is significantly worse than the best. Fewest tokens with a score "
-        "within one standard error of the best: k="
+        "From k=8 to k=32, no length is significantly worse than the best. Setting with the fewest tokens "
+        "whose score is within one standard error of the best: k="
     )
 
 

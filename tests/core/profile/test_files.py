@@ -114,7 +114,7 @@ written_by = "oprag {__version__}"
 on = 2026-03-01
 
 [context]
-# Maximum number of chunks to keep, best-ranked first.
+# Maximum number of chunks to keep; the best-ranked ones are kept.
 k = 32
 # Maximum number of tokens in the rendered context.
 token_budget = "none"

@@ -168,7 +168,8 @@ def length_verdict(curves: Sequence[Curve], metric: str, *, data: str = "", vari
     settings = {point.setting.number: point.setting for curve in curves for point in curve.points}
     differ = varying_axes(list(settings.values()))[0]
     chosen, _ = choose_economical(list(settings.values()), metric, axes=differ)
-    text += f" Fewest tokens with a score within one standard error of the best: {named(chosen.values, differ)}."
+    cheapest = "Setting with the fewest tokens whose score is within one standard error of the best"
+    text += f" {cheapest}: {named(chosen.values, differ)}."
     return Verdict(question=LENGTH, answer=answer, text=text, data=data)
 
 
