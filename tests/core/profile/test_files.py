@@ -128,7 +128,7 @@ header = "# {{source}}\\n"
 method = "map_reduce"
 
 [method.prompts]
-# Prompts by step name; other steps use the default prompts.
+# Your own prompts, by step name; other steps use the default prompts.
 map = """
 One passage:
 {{context}}
