@@ -94,10 +94,11 @@ def _position_text(chunk: Chunk) -> str:
     page = page_of(chunk)
     if page is not None and position.kind is PositionKind.PAGE_OFFSET:
         return f"p. {page}: {position.key[1]}"
-    if position.kind in (PositionKind.OFFSET, PositionKind.PAGE) and chunk.span is not None:
-        return f"{'' if chunk.span.page is None else f'p. {page}: '}{chunk.span.start}"
+    if position.kind is PositionKind.OFFSET and chunk.span is not None:
+        return str(chunk.span.start)
     by_page = position.kind is PositionKind.PAGE
-    if page is not None and by_page and position.field.removesuffix(TIES_BY_STORE) in (*PAGE_FIELDS, "source"):
+    field = position.field.removesuffix(TIES_BY_STORE).partition(", ")[0]
+    if page is not None and by_page and field in (*PAGE_FIELDS, "source"):
         return f"p. {page}"
     return _key_text(position.key)
 

@@ -338,6 +338,7 @@ def _checks(
                 problem="" if problem is None else without_keys(problem.what),
                 ids=tuple(chunk.id for chunk in group if chunk.id is not None),
                 duplicate_ids=tuple(chunk.id for chunk in group if chunk.id is not None and chunk.rank in later),
+                is_copied=name is not None and _is_copied(group, as_read, later, ingestions),
             )
         )
         if problem is not None:
@@ -366,6 +367,22 @@ def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
             repeated.append(rank)
         seen[name] += 1
     return repeated
+
+
+def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collection[int], ingestions: int) -> bool:
+    """Return whether deleting the later copies alone leaves each chunk of one ingestion, and nothing else.
+
+    What is left must be of one document and without links, which might lead to deleted chunks.
+    """
+    times = Counter(_place_of(chunk, ingestions) for chunk in group).values()
+    if ingestions < 2 or any(count % ingestions for count in times):
+        return False
+    left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
+    linked = any(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids for chunk in left)
+    ids = [chunk.id for chunk in group]
+    return (
+        not linked and len({chunk.document_id for chunk in left}) == 1 and None not in ids and len({*ids}) == len(ids)
+    )
 
 
 def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:

@@ -42,6 +42,7 @@ class SourceCheck:
         remedy: A line of code that fixes the problem.
         ids: The ids for deleting the chunks from the store.
         duplicate_ids: The ids of the chunks that repeat an earlier one.
+        is_copied: Whether the later copies of the source can be deleted alone.
     """
 
     source: str | None
@@ -59,12 +60,7 @@ class SourceCheck:
     remedy: str = ""
     ids: tuple[str, ...] = ()
     duplicate_ids: tuple[str, ...] = ()
-
-    @property
-    def is_copied(self) -> bool:
-        """Whether every chunk is in the store as often as the source was added, so that copies can be deleted alone."""
-        copies = self.chunks * (self.ingestions - 1) == self.duplicates * self.ingestions
-        return self.ingestions > 1 and copies and len(set(self.ids)) == self.chunks
+    is_copied: bool = False
 
     def __repr__(self) -> str:
         verdict = "a problem" if self.problem else "no problems"
@@ -274,6 +270,6 @@ _ALWAYS = ("source", "chunks", "order by", "order known")
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:
-    plain = {name: value for name, value in vars(source).items() if name not in ("ids", "duplicate_ids")}
+    plain = {name: value for name, value in vars(source).items() if name not in ("ids", "duplicate_ids", "is_copied")}
     masked = {name: clean(value) for name, value in plain.items() if isinstance(value, str)}
     return {**plain, **masked, "kind": source.kind.name.lower()}

@@ -73,8 +73,8 @@ class Remedies:
 
     def deletion(self, source: str | None, *, copied: bool) -> str:
         """Return the line that deletes a source which was added more than once; if `copied`, its later copies alone."""
-        line = self.delete.format(source=source_literal(source), options=self.checked)
-        return line.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else line
+        line = self.delete.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else self.delete
+        return line.format(source=source_literal(source), options=self.checked)
 
     def retrieval(self, options: str) -> str:
         """Return the line that makes a retriever with these options."""
