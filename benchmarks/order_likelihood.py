@@ -72,7 +72,7 @@ PARTS = {
         "gold answer is a summary of a few sentences, whose evidence is in many places. The random order is one "
         "permutation (seed 1).",
         {"meetings": "qmsum"},
-        100,
+        None,
         [
             {"method": METRIC, "order": ["source", "rank", "reverse_rank"], "k": 64},
             {"method": METRIC, "order": "random", "seed": 1, "k": 64},
