@@ -380,9 +380,8 @@ def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collecti
     left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
     linked = any(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids for chunk in left)
     ids = [chunk.id for chunk in group]
-    return (
-        not linked and len({chunk.document_id for chunk in left}) == 1 and None not in ids and len({*ids}) == len(ids)
-    )
+    of_one_document = len({chunk.document_id for chunk in left}) == 1
+    return not linked and of_one_document and None not in ids and len(set(ids)) == len(ids)
 
 
 def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
@@ -446,7 +445,7 @@ def _ingestions(group: Sequence[Chunk]) -> int:
     texts = Counter(chunk.text for chunk in group)
     times = median_low(Counter(map(_identity, group)).values()) if len(group) > 1 else 1
     if all(chunk.position is not None and chunk.position.kind in _EXACT for chunk in group):
-        # The same text at another place is no copy: the source repeats itself.
+        # The same text at another place is not a copy: the source repeats itself.
         return times
     return max(times, median_low(texts.values())) if len(texts) >= _MIN_REPEATED else times
 
