@@ -321,9 +321,18 @@ def _checks(
         ingestions = max(_ingestions(group), 2 if cause == ADDED_AGAIN and name not in lacking else 1)
         repeated[name] = _repeated(group, ingestions)
         later = set(repeated[name])
+        copied = name is not None and _is_copied(group, as_read, later, ingestions)
+        remedy = ""
+        if problem is not None:
+            lines = remedies(as_read)
+            remedy = (
+                lines.deletion(name, copied=copied)
+                if cause == ADDED_AGAIN
+                else lines.against(cause, as_read, contradictory=contradictory > 0)
+            )
         texts = [chunk.text for chunk in distinct]
         checks.append(
-            check := SourceCheck(
+            SourceCheck(
                 source=name,
                 chunks=len(group),
                 kind=report.kind,
@@ -336,19 +345,12 @@ def _checks(
                 repeated_text=sum(overlaps_of(texts)) / (sum(map(len, texts)) or 1),
                 near_duplicates=sum(chunk.rank in near for chunk in group),
                 problem="" if problem is None else without_keys(problem.what),
+                remedy=remedy,
                 ids=tuple(chunk.id for chunk in group if chunk.id is not None),
                 duplicate_ids=tuple(chunk.id for chunk in group if chunk.id is not None and chunk.rank in later),
-                is_copied=name is not None and _is_copied(group, as_read, later, ingestions),
+                is_copied=copied,
             )
         )
-        if problem is not None:
-            lines = remedies(as_read)
-            remedy = (
-                lines.deletion(name, copied=check.is_copied)
-                if cause == ADDED_AGAIN
-                else lines.against(cause, as_read, contradictory=contradictory > 0)
-            )
-            checks[-1] = replace(check, remedy=remedy)
     return checks, repeated
 
 
