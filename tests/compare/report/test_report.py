@@ -495,7 +495,7 @@ def test_failures_are_counted_and_told(tmp_path):
         ["Error", "Message", "Answers"],
         [
             "ConnectionRefusedError",
-            rows(tmp_path / "r.db", "SELECT message FROM answers WHERE message IS NOT NULL")[0][0],
+            rows(tmp_path / "r.db", "SELECT min(message) FROM answers")[0][0],
             "6",
         ],
     ]
