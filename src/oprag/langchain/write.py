@@ -26,10 +26,10 @@ def write_positions(
 
     The order of a source is taken from its full text if `read_source` contains it, else from the insertion order of the
     store if overlapping texts confirm it. Chunks receive `chunk_index` and `chunk_numbering`, the same keys as from
-    `stamp_positions`; those located in a text without pages also receive `start_index` and `end_index`. Sources whose
-    order is already known from metadata are skipped, unless it was written from the insertion order of the store and
-    `read_source` contains their text. Vectors, texts and all other metadata are not changed. In PostgreSQL and LanceDB,
-    writing is atomic; if it is interrupted in another store, the next call writes the rest.
+    `stamp_positions`; those located in a text also receive `start_index` and `end_index`, offsets in their page if they
+    have one. Sources whose order is already known from metadata are skipped, unless it was written from the insertion
+    order of the store and `read_source` contains their text. Vectors, texts and all other metadata are not changed. In
+    PostgreSQL and LanceDB, writing is atomic; if it is interrupted in another store, the next call writes the rest.
 
     Args:
         store: A vector store, or a retriever with a list of documents. Save a store in memory, such as `FAISS`,

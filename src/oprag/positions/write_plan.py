@@ -19,8 +19,9 @@ from oprag.positions.ladder import (
     TIES_BY_STORE,
     shared,
     stamped_by_store,
+    stated_span,
 )
-from oprag.positions.locate import SourceText
+from oprag.positions.locate import Place, SourceText
 from oprag.positions.placing import Placed, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
@@ -315,14 +316,42 @@ def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, 
         numbers.setdefault((key, chunk.text), len(numbers))
     texts = [text for _, text in numbers]
     numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
-    with_pages = any(field in chunk.metadata for chunk in found.chunks for field in PAGE_FIELDS)
+    offsets = _offsets(found.chunks)
     positions: dict[int, dict[str, object]] = {}
     for key, chunk in known:
         positions[chunk.rank] = {STAMP_FIELD: numbers[key, chunk.text], NUMBERING_FIELD: numbering}
-        # Next to a page number, retrieval would read the offset as relative to the page.
-        if chunk.located is not None and not with_pages:
-            positions[chunk.rank] |= {_START: chunk.located.start, _END: chunk.located.end}
+        if chunk.rank in offsets:
+            start, end = offsets[chunk.rank]
+            positions[chunk.rank] |= {_START: start, _END: end}
     return positions
+
+
+def _offsets(chunks: Sequence[Chunk]) -> dict[int, Place]:
+    """Return the offsets to write, by rank: in the source, or in the page if the chunks have page numbers.
+
+    Retrieval reads an offset next to a page number as relative to the page. Pages start where their chunks' own offsets
+    say so, else with their first chunk; leading white space, which splitters strip, is then not counted.
+    """
+    places = {chunk.rank: (chunk.located.start, chunk.located.end) for chunk in chunks if chunk.located is not None}
+    if not any(field in chunk.metadata for chunk in chunks for field in PAGE_FIELDS):
+        return places
+    pages: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        pages.setdefault(repr([chunk.metadata.get(field) for field in PAGE_FIELDS]), []).append(chunk)
+    located = {page: [places[one.rank] for one in group if one.rank in places] for page, group in pages.items()}
+    extents = sorted((min(some)[0], max(end for _, end in some)) for some in located.values() if some)
+    if repr([None] * len(PAGE_FIELDS)) in pages or any(after[0] < before[1] for before, after in pairwise(extents)):
+        return {}
+    offsets: dict[int, Place] = {}
+    for page, group in pages.items():
+        here = [(chunk, places[chunk.rank]) for chunk in group if chunk.rank in places]
+        # The span of a placed chunk is the located one, so read its metadata alone.
+        stated = [(place, stated_span(changed(chunk, span=None))) for chunk, place in here]
+        starts = {place[0] - own.start for place, own in stated if own is not None}
+        first = min((place[0] for place in located[page]), default=0)
+        origin = starts.pop() if len(starts) == 1 and min(starts) <= first else first
+        offsets |= {chunk.rank: (start - origin, end - origin) for chunk, (start, end) in here}
+    return offsets
 
 
 def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
