@@ -45,31 +45,31 @@ class MethodOptions:
     """
 
     method: str = option("stuff", "Name of the method that answers the question.")
-    inner_method: str = option("stuff", "step_down, reciprocal: method that answers each generated question.")
+    inner_method: str = option("stuff", "Method that answers each generated question (step_down and reciprocal).")
     prompts: Prompts = option(Prompts(), "Your own prompts, by step name; other steps use the default prompts.")
     passage_tokens: int = option(
         1_024,
-        "map_reduce, refine, map_rerank: maximum context tokens per model call; map_reduce and refine combine short "
+        "Maximum context tokens per model call (map_reduce, refine and map_rerank); map_reduce and refine combine short "
         "passages.",
     )
     collapse_tokens: int | None = option(
         None,
-        "map_reduce: maximum tokens of partial answers per prompt; token_budget by default, or 8,192 if that is None.",
+        "Maximum tokens of partial answers per prompt (map_reduce); token_budget by default, or 8,192 if that is None.",
     )
     rank_by: RankBy = option(
         "confidence",
-        "map_rerank: rank answers by the model's confidence, or by cosine similarity to the question.",
+        "Rank answers by the model's confidence, or by cosine similarity to the question (map_rerank).",
     )
-    variants: int = option(4, "step_down, reciprocal: number of questions to generate.")
+    variants: int = option(4, "Number of questions to generate (step_down and reciprocal).")
     answer_threshold: float = option(
-        0.5, "reciprocal combines only answers whose cosine similarity to the question is at least this."
+        0.5, "Minimum cosine similarity of an answer to the question (reciprocal); other answers are not combined."
     )
     source_token_budget: int | None = option(
-        None, "long_context, self_route: maximum tokens of whole sources in a prompt."
+        None, "Maximum tokens of whole sources in a prompt (long_context and self_route)."
     )
     overflow: Overflow = option(
         "error",
-        "long_context, self_route: what to do if whole sources do not fit: error, truncate_middle or truncate_end.",
+        "What to do if whole sources do not fit (long_context and self_route): error, truncate_middle or truncate_end.",
     )
     cite: bool = option(
         default=False,
