@@ -106,7 +106,9 @@ class ContextOptions:
     """
 
     k: int | None = option(None, "Maximum number of chunks to keep; the best-ranked ones are kept.")
-    max_candidates: int | None = option(None, "Number of candidates to retrieve before selection; by default the same as k.")
+    max_candidates: int | None = option(
+        None, "Number of candidates to retrieve before selection; by default the same as k."
+    )
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
         approximate_tokens,
@@ -144,7 +146,8 @@ class ContextOptions:
     )
     min_chunks: int = option(
         0,
-        "Minimum number of chunks; if fewer pass the thresholds, rejected ones are added back by rank, redundant ones last.",
+        "Minimum number of chunks; if fewer pass the thresholds, rejected ones are added back by rank, redundant ones "
+        "last.",
     )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")

@@ -49,8 +49,8 @@ class MethodOptions:
     prompts: Prompts = option(Prompts(), "Your own prompts, by step name; other steps use the default prompts.")
     passage_tokens: int = option(
         1_024,
-        "Maximum context tokens per model call (map_reduce, refine and map_rerank); map_reduce and refine combine short "
-        "passages.",
+        "Maximum context tokens per model call (map_reduce, refine and map_rerank); map_reduce and refine combine "
+        "short passages.",
     )
     collapse_tokens: int | None = option(
         None,

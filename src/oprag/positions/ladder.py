@@ -188,9 +188,9 @@ def _readings(
         located = [_KeyReading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
     stamped = _stamped(chunks, fields, pages, linked=linked)
     if located and stamped_by_store(chunks):
-        yield located[0]
-        stamped = (one for one in stamped if one.field != STAMP_FIELD or not _runs_against(one.keys, located[0]))
-        located = []
+        by_text = located.pop()
+        yield by_text
+        stamped = (one for one in stamped if one.field != STAMP_FIELD or not _runs_against(one.keys, by_text))
     yield from stamped
     for page_field, offset_field, _, claims in frames:
         if page_field:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from oprag.chunk import Chunk, PositionKind
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.masking import describe
 from oprag.positions.ladder import stated_span
+from oprag.positions.placing import place
 from oprag.positions.sources import SourceKey, source_of, text_of, warn_about_key
 
 __all__ = ["Located", "Place", "SourceText", "locate_positions"]
@@ -118,11 +119,11 @@ def locate_positions(
     results: dict[int, Located] = {}
     for source, indices in groups.items():
         text = SourceText(_text_of(source, source_texts))
-        places = text.locate([chunks[index] for index in indices])
-        for index, place in zip(indices, places, strict=True):
+        places = text.locate(place([chunks[index] for index in indices], source_key, None).chunks)
+        for index, at in zip(indices, places, strict=True):
             chunk = chunks[index]
-            start, end = place or (None, None)
-            detail = "" if place else _why(len(text.places(chunk.text)))
+            start, end = at or (None, None)
+            detail = "" if at else _why(len(text.places(chunk.text)))
             results[index] = Located(chunk, source, start, end, detail)
     return [results[index] for index in range(len(chunks))]
 
@@ -207,6 +208,11 @@ class SourceText:
         places = {chunk.text: self.places(chunk.text) for chunk in chunks}
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
+            _choose_by_page(chunks, places, chosen)
+        # More chunks than places: some were added again, so numbers of equal chunks prove nothing.
+        counts = Counter(chunk.text for chunk in chunks) | self.learned
+        added_again = any(0 < len(found) < min(counts[text], _MAX_PLACES) for text, found in places.items())
+        if None in chosen and not added_again:
             bounds = _bounds_nearby(chosen) if in_sequence else _bounds(chosen)
             taken: set[tuple[str, Place]] = set()
             for index, chunk in enumerate(chunks):
@@ -346,6 +352,36 @@ def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float]]:
     return bounds
 
 
+def _choose_by_page(chunks: Sequence[Chunk], places: Mapping[str, list[Place]], chosen: list[Place | None]) -> None:
+    """Choose the only place of a text on the page of its chunk, if the places of other chunks show where pages are."""
+    pages = [_page_key(chunk) for chunk in chunks]
+    extents: dict[Any, Place] = {}
+    for page, at in zip(pages, chosen, strict=True):
+        if page is not None and at is not None:
+            start, end = extents.get(page, at)
+            extents[page] = min(start, at[0]), max(end, at[1])
+    known = sorted(extents)
+    if any(extents[after][0] < extents[before][1] for before, after in pairwise(known)):
+        return
+    for index, chunk in enumerate(chunks):
+        page = pages[index]
+        if chosen[index] is None and page is not None:
+            before, after = bisect_left(known, page), bisect_right(known, page)
+            low = extents[known[before - 1]][1] if before else 0
+            high = extents[known[after]][0] if after < len(known) else math.inf
+            here = [(start, end) for start, end in places[chunk.text] if low <= start and end <= high]
+            chosen[index] = here[0] if len(here) == 1 else None
+
+
+def _page_key(chunk: Chunk) -> Any:
+    """Return the key of the page or another number that orders a chunk, None if there is none."""
+    position = chunk.position
+    if position is None or position.kind is not PositionKind.PAGE:
+        return None
+    # Where the order within pages is known, the page is the first part.
+    return position.key[0] if ", " in position.field else position.key
+
+
 def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> Place | None:
     """Return the only place inside the bounds, or the one among several that matches the chunk's own offset.
 
@@ -375,11 +411,7 @@ def _assign_free(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen
 
 def _by_page(indices: Sequence[int], chunks: Sequence[Chunk]) -> list[int]:
     """Sort equal chunks by page if all of their pages are known."""
-    pages = {
-        index: position.key
-        for index in indices
-        if (position := chunks[index].position) and position.kind is PositionKind.PAGE
-    }
+    pages = {index: page for index in indices if (page := _page_key(chunks[index])) is not None}
     return sorted(indices, key=pages.__getitem__) if len(pages) == len(indices) else list(indices)
 
 

@@ -17,7 +17,6 @@ from oprag.positions.ladder import (
     PAGE_FIELDS,
     STAMP_FIELD,
     TIES_BY_STORE,
-    shared,
     stamped_by_store,
     stated_span,
 )
@@ -310,6 +309,10 @@ def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, 
         doubts += [why] if why else []
         return {}
     known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
+    tied = _tied(found)
+    if tied:
+        doubts.append(f"{counted(len(tied), 'chunk')} on the same page as one that cannot be located")
+        known = [(key, chunk) for key, chunk in known if chunk.rank not in tied]
     # Duplicates (same position and text) share a number, as retrieval treats them as one chunk.
     numbers: dict[tuple[Any, str], int] = {}
     for key, chunk in sorted(known, key=itemgetter(0)):
@@ -377,11 +380,20 @@ def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
     elif report.missing and known and not ours and any(STAMP_FIELD in one.metadata for one in unknown):
         # Numbers from two stamping calls are not comparable.
         why = f"some of these already have a {STAMP_FIELD}, so nothing is written"
-    elif report.kind is PositionKind.PAGE and shared(known, [one.position and one.position.key for one in known]):
+    elif (tied := _tied(found)) and (len(tied) == len(known) or ", " not in report.field):
         why = "the order of chunks that share a page or another number is unknown, so nothing is written"
     elif by_store and (report.missing or without_order(found)):
         why = "nothing is written without its text (read_source=...) or trust_store_order=True"
     return why
+
+
+def _tied(found: Placed) -> set[int]:
+    """Return the ranks of chunks that share a page or another number with a different chunk, and nothing finer."""
+    pages: dict[Any, list[Chunk]] = {}
+    for chunk in found.chunks:
+        if chunk.position is not None and chunk.position.kind is PositionKind.PAGE:
+            pages.setdefault(chunk.position.key, []).append(chunk)
+    return {one.rank for page in pages.values() if len({one.text for one in page}) > 1 for one in page}
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:

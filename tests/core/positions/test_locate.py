@@ -1,6 +1,7 @@
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,36 @@ def test_neighbours_that_leave_two_places_tell_nothing():
 
 def test_a_sequence_that_is_not_that_of_the_source_tells_nothing():
     assert starts(["Beta part.", "Yes.", "Alpha part."], AGAIN) == [22, None, 5]
+
+
+def pages_with_a_notice():
+    """A text and its chunks: the notice is a chunk of its own on page 0, and part of a longer one on page 2."""
+    notice = "The keeper of the log signs each page at noon."
+    parts = [["Nine men and a dog.", notice], ["They loaded salt."], [f"The end: {notice}", "The harbor was empty."]]
+    chunks = [chunk(part, metadata={"page": number}) for number, page in enumerate(parts) for part in page]
+    return " ".join(part for page in parts for part in page), chunks
+
+
+@pytest.mark.parametrize("added", [1, 2])
+def test_the_page_of_a_chunk_tells_which(added):
+    text, chunks = pages_with_a_notice()
+    expected = [text.index(one.text) for one in chunks]
+    assert starts([replace(one, rank=rank) for rank, one in enumerate(chunks * added)], text) == expected * added
+    # A part that was added again.
+    again = [replace(one, rank=rank) for rank, one in enumerate([*chunks, chunks[1]])]
+    assert starts(again, text) == [*expected, expected[1]]
+
+
+def test_pages_that_run_against_the_text_tell_nothing():
+    text, chunks = pages_with_a_notice()
+    mixed = [replace(one, rank=rank, metadata={"page": rank % 2}) for rank, one in enumerate(chunks)]
+    assert [start is None for start in starts(mixed, text)] == [False, True, False, False, False]
+
+
+def test_chunks_that_were_added_again_do_not_share_out_the_places():
+    text, chunks = pages_with_a_notice()
+    twice = [chunk(one.text, rank) for rank, one in enumerate(chunks * 2)]
+    assert [start is None for start in starts(twice, text)] == [False, True, False, False, False] * 2
 
 
 def test_boilerplate_at_thousands_of_places_takes_no_time():

@@ -15,6 +15,7 @@ from oprag.warn import forget
 from tests.helpers import prose
 
 TEXT = prose(700, seed=3)
+NOTICE = "The keeper signs each page at noon."
 
 
 def windows(text=TEXT, size=200, overlap=40):
@@ -247,6 +248,49 @@ def test_no_offsets_where_pages_cannot_be_told_apart(fault):
     written = plan(chunks, {"a.pdf": "\n\n".join(pages)})
     assert numbers(written, chunks) == list(range(len(chunks)))
     assert set(offsets(written, chunks)) == {None}
+
+
+def test_a_chunk_without_a_place_costs_only_its_page():
+    pages, chunks = pages_of(range(4), overlap=0)
+    twice = "The keeper signs this page at noon."
+    pages[2] = f"{twice} {pages[2]} {twice}"
+    unclear = Chunk(twice, len(chunks), metadata={"source": "a.pdf", "page": 2}, id="unclear")
+    chunks = [*chunks, unclear]
+    written = plan(shuffled(chunks), {"a.pdf": "\n\n".join(pages)}, in_sequence=False)
+    on_page = [chunk for chunk in chunks if chunk.metadata["page"] == 2]
+    placed = [chunk for chunk in chunks if chunk.metadata["page"] != 2]
+    assert numbers(written, placed) == list(range(len(placed)))
+    assert set(numbers(written, on_page)) == {None}
+    assert one(written).note == (
+        "1 chunk found at several places in its text; "
+        f"{len(on_page)} chunks on the same page as one that cannot be located"
+    )
+    # The numbers are used where all retrieved chunks have one.
+    assert [chunk.text for chunk in build_context(after(placed, written)).kept] == [chunk.text for chunk in placed]
+
+
+def test_a_part_that_was_added_again_is_numbered_as_its_original():
+    """A notice is a chunk of its own on page 0, and part of a longer chunk on page 3."""
+    pages, chunks = pages_of(range(4))
+    pages[0], pages[3] = f"{NOTICE} {pages[0]}", f"The end: {NOTICE} {pages[3]}"
+    texts = [(NOTICE, 0), *((chunk.text, chunk.metadata["page"]) for chunk in chunks), (f"The end: {NOTICE}", 3)]
+    texts.sort(key=lambda of_page: of_page[1])
+    chunks = chunks_of([(text, {"source": "a.pdf", "page": page}) for text, page in texts])
+    book = {"a.pdf": "\n\n".join(pages)}
+    stamped = after(chunks, plan(chunks, book))
+    again = [replace(one, rank=len(chunks) + one.rank, id=f"again {one.rank}") for one in chunks[:15]]
+    written = plan([*stamped, *again], book)
+    assert numbers(written, again) == list(range(15))
+    assert (one(written).written, one(written).note) == (15, "")
+
+
+def test_chunks_numbered_by_the_store_of_which_some_are_in_the_text():
+    chunks = stored(windows())
+    numbered = after(chunks, plan(chunks))[:-1] + [replace(chunks[-1], text="Added later.")]
+    unknown = Chunk("Another.", len(numbered), metadata={"source": "book"}, id="other")
+    written = plan(shuffled([*numbered, unknown]), {"book": TEXT})
+    assert "2 chunks not found in its text (another version?)" in one(written).note
+    assert numbers(written, [*numbered, unknown]) == [*range(len(chunks) - 1), None, None]
 
 
 def test_equal_chunks_stay_on_their_pages():
