@@ -75,6 +75,7 @@ _STAMP_TOGETHER = (
     "source texts"
 )
 _NAME_FILES = "if several files share one source name, name each file with source_key=...; otherwise "
+_GIVE_INDEX = "if you use OrderPreservingPostprocessor, pass it index=...; otherwise "
 _ADD_OFFSETS = "with a LangChain text splitter, set add_start_index=True; otherwise "
 _FIXES = (
     "stamp positions at ingestion ({stamp}), write them to the store with write_positions({store}, "
@@ -325,7 +326,8 @@ def _ways_out(doubt: Doubt) -> str:
     trust = _TRUST if doubt.cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE) else ""
     frameworks = _frameworks(doubt.chunks)
     if frameworks == {"llama_index"}:
-        first, stamp, store = "", "StampPositions", "index"
+        by_store = any(chunk.store_place is not None for chunk in doubt.chunks)
+        first, stamp, store = "" if by_store else _GIVE_INDEX, "StampPositions", "index"
     else:
         stated = doubt.cause is UNLINKED_RUNS or any("start_index" in chunk.metadata for chunk in doubt.chunks)
         first, stamp, store = "" if stated else _ADD_OFFSETS, "stamp_positions", "store"

@@ -286,7 +286,7 @@ def test_a_part_that_was_added_again_is_numbered_as_its_original():
 
 def test_chunks_numbered_by_the_store_of_which_some_are_in_the_text():
     chunks = stored(windows())
-    numbered = after(chunks, plan(chunks))[:-1] + [replace(chunks[-1], text="Added later.")]
+    numbered = [*after(chunks, plan(chunks))[:-1], replace(chunks[-1], text="Added later.")]
     unknown = Chunk("Another.", len(numbered), metadata={"source": "book"}, id="other")
     written = plan(shuffled([*numbered, unknown]), {"book": TEXT})
     assert "2 chunks not found in its text (another version?)" in one(written).note
