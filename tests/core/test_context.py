@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_context
+from oprag.chunk import StorePlace
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
@@ -186,6 +187,16 @@ def test_the_report_says_how_many_runs_of_linked_chunks_have_an_unknown_order():
     ]
     assert "; 2 runs whose order is unknown" in build_context(chunks).explain()
     assert "runs whose order" not in build_context([chunks[0], chunks[2]]).explain()
+
+
+def test_the_report_numbers_chunks_as_they_were_added_to_the_store():
+    places = [StorePlace(3, 12, "Store"), StorePlace(0, 2, "Store")]
+    chunks = [
+        Chunk(text, rank, source="a", store_place=place)
+        for rank, (text, place) in enumerate(zip("ab", places, strict=True))
+    ]
+    rows = [line.split() for line in build_context(chunks).explain().splitlines()]
+    assert [row[4] for row in rows if row[2:4] == ["-", "a"]] == ["2", "12"]
 
 
 def test_the_report_of_one_chunk_reads_well():
