@@ -64,7 +64,7 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     """Keep the best-ranked chunk for each combination of source, position and text.
 
     Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
-    chunks with different ids are not duplicates.
+    or there is no text, as in images, chunks with different ids are not duplicates.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
@@ -73,9 +73,9 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     for chunk in chunks:
         position, source = chunk.position or UNKNOWN_POSITION, chunk.source
         name: object = chunk.id
-        if source is not None and position.kind not in vague:
+        if chunk.text and source is not None and position.kind not in vague:
             name = None
-        elif name is None and (source is None or position.kind is PositionKind.NONE):
+        elif name is None and (not chunk.text or source is None or position.kind is PositionKind.NONE):
             name = chunk.rank
         identity = (source, position.key, name, chunk.text)
         twin = seen.setdefault(identity, chunk.rank)

@@ -275,6 +275,13 @@ def test_stitching_keeps_an_image():
     assert [getattr(scored.node, "image_path", None) for scored in kept] == ["figure.png", None]
 
 
+@pytest.mark.parametrize("place", [{"chunk_index": 7}, {"page_label": "1"}])
+def test_images_at_one_position_are_kept(place: dict[str, Any]):
+    images = [ImageNode(image_path=f"{name}.png", metadata={"file_name": "book", **place}) for name in "abc"]
+    kept = OrderPreservingPostprocessor(position_key=tuple(place)).postprocess_nodes(ranked(images))
+    assert [getattr(scored.node, "image_path", None) for scored in kept] == ["a.png", "b.png", "c.png"]
+
+
 def test_stitched_nodes_are_shown_by_the_templates_of_their_nodes():
     node = stamped_node("Text.", 1)
     node.text_template, node.metadata_template = "<{metadata_str}>\n{content}", "{key}={value}"
