@@ -41,6 +41,7 @@ __all__ = [
     "IndexFields",
     "NodeSources",
     "docstore_of",
+    "k_of_store",
     "searched_by",
     "searched_in",
     "searched_stores",
@@ -363,6 +364,12 @@ def searched_by(retriever: BaseRetriever | None) -> Searched | None:
         retriever._embed_model,  # noqa: SLF001
         retriever._kwargs,  # noqa: SLF001
     )
+
+
+def k_of_store(retriever: BaseRetriever, options: ContextOptions) -> int | None:
+    """The number of nodes to keep of one search in one store; None for other searches."""
+    # Not `isinstance`: a subclass may search differently.
+    return options.k or retriever.similarity_top_k if type(retriever) is VectorIndexRetriever else None
 
 
 def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:

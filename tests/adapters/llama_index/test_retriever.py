@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,8 +21,8 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import ValidationError
 
-from oprag import BudgetError, QueryError
-from oprag.llama_index import OrderPreservingRetriever, StampPositions
+from oprag import BudgetError, QueryError, RetrievalWarning
+from oprag.llama_index import OrderPreservingQueryEngine, OrderPreservingRetriever, StampPositions
 from tests.adapters.llama_index.conftest import (
     Events,
     HashedWords,
@@ -217,6 +218,34 @@ def test_a_question_without_words_can_be_a_vector_or_an_image(question: QueryBun
 def test_only_retrievers_are_wrapped(wrapped: Any):
     with pytest.raises(ValidationError, match="retriever"):
         OrderPreservingRetriever(retriever=wrapped)
+
+
+def added_twice() -> VectorStoreIndex:
+    copies = [node.model_copy(update={"id_": f"copy of {node.node_id}"}) for node in NODES[:8]]
+    return VectorStoreIndex([*NODES[:8], *copies], embed_model=HashedWords())
+
+
+def ask_engine(retriever: BaseRetriever) -> list[NodeWithScore]:
+    return OrderPreservingQueryEngine(llm=RecordingLLM(), retriever=retriever).query(QUESTION).source_nodes
+
+
+def ask_retriever(retriever: BaseRetriever) -> list[NodeWithScore]:
+    return OrderPreservingRetriever(retriever=retriever).retrieve(QUESTION)
+
+
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
+def test_a_source_that_was_added_twice_warns(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
+    duplicates = "5 of the 10 chunks .* repeat others, so only 5 are left: .* added more than once"
+    with pytest.warns(RetrievalWarning, match=duplicates):
+        assert len(ask(added_twice().as_retriever(similarity_top_k=10))) == 5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
+def test_duplicates_that_cost_nothing_do_not_warn(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
+    assert len(ask(added_twice().as_retriever(similarity_top_k=17))) == 8
+    # Other retrievers may repeat nodes by design.
+    assert len(ask(ListRetriever(added_twice().as_retriever(similarity_top_k=10).retrieve(QUESTION)))) == 5
 
 
 def test_our_own_retriever_is_not_wrapped():
