@@ -25,6 +25,7 @@ from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.options import ContextOptions
+from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_sync
 
 __all__ = ["LlamaIndexBackend", "complete"]
@@ -79,7 +80,7 @@ class LlamaIndexBackend:
             warn_about_few(nodes, self.context_options.k)
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, bundle)
-        chunks = chunks_of(nodes)
+        chunks = by_rank(chunks_of(nodes), nodes)
         context = yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions)
         if not self.postprocessors:
             warn_about_duplicates(len(chunks), context.dropped, k_of_store(self.retriever, self.context_options))

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
-from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from oprag import BudgetError, OptionError, RetrievalWarning
@@ -230,26 +229,6 @@ def test_search_options_go_with_a_vector_store_only(store):
     for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
         with pytest.raises(ValidationError, match="require vectorstore="):
             OrderPreservingRetriever(retriever=wrapped, **options)
-
-
-def own(store: InMemoryVectorStore) -> OrderPreservingRetriever:
-    return OrderPreservingRetriever(vectorstore=store)
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        own,
-        lambda store: own(store).with_config(tags=["mine"]),
-        lambda store: own(store).bind(k=3),
-        lambda store: own(store).with_retry(),
-        lambda store: own(store).with_fallbacks([store.as_retriever()]),
-    ],
-    ids=["itself", "with_config", "bind", "with_retry", "with_fallbacks"],
-)
-def test_our_own_retriever_is_not_wrapped_again(store, wrap: Any):
-    with pytest.raises(ValidationError, match="set these options on the wrapped OrderPreservingRetriever"):
-        OrderPreservingRetriever(retriever=wrap(store))
 
 
 async def test_nothing_found_is_nothing_given():
