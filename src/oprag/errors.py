@@ -27,7 +27,7 @@
     OpragWarning (UserWarning)
     ├── PositionWarning                     the order of a source's chunks is uncertain
     ├── SourceWarning                       the source of chunks is unknown, or names only parts of a document
-    ├── RetrievalWarning                    the retriever returned fewer chunks than requested
+    ├── RetrievalWarning                    the retrieved chunks are fewer than requested, or not best first
     ├── ModelWarning                        model calls failed and were skipped
     ├── IndexFileWarning                    a saved index cannot be used, or a new one cannot be saved
     ├── CacheWarning                        a vector cache cannot be used
@@ -213,7 +213,7 @@ class SourceWarning(OpragWarning):
 
 
 class RetrievalWarning(OpragWarning):
-    """A retriever returned fewer chunks than `k`, so `k` had no effect."""
+    """Fewer than `k` chunks were retrieved, or a store returned duplicates, or the chunks are not best first."""
 
 
 class ModelWarning(OpragWarning):

@@ -207,9 +207,8 @@ def test_a_retriever_that_leaves_documents_out_has_no_neighbours_of_its_own():
     metadata = [{"source": "s", "chunk_index": number, "tenant": "AB"[number]} for number in range(2)]
     whole = DocumentIndex(texts, metadata, WordEmbedder().embed_documents(texts), WordEmbedder())
     of_index = DocumentIndexRetriever(index=whole)
-    behind = ContextualCompressionRetriever(
-        base_compressor=OrderPreservingCompressor(), base_retriever=OfTenant(base_retriever=of_index)
-    )
+    by_rank = OrderPreservingCompressor(order="rank")
+    behind = ContextualCompressionRetriever(base_compressor=by_rank, base_retriever=OfTenant(base_retriever=of_index))
     for retriever in (OfTenant(base_retriever=of_index), OwnIndexRetriever(index=whole), behind):
         with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(retriever=retriever, neighbors=1)

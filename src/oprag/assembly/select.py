@@ -8,7 +8,7 @@ from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.options import ContextOptions
 from oprag.warn import warn
 
-__all__ = ["select", "warn_about_few", "without_missing"]
+__all__ = ["select", "warn_about_duplicates", "warn_about_few", "without_missing"]
 
 
 def select(
@@ -64,7 +64,7 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     """Keep the best-ranked chunk for each combination of source, position and text.
 
     Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
-    chunks with different ids are not duplicates.
+    or there is no text, as in images, chunks with different ids are not duplicates.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
@@ -73,9 +73,9 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     for chunk in chunks:
         position, source = chunk.position or UNKNOWN_POSITION, chunk.source
         name: object = chunk.id
-        if source is not None and position.kind not in vague:
+        if chunk.text and source is not None and position.kind not in vague:
             name = None
-        elif name is None and (source is None or position.kind is PositionKind.NONE):
+        elif name is None and (not chunk.text or source is None or position.kind is PositionKind.NONE):
             name = chunk.rank
         identity = (source, position.key, name, chunk.text)
         twin = seen.setdefault(identity, chunk.rank)
@@ -95,4 +95,20 @@ def warn_about_few(found: Sequence[Any], k: int | None) -> None:
             "similarity_top_k in LlamaIndex)",
             RetrievalWarning,
             cause=f"fewer chunks than k={k}",
+        )
+
+
+def warn_about_duplicates(found: int, dropped: Sequence[Drop], k: int | None) -> None:
+    """Warn if a store returned at least `k` chunks, but fewer without the duplicates.
+
+    Only for the results of one search in one store: other retrievers may return duplicates by design.
+    """
+    left = found - sum(drop.reason == "duplicate" for drop in dropped)
+    # A used-up token budget would have dropped the other chunks anyway.
+    if k is not None and left < k <= found and all(drop.reason != "token_budget" for drop in dropped):
+        warn(
+            f"{found - left} of the {found} chunks that the store returned repeat others, so only {left} are left: a "
+            "source was probably added more than once; check_positions shows which, and how to delete the copies",
+            RetrievalWarning,
+            cause="duplicates in the store",
         )

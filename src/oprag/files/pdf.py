@@ -104,7 +104,9 @@ def _interpreter() -> str | None:
 def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
     problem, detail = reply["problem"], reply.get("detail", "")
     if problem == "missing":
-        return MissingExtraError(f"Reading a PDF file{detail}", extra)
+        # Not the extra: pip cannot resolve it next to packages that require an older version.
+        upgrade = f"pip install --upgrade 'pypdf>={pdf_child.MIN_VERSION}'" if detail else None
+        return MissingExtraError(f"Reading a PDF file{detail}", extra, upgrade)
     if problem in limits:
         maximum = f"{limits[problem]:,}"
         what = {

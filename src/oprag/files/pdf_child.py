@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["limit_process", "main", "read"]
+__all__ = ["MIN_VERSION", "limit_process", "main", "read"]
 
-_MIN_VERSION = 7  # earlier versions of pypdf hang on some files of 93 bytes
+MIN_VERSION = 7  # earlier versions of pypdf hang on some files of 93 bytes
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
         import pypdf
     except ImportError:
         return {"problem": "missing"}
-    if int(pypdf.__version__.partition(".")[0]) < _MIN_VERSION:
+    if int(pypdf.__version__.partition(".")[0]) < MIN_VERSION:
         return {"problem": "missing", "detail": f" (pypdf {pypdf.__version__} is too old)"}
     pages: list[str] = []
     # Raise pypdf's limits, beyond which it silently skips text: tagged reports have arrays of over 100,000 elements,

@@ -776,7 +776,8 @@ class _Output:
         if isinstance(shown, Answer):
             rest = ({} if self.streamed else {self.output_key: _value(shown)}) | self._cited(shown)
             return AddableDict(rest) if rest else None
-        new = self._new(documents_of(shown, annotate=self.retriever.annotate, stitch=self.retriever.stitch))
+        # A plain list, as in the output of LangChain's chains.
+        new = self._new(list(documents_of(shown, annotate=self.retriever.annotate, stitch=self.retriever.stitch)))
         first, self.searched = not self.searched, True
         self.documents += new
         if self.documents_key is None or not (new or first):

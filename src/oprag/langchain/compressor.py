@@ -18,6 +18,7 @@ from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_re
 from oprag.option_fields import ContextFields
 from oprag.options import check_question
 from oprag.position_fields import ReadSourceFields
+from oprag.ranked_list import by_rank
 from oprag.steps import Steps, run_async, run_sync
 
 __all__ = ["OrderPreservingCompressor"]
@@ -87,7 +88,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
 
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
         options = self._context_options()
-        inputs = ContextInputs(chunks_of(documents), None, self._neighbors())
+        inputs = ContextInputs(by_rank(chunks_of(documents), documents), None, self._neighbors())
         warn_about_few(inputs.chunks, options.k)
         if options.needs_vectors:
             # Loads NumPy.

@@ -15,6 +15,7 @@ from oprag.errors import ChunkError
 from oprag.positions.sources import SourceKey
 from oprag.positions.stamp import stamps
 from oprag.positions.values import finite
+from oprag.ranked_list import RankedList
 
 __all__ = ["chunks_of", "documents_of", "stamp_positions"]
 
@@ -51,20 +52,23 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:
     """The documents of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
-        return [
+        joined = (
             Document(
                 passage.text,
                 metadata={**common_metadata(passage.chunks), METADATA_KEY: passage_to_dict(passage)},
                 id=passage.chunks[0].id if len(passage.chunks) == 1 else None,
             )
             for passage in context.passages
-        ]
+        )
+        return RankedList(joined, [min(chunk.rank for chunk in passage.chunks) for passage in context.passages])
+    ranks = [chunk.rank for chunk in context.kept]
     if not annotate:
-        return [chunk.origin for chunk in context.kept]
-    return [
+        return RankedList((chunk.origin for chunk in context.kept), ranks)
+    annotated = (
         chunk.origin.model_copy(update={"metadata": {**chunk.origin.metadata, METADATA_KEY: chunk_to_dict(chunk)}})
         for chunk in context.kept
-    ]
+    )
+    return RankedList(annotated, ranks)
 
 
 def stamp_positions(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config
@@ -17,7 +17,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
-from oprag.assembly.select import warn_about_few
+from oprag.assembly.select import warn_about_duplicates, warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
@@ -41,6 +41,7 @@ from oprag.options import (
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.sources import source_parts
+from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.retrievers import NO_FILTERS
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OrderPreservingRetriever", "bare", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
 
-# Attributes in which LangChain's retrievers store the retriever that they wrap.
-_INNER = ("base_retriever", "retriever")
+# Attributes in which LangChain's retrievers and compressors store those that they wrap, or lists of them.
+_INNER = ("base_retriever", "retriever", "base_compressor")
+_INNER_LISTS = ("retrievers", "transformers")
 # By name, since `langchain_classic` may not be installed.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 _MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
@@ -159,10 +161,11 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if (self.retriever is None) == (self.vectorstore is None):
             got = "neither" if self.retriever is None else "both"
             raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
-        if any(isinstance(inner, OrderPreservingRetriever) for inner in unwrapped(self.retriever)):
+        if (name := _reordered_by(self.retriever)) is not None:
             raise OptionError(
-                "set these options on the wrapped OrderPreservingRetriever itself instead of wrapping it again: its "
-                "documents are in source order, so their index is no longer their rank",
+                f"the wrapped retriever already puts documents in another order ({name}), so their index is no longer "
+                "their rank; the order must come last and only once: wrap the retriever without it, and set its "
+                "options here",
                 self.retriever,
             )
         if self.vectorstore is None:
@@ -336,7 +339,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             )
         if _merges(self.retriever):
             found = _deduplicated(found)
-        inputs = ContextInputs(chunks_of(found, scores), vector, neighbors, place_each=self._place_each)
+        inputs = ContextInputs(by_rank(chunks_of(found, scores), found), vector, neighbors, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
@@ -351,10 +354,19 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if self.store_order:
             inputs = yield from self._order_cache.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)
+        warn_about_duplicates(len(found), request.context.dropped, self._k_of_store(options))
         if request.context_options is not None and not run.handlers:
             # The caller uses only the context, and no tracer needs the documents.
             return []
         return documents_of(request.context, annotate=self.annotate)
+
+    def _k_of_store(self, options: ContextOptions) -> int | None:
+        """The number of chunks to keep of one search in one store; None for other searches."""
+        if self.vectorstore is not None:
+            return options.k or options.max_candidates
+        inner = bare(self.retriever)
+        # Not `isinstance`: a subclass may search differently.
+        return options.k or inner.search_kwargs.get("k") if type(inner) is VectorStoreRetriever else None
 
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
         assert self.retriever is not None  # noqa: S101 - checked at construction
@@ -590,9 +602,26 @@ def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield retriever.vectorstore, retriever.search_kwargs
     elif isinstance(retriever, BaseRetriever):
         yield retriever, {}
-        inner = vars(retriever)
-        for one in (*(inner.get(name) for name in _INNER), *(inner.get("retrievers") or ())):
+        for one in _inside(retriever):
             yield from searched_in(one)
+
+
+def _inside(component: BaseRetriever | BaseDocumentCompressor) -> list[Any]:
+    """The retrievers and compressors that a retriever or compressor wraps."""
+    parts = vars(component)
+    return [*(parts.get(name) for name in _INNER), *(one for name in _INNER_LISTS for one in parts.get(name) or ())]
+
+
+def _reordered_by(component: Any) -> str | None:
+    """The name of the component inside that puts documents in another order than by rank, if any."""
+    for one in unwrapped(component):
+        if type(one).__name__ == "LongContextReorder" or (isinstance(one, ContextFields) and one.order != "rank"):
+            return type(one).__name__
+        if isinstance(one, BaseRetriever | BaseDocumentCompressor):
+            for inner in _inside(one):
+                if (name := _reordered_by(inner)) is not None:
+                    return name
+    return None
 
 
 def _uncompressed(retriever: Any) -> Any:

@@ -23,7 +23,7 @@ from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.llama_index.neighbors import refuse_filter
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of
+from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions
 from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
@@ -35,9 +35,6 @@ from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
-
-# Attributes in which retrievers and engines store the objects that they wrap.
-_INNER = ("retriever", "_retriever", "_vector_retriever")
 
 
 def check_positions(
@@ -136,8 +133,7 @@ def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseD
     elif isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
         yield from _stores(index)
     else:
-        inner = next((one for name in _INNER if (one := getattr(searched, name, None)) is not None), None)
-        for one in (inner, *(getattr(searched, "_retrievers", None) or ())):
+        for one in wrapped_in(searched):
             yield from _stores(one)
 
 

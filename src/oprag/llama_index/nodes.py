@@ -24,6 +24,7 @@ from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
+from oprag.ranked_list import RankedList
 from oprag.steps import Steps
 from oprag.stores.llama_index_nodes import united, with_metadata
 
@@ -125,8 +126,15 @@ def _prompted(passage: Passage, *, stitched: bool) -> str:
 def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[NodeWithScore]:
     """The nodes of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
-        return [scored for passage in context.passages for scored in _nodes_of(passage, stitched=True)]
-    return [_annotated(chunk) if annotate else chunk.origin for chunk in context.kept]
+        nodes: list[NodeWithScore] = []
+        ranks: list[int] = []
+        for passage in context.passages:
+            of_passage = [chunk.rank for chunk in passage.chunks]
+            nodes += (of_nodes := _nodes_of(passage, stitched=True))
+            ranks += of_passage if len(of_nodes) == len(of_passage) else [min(of_passage)]
+        return RankedList(nodes, ranks)
+    given = (_annotated(chunk) if annotate else chunk.origin for chunk in context.kept)
+    return RankedList(given, [chunk.rank for chunk in context.kept])
 
 
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:

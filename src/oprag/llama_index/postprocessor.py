@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -12,17 +13,22 @@ from pydantic import BaseModel, ConfigDict
 
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
+from oprag.errors import RetrievalWarning
 from oprag.llama_index.name_hints import POSTPROCESSOR
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.llama_index.vectors import IndexFields
 from oprag.option_fields import callables
 from oprag.options import ContextOptions
+from oprag.ranked_list import by_rank
 from oprag.steps import Steps, run_async, run_sync
+from oprag.warn import warn
 
 __all__ = ["OrderPreservingPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
+
+_MIN_SCORES = 8  # fewer can be in any order by chance
 
 
 class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
@@ -113,11 +119,21 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
     def _context(
         self, nodes: list[NodeWithScore], query: QueryBundle | None, options: ContextOptions, *, as_nodes: bool = False
     ) -> Steps[Context]:
-        chunks = chunks_of(nodes)
+        chunks = by_rank(chunks_of(nodes), nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
         sources = self._sources(options) if self._needs_sources else None
-        return (yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes))
+        context = yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes)
+        cut = any(drop.reason in ("k", "max_candidates", "token_budget") for drop in context.dropped)
+        if cut and _best_at_ends([chunk.score for chunk in chunks]):
+            warn(
+                "the best nodes are at both ends of the list, as LongContextReorder puts them, so the index of a node "
+                'is not its rank, and the wrong nodes were dropped; remove that step, and use order="edges" for this '
+                "order",
+                RetrievalWarning,
+                cause="best nodes at both ends",
+            )
+        return context
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as JSON values; functions and objects are omitted, and listed under "left_out"."""
@@ -158,3 +174,13 @@ def _can_be_pickled(value: Any) -> bool:
     except Exception:  # noqa: BLE001 - objects may raise any error
         return False
     return True
+
+
+def _best_at_ends(scores: Sequence[float | None]) -> bool:
+    """Whether scores are in the order of LlamaIndex's `LongContextReorder`."""
+    known = [score for score in scores if score is not None]
+    if len(known) < len(scores) or len(known) < _MIN_SCORES:
+        return False
+    best_first = sorted(known, reverse=True)
+    edges = [*best_first[::2], *reversed(best_first[1::2])]
+    return known != best_first and known in (edges, edges[::-1])

@@ -23,6 +23,7 @@ from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
+from llama_index.core.postprocessor import LongContextReorder
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -40,7 +41,7 @@ from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever
-from oprag.llama_index.vectors import IndexFields, NodeSources
+from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.masking import describe
 from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
@@ -138,10 +139,12 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                 got = f"{type(value).__name__}{hint}"
                 raise OptionError(f"{name} must be a LlamaIndex {kind.__name__}, got {got}", value)
         for postprocessor in self.node_postprocessors:
-            if isinstance(postprocessor, OrderPreservingPostprocessor):
+            if isinstance(postprocessor, OrderPreservingPostprocessor | LongContextReorder):
+                name = type(postprocessor).__name__
+                instead = 'pass order="edges"' if isinstance(postprocessor, LongContextReorder) else "pass its options"
                 raise OptionError(
-                    "the engine itself puts the nodes in order; remove OrderPreservingPostprocessor from "
-                    "node_postprocessors, and pass its options to the engine",
+                    f"the engine itself puts the nodes in order; remove {name} from node_postprocessors, and {instead} "
+                    "to the engine",
                     self.node_postprocessors,
                 )
             if not isinstance(postprocessor, BaseNodePostprocessor):
@@ -159,6 +162,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                     misplaced,
                 )
             self._sources(self._ours.context_options)
+        else:
+            refuse_reordered(self.retriever)
         super()._check()
         if self.embed_model is not None and self._has_user_cache:
             self.cache_for(as_embedder(self.embed_model))

@@ -12,13 +12,13 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from oprag.assembly.select import warn_about_few
+from oprag.assembly.select import warn_about_duplicates, warn_about_few
 from oprag.context import Context
-from oprag.errors import OptionError
 from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
-from oprag.llama_index.vectors import IndexFields, NodeSources
+from oprag.llama_index.vectors import IndexFields, NodeSources, k_of_store, refuse_reordered
 from oprag.options import ContextOptions, check_question, check_questions, keep_all
+from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
 
 if TYPE_CHECKING:
@@ -83,12 +83,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return CallbackManager() if value is None else value
 
     def _check(self) -> None:
-        if isinstance(self.retriever, OrderPreservingRetriever):
-            raise OptionError(
-                "the wrapped retriever is already an OrderPreservingRetriever: in source order, the index of a node is "
-                "no longer its rank; set the options of that retriever instead",
-                self.retriever,
-            )
+        refuse_reordered(self.retriever)
         super()._check()
 
     @property
@@ -175,10 +170,12 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         if sources is not None:
             bundle = yield from sources.with_vector(bundle)
         nodes = yield Step(lambda: inner.retrieve(bundle), lambda: inner.aretrieve(bundle))
-        chunks = chunks_of(nodes)
+        chunks = by_rank(chunks_of(nodes), nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
-        return (yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes))
+        context = yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes)
+        warn_about_duplicates(len(chunks), context.dropped, k_of_store(inner, options))
+        return context
 
     def _handle_recursive_retrieval(
         self,

@@ -41,10 +41,13 @@ __all__ = [
     "IndexFields",
     "NodeSources",
     "docstore_of",
+    "k_of_store",
+    "refuse_reordered",
     "searched_by",
     "searched_in",
     "searched_stores",
     "store_of",
+    "wrapped_in",
 ]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
@@ -83,6 +86,8 @@ class Readable(NamedTuple):
     documents: Collection[str] | None
 
 
+# Attributes in which retrievers and engines store the objects that they wrap.
+_INNER = ("retriever", "_retriever", "_vector_retriever")
 _RESTRICTIONS = ("filters", "node_ids")
 
 
@@ -363,6 +368,32 @@ def searched_by(retriever: BaseRetriever | None) -> Searched | None:
         retriever._embed_model,  # noqa: SLF001
         retriever._kwargs,  # noqa: SLF001
     )
+
+
+def wrapped_in(searched: Any) -> list[Any]:
+    """The retrievers that a retriever or an engine wraps or fuses."""
+    inner = next((one for name in _INNER if (one := getattr(searched, name, None)) is not None), None)
+    return [inner, *(getattr(searched, "_retrievers", None) or ())]
+
+
+def refuse_reordered(retriever: Any) -> None:
+    """Reject a retriever that wraps or fuses one that returns nodes in another order than by rank."""
+    if isinstance(retriever, ContextFields) and retriever.order != "rank":
+        raise OptionError(
+            f"the wrapped retriever already puts nodes in another order ({type(retriever).__name__}), so their index "
+            "is no longer their rank; the order must come last and only once: wrap the retriever without it, and set "
+            "its options here",
+            retriever,
+        )
+    if isinstance(retriever, BaseRetriever):
+        for inner in wrapped_in(retriever):
+            refuse_reordered(inner)
+
+
+def k_of_store(retriever: BaseRetriever, options: ContextOptions) -> int | None:
+    """The number of nodes to keep of one search in one store; None for other searches."""
+    # Not `isinstance`: a subclass may search differently.
+    return options.k or retriever.similarity_top_k if type(retriever) is VectorIndexRetriever else None
 
 
 def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:

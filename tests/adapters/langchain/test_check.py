@@ -14,7 +14,7 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import ChunkError, DocumentIndex, OpragWarning, OptionError, PositionKind
+from oprag import ChunkError, DocumentIndex, OptionError, PositionKind, PositionWarning, SourceWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -51,14 +51,14 @@ def edited(documents):
 
 
 def told(store, k, questions, **options):
-    """What retrieval warns of, but for the names and numbers in it."""
+    """What retrieval warns of about the order, but for the names and numbers in it."""
     messages = set()
     for question in questions:
         forget()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             OrderPreservingRetriever(vectorstore=store, k=k, token_budget=None, **options).invoke(question)
-        messages |= {str(one.message) for one in caught if issubclass(one.category, OpragWarning)}
+        messages |= {str(one.message) for one in caught if issubclass(one.category, PositionWarning | SourceWarning)}
     return {plain(re.split(r" \((?:such as|metadata keys) ", message)[0]) for message in messages}
 
 

@@ -200,7 +200,7 @@ def test_what_was_annotated_can_be_ordered_again(ordered):
     once = ordered(sentences(3, 0, 1), annotate=True)
     again = ordered(once, annotate=True)
     assert texts(again) == texts(once)
-    assert [document.metadata["oprag"]["rank"] for document in again] == [0, 1, 2]
+    assert [document.metadata["oprag"]["rank"] for document in again] == [1, 2, 0]
 
 
 def test_the_context_is_stitched_whatever_the_documents_are():

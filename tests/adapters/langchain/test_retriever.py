@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
-from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from oprag import BudgetError, OptionError, RetrievalWarning
@@ -152,6 +151,44 @@ def test_no_warning_where_k_has_its_effect_or_the_store_is_small(store):
         OrderPreservingRetriever(vectorstore=store, k=100).invoke(QUESTION)
 
 
+def added_twice() -> Any:
+    return store_of([*parts(8), *parts(8)])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_source_that_was_added_twice_warns(wrapped: bool):
+    store = added_twice()
+    options: dict[str, Any] = {"vectorstore": store, "k": 12}
+    if wrapped:
+        options = {"retriever": store.as_retriever(search_kwargs={"k": 12})}
+    duplicates = "6 of the 12 chunks .* repeat others, so only 6 are left: .* added more than once; .*check_positions"
+    with pytest.warns(RetrievalWarning, match=duplicates):
+        assert len(OrderPreservingRetriever(**options).invoke(QUESTION)) == 6
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"k": 6, "max_candidates": 12}, id="k are left"),
+        pytest.param({"k": 17}, id="nothing else is in the store"),
+        pytest.param({"k": 12, "token_budget": 30}, id="the budget is used up"),
+    ],
+)
+def test_duplicates_that_cost_nothing_do_not_warn(options: dict[str, Any]):
+    retriever = OrderPreservingRetriever(vectorstore=added_twice(), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        context = retriever.get_context(QUESTION)
+    assert any(drop.reason == "duplicate" for drop in context.dropped)
+
+
+def test_duplicates_of_a_retriever_that_repeats_by_design_do_not_warn():
+    wrapped = giving([*parts(6), *parts(6)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(OrderPreservingRetriever(retriever=wrapped, k=12).invoke(QUESTION)) == 6
+
+
 @pytest.mark.parametrize("unknown", [{"serach_kwargs": {}}, {"top_k": 3}, {"similarity_top_k": 3}, {"kwargs": {}}])
 def test_unknown_names_are_refused_at_construction(store, unknown: dict[str, Any]):
     with pytest.raises(ValidationError, match=next(iter(unknown))):
@@ -192,26 +229,6 @@ def test_search_options_go_with_a_vector_store_only(store):
     for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
         with pytest.raises(ValidationError, match="require vectorstore="):
             OrderPreservingRetriever(retriever=wrapped, **options)
-
-
-def own(store: InMemoryVectorStore) -> OrderPreservingRetriever:
-    return OrderPreservingRetriever(vectorstore=store)
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        own,
-        lambda store: own(store).with_config(tags=["mine"]),
-        lambda store: own(store).bind(k=3),
-        lambda store: own(store).with_retry(),
-        lambda store: own(store).with_fallbacks([store.as_retriever()]),
-    ],
-    ids=["itself", "with_config", "bind", "with_retry", "with_fallbacks"],
-)
-def test_our_own_retriever_is_not_wrapped_again(store, wrap: Any):
-    with pytest.raises(ValidationError, match="set these options on the wrapped OrderPreservingRetriever"):
-        OrderPreservingRetriever(retriever=wrap(store))
 
 
 async def test_nothing_found_is_nothing_given():

@@ -118,7 +118,8 @@ def ensemble(store: InMemoryVectorStore) -> Any:
 
 def compression_of_an_ensemble(store: InMemoryVectorStore) -> Any:
     """It hands keywords on to its base retriever, and LangChain drops them there."""
-    return ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(), base_retriever=ensemble(store))
+    by_rank = OrderPreservingCompressor(order="rank")
+    return ContextualCompressionRetriever(base_compressor=by_rank, base_retriever=ensemble(store))
 
 
 DROPPING: list[Callable[[InMemoryVectorStore], Any]] = [

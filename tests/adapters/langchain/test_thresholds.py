@@ -831,8 +831,9 @@ def test_a_tenant_never_sees_the_neighbours_of_another():
 
 def test_neighbours_are_found_through_a_compressor_too():
     index = index_of(["One.", "The usual clause.", "Three."])
+    by_rank = OrderPreservingCompressor(order="rank")
     compressing = ContextualCompressionRetriever(
-        base_compressor=OrderPreservingCompressor(), base_retriever=DocumentIndexRetriever(index=index, k=1)
+        base_compressor=by_rank, base_retriever=DocumentIndexRetriever(index=index, k=1)
     )
     retriever = OrderPreservingRetriever(retriever=compressing, neighbors=1)
     assert texts(retriever.invoke("The usual clause?")) == ["One.", "The usual clause.", "Three."]

@@ -147,6 +147,35 @@ def test_restores_the_order_behind_long_context_reorder():
     assert numbers(OrderPreservingPostprocessor().postprocess_nodes(scrambled)) == [1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.parametrize("number", [12, 13])
+def test_a_cut_behind_long_context_reorder_warns(number: int):
+    given = LongContextReorder().postprocess_nodes(numbered(range(number)))
+    with pytest.warns(RetrievalWarning, match='the best nodes are at both ends .*LongContextReorder.* order="edges"'):
+        OrderPreservingPostprocessor(k=5).postprocess_nodes(given)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pytest.param([number / 20 for number in range(12)], id="distances"),
+        pytest.param([0.9, 0.5, 0.8, 0.4, 0.7, 0.3, 0.6, 0.2, 0.1, 0.05], id="diverse"),
+        pytest.param([0.9, 0.7, 0.5, 0.4, 0.6, 0.8], id="few"),
+        pytest.param([0.5] * 12, id="equal"),
+        pytest.param([None] * 12, id="none"),
+    ],
+)
+def test_other_scores_do_not_warn(scores: list[float | None]):
+    given = [NodeWithScore(node=stamped_node("text", number), score=score) for number, score in enumerate(scores)]
+    assert len(OrderPreservingPostprocessor(k=5).postprocess_nodes(given)) == 5
+
+
+@pytest.mark.filterwarnings("error")
+def test_long_context_reorder_without_a_cut_does_not_warn():
+    given = LongContextReorder().postprocess_nodes(numbered(range(12)))
+    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(given)) == [*range(12)]
+
+
 def test_orders_what_prev_next_postprocessor_leaves_in_disorder():
     """LlamaIndex's PrevNextNodePostprocessor, hits 9, 2, 5, 4 with their neighbours: 8 9 10 1 2 3 4 5 6."""
     nodes = [stamped_node(f"text {number}", number) for number in range(12)]
@@ -273,6 +302,13 @@ def test_stitching_keeps_an_image():
     image = ImageNode(image_path="figure.png", metadata={"file_name": "book", "chunk_index": 1})
     kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([stamped_node("Two.", 2), image]))
     assert [getattr(scored.node, "image_path", None) for scored in kept] == ["figure.png", None]
+
+
+@pytest.mark.parametrize("place", [{"chunk_index": 7}, {"page_label": "1"}])
+def test_images_at_one_position_are_kept(place: dict[str, Any]):
+    images = [ImageNode(image_path=f"{name}.png", metadata={"file_name": "book", **place}) for name in "abc"]
+    kept = OrderPreservingPostprocessor(position_key=tuple(place)).postprocess_nodes(ranked(images))
+    assert [getattr(scored.node, "image_path", None) for scored in kept] == ["a.png", "b.png", "c.png"]
 
 
 def test_stitched_nodes_are_shown_by_the_templates_of_their_nodes():

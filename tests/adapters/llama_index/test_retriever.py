@@ -5,23 +5,35 @@ from __future__ import annotations
 import copy
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever, VectorIndexRetriever
-from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.retrievers import (
+    AutoMergingRetriever,
+    QueryFusionRetriever,
+    TransformRetriever,
+    VectorIndexRetriever,
+)
+from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import ValidationError
 
-from oprag import BudgetError, QueryError
-from oprag.llama_index import OrderPreservingRetriever, StampPositions
+from oprag import BudgetError, QueryError, RetrievalWarning
+from oprag.llama_index import (
+    OrderPreservingPostprocessor,
+    OrderPreservingQueryEngine,
+    OrderPreservingRetriever,
+    StampPositions,
+)
 from tests.adapters.llama_index.conftest import (
     Events,
     HashedWords,
@@ -219,10 +231,68 @@ def test_only_retrievers_are_wrapped(wrapped: Any):
         OrderPreservingRetriever(retriever=wrapped)
 
 
-def test_our_own_retriever_is_not_wrapped():
-    inner = OrderPreservingRetriever(retriever=ListRetriever([]))
-    with pytest.raises(ValidationError, match="is already an OrderPreservingRetriever"):
-        OrderPreservingRetriever(retriever=inner)
+def added_twice() -> VectorStoreIndex:
+    copies = [node.model_copy(update={"id_": f"copy of {node.node_id}"}) for node in NODES[:8]]
+    return VectorStoreIndex([*NODES[:8], *copies], embed_model=HashedWords())
+
+
+def ask_engine(retriever: BaseRetriever) -> list[NodeWithScore]:
+    return OrderPreservingQueryEngine(llm=RecordingLLM(), retriever=retriever).query(QUESTION).source_nodes
+
+
+def ask_retriever(retriever: BaseRetriever) -> list[NodeWithScore]:
+    return OrderPreservingRetriever(retriever=retriever).retrieve(QUESTION)
+
+
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
+def test_a_source_that_was_added_twice_warns(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
+    duplicates = "5 of the 10 chunks .* repeat others, so only 5 are left: .* added more than once"
+    with pytest.warns(RetrievalWarning, match=duplicates):
+        assert len(ask(added_twice().as_retriever(similarity_top_k=10))) == 5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
+def test_duplicates_that_cost_nothing_do_not_warn(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
+    assert len(ask(added_twice().as_retriever(similarity_top_k=17))) == 8
+    # Other retrievers may repeat nodes by design.
+    assert len(ask(ListRetriever(added_twice().as_retriever(similarity_top_k=10).retrieve(QUESTION)))) == 5
+
+
+def test_our_own_retriever_is_not_wrapped_unless_it_keeps_the_ranks():
+    def fused(*retrievers: BaseRetriever) -> QueryFusionRetriever:
+        return QueryFusionRetriever(list(retrievers), llm=MockLLM(), num_queries=1, use_async=False)
+
+    inner = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2, 9, 0])))
+    for wrapped in (inner, fused(ListRetriever([]), inner), TransformRetriever(fused(inner), IdentityQueryTransform())):
+        with pytest.raises(ValidationError, match=r"another order \(OrderPreservingRetriever\).* last and only once"):
+            OrderPreservingRetriever(retriever=wrapped)
+    inner.order = "rank"
+    for wrapped in (inner, fused(inner)):
+        assert numbers(OrderPreservingRetriever(retriever=wrapped, k=2).retrieve(QUESTION)) == [2, 7]
+
+
+@pytest.mark.parametrize("options", [{}, {"annotate": True}, {"order": "edges"}], ids=str)
+def test_a_postprocessor_directly_after_ours_knows_the_ranks(index: VectorStoreIndex, options: dict[str, Any]):
+    plain = index.as_retriever(similarity_top_k=12)
+    best = sorted(numbers(plain.retrieve(QUESTION))[:5])
+    cut = OrderPreservingPostprocessor(k=5)
+    ours = OrderPreservingRetriever(retriever=plain, **options)
+    twice = [OrderPreservingPostprocessor(**options), cut]
+    for retriever, postprocessors in ((ours, [cut]), (plain, twice)):
+        engine = RetrieverQueryEngine.from_args(retriever, llm=RecordingLLM(), node_postprocessors=[*postprocessors])
+        assert numbers(engine.query(QUESTION).source_nodes) == best
+
+
+def test_passages_have_the_rank_of_their_best_node():
+    book = {"file_name": "book"}
+    nodes = [
+        TextNode(text=text, metadata=book, start_char_idx=start, end_char_idx=start + 1)
+        for text, start in (("c", 9), ("b", 1), ("a", 0))
+    ]
+    passages = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked(nodes))
+    assert texts(passages) == ["ab", "c"]
+    assert texts(OrderPreservingPostprocessor(k=1).postprocess_nodes(passages)) == ["c"]
 
 
 def test_prompts_can_be_read_and_updated():

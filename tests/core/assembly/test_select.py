@@ -66,6 +66,16 @@ def test_on_a_page_that_chunks_share_another_id_is_another_chunk():
     assert chosen([chunk(0, None), chunk(1, None)]) == ([0], [(1, "duplicate", 0)])
 
 
+def test_without_text_an_equal_id_makes_a_duplicate():
+    """Images have no text: several of one page are different ones."""
+
+    def image(rank: int, name: str | None) -> Chunk:
+        return Chunk("", rank, source="book", metadata={"chunk_index": 7}, id=name)
+
+    assert chosen([image(0, "x"), image(1, "y"), image(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([image(0, None), image(1, None)]) == ([0, 1], [])
+
+
 def test_without_a_source_an_equal_id_makes_a_duplicate():
     def chunk(rank: int, name: str | None) -> Chunk:
         return Chunk("same", rank, metadata={"page": 1}, id=name)

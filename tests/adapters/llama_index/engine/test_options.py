@@ -8,6 +8,7 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import ValidationError
 
@@ -152,6 +153,13 @@ class Backwards(BaseNodePostprocessor):
         return nodes[::-1]
 
 
+class OddFirst(BaseNodePostprocessor):
+    """A reranker."""
+
+    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
+        return sorted(nodes, key=lambda scored: numbers([scored])[0] % 2 == 0)
+
+
 @every_way
 async def test_postprocessors_run_before_the_nodes_are_ordered(way: str):
     half, model = Half(seen=[], asked=[]), Model()
@@ -164,9 +172,9 @@ async def test_postprocessors_run_before_the_nodes_are_ordered(way: str):
 @every_way
 async def test_postprocessors_run_one_after_the_other_and_before_the_cut(way: str):
     cutoff = SimilarityPostprocessor(similarity_cutoff=0.2)
-    engine = engine_of(Model(), 8, node_postprocessors=[cutoff, LongContextReorder(), Half(seen=[], asked=[])], k=2)
+    engine = engine_of(Model(), 8, node_postprocessors=[cutoff, OddFirst(), Half(seen=[], asked=[])], k=2)
     _, response = await run(engine, way)
-    # Five are above 0.2 (1, 1/2 ... 1/5): 7 6 5 4 3, reordered 7 5 3 4 6, of which the first two stand.
+    # Five are above 0.2 (1, 1/2 ... 1/5): 7 6 5 4 3, reranked 7 5 3 6 4, of which the first two are kept.
     assert numbers(response.source_nodes) == [5, 7]
 
 
@@ -184,9 +192,17 @@ async def test_postprocessors_see_every_question(way: str):
     assert half.asked[0] == QUESTION
 
 
-def test_our_own_postprocessor_is_refused_among_them():
-    with pytest.raises(ValueError, match="remove OrderPreservingPostprocessor from"):
-        engine_of(Model(), node_postprocessors=[LongContextReorder(), OrderPreservingPostprocessor()])
+def test_postprocessors_that_order_are_refused():
+    with pytest.raises(ValueError, match=r"remove OrderPreservingPostprocessor .* pass its options to the engine"):
+        engine_of(Model(), node_postprocessors=[OddFirst(), OrderPreservingPostprocessor()])
+    with pytest.raises(ValueError, match=r'remove LongContextReorder from .* pass order="edges" to the engine'):
+        engine_of(Model(), node_postprocessors=[LongContextReorder()])
+
+
+def test_a_retriever_that_fuses_ordered_nodes_is_refused():
+    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(3)))
+    with pytest.raises(ValueError, match=r"another order \(OrderPreservingRetriever\).* last and only once"):
+        engine_of(Model(), retriever=QueryFusionRetriever([ours], llm=Model()))
 
 
 class ListOfPostprocessors(list[Any]):
@@ -194,7 +210,7 @@ class ListOfPostprocessors(list[Any]):
 
 
 def test_postprocessors_can_be_any_sequence():
-    some: list[Any] = [(), [], (LongContextReorder(),), ListOfPostprocessors([LongContextReorder()])]
+    some: list[Any] = [(), [], (OddFirst(),), ListOfPostprocessors([OddFirst()])]
     for given in some:
         assert str(engine_of(Model(), node_postprocessors=given).query(QUESTION)) == "An answer."
 
