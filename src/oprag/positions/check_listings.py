@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, takewhile
 from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ __all__ = ["Listing", "check_listings"]
 _MIN_OVERLAP_SHARE = 0.05  # minimum share of overlapping text for a note
 # Minimum number of repeated texts; fewer may come from a source that repeats itself.
 _MIN_REPEATED = 5
+_MAX_TRIES = 20  # candidates for parts that were added again
 _ALL = 1_000_000_000  # more chunks than any store contains
 # The kinds whose position identifies one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
@@ -309,8 +310,10 @@ def _checks(
         as_read = [judged.chunks[chunk.rank] for chunk in group]
         contradictory = _contradictory(group, as_read, report)
         cause = "" if problem is None else problem.cause
+        again = _ranks_added_again(group)
         if problem is not None and (
-            _has_another_version(group, distinct, near)
+            (again and report.kind not in _EXACT)
+            or _has_another_version(group, distinct, near)
             or _are_of_two_versions(group, near)
             or (name in lacking and report.missing)
         ):
@@ -318,8 +321,9 @@ def _checks(
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
                 problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
-        ingestions = max(_ingestions(group), 2 if cause == ADDED_AGAIN and name not in lacking else 1)
-        repeated[name] = _repeated(group, ingestions)
+        forced = cause == ADDED_AGAIN and not again and name not in lacking
+        ingestions = max(_ingestions(group), 2 if forced else 1)
+        repeated[name] = _repeated(group, ingestions, again)
         later = set(repeated[name])
         copied = name is not None and _is_copied(group, as_read, later, ingestions)
         remedy = ""
@@ -354,45 +358,72 @@ def _checks(
     return checks, repeated
 
 
-def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
+def _repeated(group: Sequence[Chunk], ingestions: int, again: Collection[int]) -> list[int]:
     """Return the ranks of chunks that duplicate an earlier one.
 
-    Equal text elsewhere in the source is not a duplicate. A page alone does not tell whether two places differ.
+    Equal text elsewhere in the source is not a duplicate. Positions that are not exact do not tell whether two places
+    differ, so a chunk is a duplicate there only if the source or a part of it was added again.
+
+    Args:
+        group: The chunks of one source.
+        ingestions: How often the whole source was added.
+        again: The ranks of the parts that were added again.
     """
-    names = {chunk.rank: _place_of(chunk, ingestions) for chunk in sorted(group, key=attrgetter("rank"))}
+    names = {chunk.rank: _identity(chunk) for chunk in sorted(group, key=attrgetter("rank"))}
+    exact = {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
     times = Counter(names.values())
     seen: Counter[tuple[Any, ...]] = Counter()
     repeated: list[int] = []
     for rank, name in names.items():
         # A source that was added twice may itself contain a text several times.
-        if seen[name] >= max(1, times[name] // ingestions):
+        limit = 1 if rank in exact else max(1, times[name] // ingestions)
+        if rank in again or seen[name] >= limit:
             repeated.append(rank)
         seen[name] += 1
     return repeated
 
 
+def _ranks_added_again(group: Sequence[Chunk]) -> set[int]:
+    """Return the ranks of parts that were added again: an ingestion was interrupted, or a part of it was repeated."""
+    left = sorted(group, key=attrgetter("rank"))
+    again: set[int] = set()
+    for _ in range(_MAX_TRIES):
+        part = _part_added_again([_identity(chunk) for chunk in left])
+        if part is None:
+            break
+        again.update(chunk.rank for chunk in left[part])
+        del left[part]
+    return again
+
+
+def _part_added_again(names: Sequence[tuple[Any, ...]]) -> slice | None:
+    """Return the part of a list that repeats all of the list before it, or the end of a list if it repeats a part."""
+    starts = (at for at in range(_MIN_REPEATED, len(names) // 2 + 1) if names[at] == names[0])
+    parts = [slice(at, 2 * at) for at in islice(starts, _MAX_TRIES) if names[:at] == names[at : 2 * at]]
+    ends = (at for at in range(len(names) - _MIN_REPEATED, 0, -1) if names[at - 1] == names[-1])
+    for at in islice(ends, _MAX_TRIES):
+        pairs = zip(reversed(names[:at]), reversed(names[at:]), strict=False)
+        parts.append(slice(len(names) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), len(names)))
+    # Fewer different texts may come from a source that repeats itself.
+    return next((part for part in parts if len(set(names[part])) >= _MIN_REPEATED), None)
+
+
 def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collection[int], ingestions: int) -> bool:
-    """Return whether deleting the later copies alone leaves each chunk of one ingestion, and nothing else.
+    """Return whether deleting the duplicates alone leaves each chunk of one ingestion, and nothing else.
 
-    What is left must be of one document and without links, which might lead to deleted chunks.
+    Links must not lead to deleted chunks, and a document must not be left in part.
     """
-    times = Counter(_place_of(chunk, ingestions) for chunk in group).values()
-    if ingestions < 2 or any(count % ingestions for count in times):
-        return False
+    names = {chunk.rank: _identity(chunk) for chunk in group}
+    deleted = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank in later]
     left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
-    linked = any(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids for chunk in left)
+    if ingestions > 1 and {names[chunk.rank] for chunk in left} != {names[chunk.rank] for chunk in deleted}:
+        return False
     ids = [chunk.id for chunk in group]
-    of_one_document = len({chunk.document_id for chunk in left}) == 1
-    return not linked and of_one_document and None not in ids and len(set(ids)) == len(ids)
-
-
-def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
-    """Return a key that a chunk shares only with its duplicates, as far as positions and ingestions tell."""
-    name, position = _identity(chunk), chunk.position
-    if position is not None and (position.kind is PositionKind.STORE or position.field.endswith(TIES_BY_STORE)):
-        return (*name, position.key)
-    exact = position is not None and position.kind in _EXACT
-    return name if exact or ingestions > 1 else (*name, chunk.id or chunk.rank)
+    gone = {chunk.id for chunk in deleted}
+    linked = {to for chunk in left for to in (chunk.previous_id, chunk.next_id, chunk.parent_id, *chunk.child_ids)}
+    documents = {chunk.document_id for chunk in left}
+    whole = len(documents) == 1 or documents.isdisjoint(chunk.document_id for chunk in deleted)
+    return whole and linked.isdisjoint(gone) and None not in ids and len(set(ids)) == len(ids)
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
@@ -514,12 +545,14 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
 def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChunks, lines: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     deletions = {check.source: lines.deletion(check.source, copied=check.is_copied) for check in checks}
-    twice = [check for check in checks if check.ingestions > 1 and check.remedy != deletions[check.source]]
-    if twice:
-        was = "was" if len(twice) == 1 else "were"
+    again = [check for check in checks if check.duplicates and check.remedy != deletions[check.source]]
+    if again:
+        number = sum(check.duplicates for check in again)
+        were = "was" if number == 1 else "were"
         yield Note(
-            f"{counted(len(twice), 'source')} {was} added more than once, so a search returns duplicates",
-            deletions[twice[0].source],
+            f"{counted(number, 'chunk')} of {counted(len(again), 'source')} {were} added more than once, so a search "
+            "returns duplicates",
+            deletions[again[0].source],
         )
     if near := sum(check.near_duplicates for check in checks):
         has = "has" if near == 1 else "have"

@@ -31,8 +31,8 @@ class SourceCheck:
         kind: How the positions are known.
         field: The metadata keys that the positions were read from.
         missing: Number of chunks without a position.
-        duplicates: Number of chunks that repeat another: same text at the same position. Without positions, equal texts
-            are duplicates only if the source was added more than once.
+        duplicates: Number of chunks that repeat another: same text at the same position. Without exact positions, equal
+            texts are duplicates only if the source, or a part of it, was added more than once.
         contradictory: Number of chunks whose position is ignored because it contradicts that of other chunks.
         ingestions: How often the source was added.
         orderable_pairs: Share of pairs of chunks whose order is known, from 0 to 1.
@@ -42,7 +42,7 @@ class SourceCheck:
         remedy: A line of code that fixes the problem.
         ids: The ids for deleting the chunks from the store.
         duplicate_ids: The ids of the chunks that repeat an earlier one.
-        is_copied: Whether the later copies of the source can be deleted alone.
+        is_copied: Whether the duplicates can be deleted alone.
     """
 
     source: str | None

@@ -72,7 +72,7 @@ class Remedies:
         return self.write.format(options=option and f", {option}")
 
     def deletion(self, source: str | None, *, copied: bool) -> str:
-        """Return the line that deletes a source which was added more than once; if `copied`, its later copies alone."""
+        """Return the line that deletes a source which was added more than once; if `copied`, its duplicates alone."""
         line = self.delete.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else self.delete
         return line.format(source=source_literal(source), options=self.checked)
 

@@ -1,6 +1,7 @@
 """A check of indexes, retrievers and nodes agrees with what retrieval would say of them."""
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from llama_index.core.node_parser import (
     get_leaf_nodes,
 )
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import ChunkError, OpragWarning, OptionError, PositionKind
@@ -359,13 +360,37 @@ def test_nodes_that_are_there_twice_are_left_out_by_the_line():
     assert check_positions(names["nodes"]).notes == ()
 
 
-def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
-    searched = index(document(), document("b.txt", prose(900, seed=6)))
+def test_the_line_deletes_the_copies_of_a_source():
+    other = document("b.txt", prose(900, seed=6))
+    searched = index(document(), other)
+    first = set(searched.docstore.docs)
     searched.insert(document())
     twice = check_positions(searched).sources[0]
     assert (twice.source, twice.ingestions) == ("a.txt", 2)
     exec(twice.remedy, {"index": searched, "check_positions": check_positions})
-    # Links of the nodes that are left could lead to deleted ones, so the whole source is deleted.
-    assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
-    searched.insert(document())
-    assert check_positions(searched).notes == ()
+    assert set(searched.docstore.docs) == first
+    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
+
+
+def test_the_line_deletes_pages_that_were_added_again():
+    pages = [document(text=prose(300, seed), page_label=str(seed)) for seed in range(6)]
+    searched = index(*pages[:2])
+    for page in pages:
+        searched.insert(Document(text=page.text, metadata=page.metadata))
+    (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
+    exec(line, {"index": searched, "check_positions": check_positions})
+    assert len(searched.docstore.docs) == len(index(*pages).docstore.docs)
+    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
+
+
+def test_nodes_that_others_link_to_are_not_deleted_alone():
+    # Both parts have the id of one document, and the first node of the second part links to a copy.
+    nodes = split()
+    searched = index_of(nodes[:10])
+    searched.insert_nodes([node.model_copy(update={"id_": f"{node.node_id} again"}) for node in nodes])
+    nodes = list(searched.docstore.docs.values())
+    for before, after in pairwise(nodes[10:]):
+        after.relationships[NodeRelationship.PREVIOUS] = before.as_related_node_info()
+    searched = index_of(nodes)
+    (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
+    assert ".ids('a.txt')" in line
