@@ -365,9 +365,12 @@ def test_the_line_deletes_the_copies_of_a_source():
     searched = index(document(), other)
     first = set(searched.docstore.docs)
     searched.insert(document())
-    twice = check_positions(searched).sources[0]
-    assert (twice.source, twice.ingestions) == ("a.txt", 2)
-    exec(twice.remedy, {"index": searched, "check_positions": check_positions})
+    found = check_positions(searched)
+    assert (found.ok, [(source.source, source.ingestions) for source in found.sources]) == (
+        True,
+        [("a.txt", 2), ("b.txt", 1)],
+    )
+    exec(found.notes[0].remedy, {"index": searched, "check_positions": check_positions})
     assert set(searched.docstore.docs) == first
     assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
 
