@@ -15,6 +15,7 @@ from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
+    LABEL_FIELD,
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
@@ -25,7 +26,7 @@ from oprag.positions.locate import SourceText
 from oprag.positions.near_duplicates import near_duplicates
 from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order
 from oprag.positions.position_check import Note, PositionCheck, SourceCheck
-from oprag.positions.remedies import Remedies
+from oprag.positions.remedies import SHARED_NAME, Remedies
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 from oprag.positions.values import ordinal
 
@@ -168,7 +169,7 @@ class _Problem(NamedTuple):
 
     Attributes:
         what: The reason, in words.
-        cause: A constant of `placing` or `insertion_order`.
+        cause: A constant of `placing`, `insertion_order` or `remedies`.
     """
 
     what: str
@@ -321,6 +322,10 @@ def _checks(
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
                 problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
+        mixed = _of_several_files(group)
+        if problem is not None and mixed and cause != ADDED_AGAIN:
+            cause = SHARED_NAME
+            problem = _Problem(cause, cause)
         forced = cause == ADDED_AGAIN and not again and name not in lacking
         ingestions = max(_ingestions(group), 2 if forced else 1)
         repeated[name] = _repeated(group, ingestions, again)
@@ -424,6 +429,17 @@ def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collecti
     documents = {chunk.document_id for chunk in left}
     whole = len(documents) == 1 or documents.isdisjoint(chunk.document_id for chunk in deleted)
     return whole and linked.isdisjoint(gone) and None not in ids and len(set(ids)) == len(ids)
+
+
+def _of_several_files(group: Sequence[Chunk]) -> bool:
+    """Return whether documents with different texts have the same page label; if most are equal, they are versions."""
+    pages: dict[str, dict[str, set[str]]] = {}
+    for chunk in group:
+        if LABEL_FIELD in chunk.metadata and chunk.document_id is not None:
+            documents = pages.setdefault(str(chunk.metadata[LABEL_FIELD]), {})
+            documents.setdefault(chunk.document_id, set()).add(chunk.text)
+    shared = [set.intersection(*documents.values()) for documents in pages.values() if len(documents) > 1]
+    return 2 * sum(not texts for texts in shared) > len(shared)
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
@@ -554,6 +570,11 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChun
             "returns duplicates",
             deletions[again[0].source],
         )
+    # Once the store's order was written, nothing else tells that there are several files.
+    mixed = [group for group in judged.placed.groups.values() if stamped_by_store(group) and _of_several_files(group)]
+    for group in mixed:
+        if group[0].source not in judged.problems:
+            yield Note(f"{describe(group[0].source)}: {SHARED_NAME}", lines.against(SHARED_NAME, group))
     if near := sum(check.near_duplicates for check in checks):
         has = "has" if near == 1 else "have"
         yield Note(

@@ -20,6 +20,7 @@ from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural
 __all__ = [
     "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
+    "LABEL_FIELD",
     "LOCATED",
     "NUMBERING_FIELD",
     "PAGE_FIELDS",

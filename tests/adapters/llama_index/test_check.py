@@ -302,6 +302,59 @@ def test_nodes_are_looked_for_in_the_text_of_their_source():
     assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
 
 
+# Several files of one name, as a PDFReader leaves them.
+
+
+def pdf(name, seed, count=6):
+    return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
+
+
+def test_two_files_of_one_name_are_told_and_named_by_the_line():
+    searched = index(*pdf("report.pdf", 1), *pdf("report.pdf", 2, count=4))
+    source = only(check_positions(searched))
+    assert "several files seem to share one source name" in source.problem
+    assert "trust_store_order" not in source.remedy
+    write_positions(searched, trust_store_order=True)
+    found = check_positions(searched)
+    assert found.ok
+    assert found.notes[0].what == f"'report.pdf': {source.problem}"
+    assert found.notes[0].remedy == source.remedy
+    named = []
+    for seed, path in ((1, "a/report.pdf"), (2, "b/report.pdf")):
+        names = {"documents": pdf("report.pdf", seed), "path": path}
+        exec(source.remedy, names)
+        named += names["documents"]
+    found = check_positions(index(*named))
+    assert (found.ok, found.notes, [one.source for one in found.sources]) == (
+        True,
+        (),
+        ["a/report.pdf", "b/report.pdf"],
+    )
+
+
+def test_a_key_that_tells_two_files_of_one_name_apart_is_found():
+    both = [*pdf("report.pdf", 1), *pdf("report.pdf", 2)]
+    for number, page in enumerate(both):
+        page.metadata["original_file"] = f"upload {number // 6}"
+    remedy = only(check_positions(index(*both))).remedy
+    assert remedy == "OrderPreservingRetriever(retriever=index.as_retriever(), source_key='original_file')"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda pages: pages,
+        lambda pages: pages[:3],
+        # Another version, with one page written anew.
+        lambda pages: [*pages[:2], *pdf("report.pdf", 3)[2:3], *pages[3:]],
+    ],
+)
+def test_a_file_that_was_added_again_is_not_two_files(again):
+    pages = pdf("report.pdf", 1)
+    copies = [Document(text=page.text, metadata={**page.metadata}) for page in again(pages)]
+    assert "several files" not in str(check_positions(index(*pages, *copies)))
+
+
 # Remedies.
 
 
