@@ -44,6 +44,7 @@ _EVERY = 3
 _MAX_LEVELS = 10  # parent links may form a cycle
 _NOT_IN_TEXT = "some of them were not found in its text, which may be another version"
 _IN_PARTS = "links connect all chunks of a source, but not the subset that a search returns"
+_MERGED = "a search can return parents in place of these chunks, and then "
 _REFUTED = "the order in which the chunks of a source were added to the store is not used: "
 
 
@@ -56,6 +57,7 @@ class Listing(NamedTuple):
         in_insertion_order: Whether the chunks are in the order in which they were added to a store.
         total: Number of chunks, if known.
         read_whole: Whether retrieval checks insertion order with all chunks of a source, not only the retrieved ones.
+        parent: Returns the parent with an id, if a search can return parents in place of the chunks inside them.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Listing(NamedTuple):
     in_insertion_order: bool = False
     total: int | None = None
     read_whole: bool = True
+    parent: Callable[[str], Chunk | None] | None = None
 
 
 def check_listings(
@@ -87,10 +90,10 @@ def check_listings(
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
     judged = _judged(sample, options)
-    located = _LocatedChunks(sample.chunks, set(), {}, set())
+    located = _LocatedChunks(sample.chunks, set(), {}, set(), {})
     if read_source is not None and options.position_key is None:
         located = _locate(judged, sample, read_source)
-        judged = _judged(sample._replace(chunks=located.chunks), options)
+        judged = _judged(sample._replace(chunks=located.chunks), options, located.texts)
     total = None if any(listing.total is None for listing in listings) else sum(one.total or 0 for one in listings)
     checked = _options(options, sample, total)
 
@@ -190,8 +193,33 @@ class _Judged(NamedTuple):
     problems: Mapping[str | None, _Problem]
 
 
-def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
-    """Find positions from metadata, else from insertion order, and collect the problems."""
+def _judged(sample: _Sample, options: ContextOptions, texts: Mapping[str | None, SourceText] | None = None) -> _Judged:
+    """Find positions, and collect the problems.
+
+    Args:
+        sample: The chunks.
+        options: The options of the check.
+        texts: The texts in which parents are located.
+    """
+    judged = _judged_alone(sample, options)
+    problems = dict(judged.problems)
+    for group in judged.placed.groups.values():
+        source, parent = group[0].source, sample.listings[group[0].source].parent
+        if parent is None:
+            continue
+        text = (texts or {}).get(source)
+        in_order = [judged.chunks[chunk.rank] for chunk in sorted(group, key=_key_of)]
+        for part in _with_parents(in_order, parent):
+            spans = [None] * len(part) if text is None else text.locate(part)
+            located = [changed(one, located=at and Span(*at)) for one, at in zip(part, spans, strict=True)]
+            placed = place(located, options.source_key, options.position_key)
+            for doubt in doubts(placed, placed.chunks, options):
+                problems.setdefault(source, _Problem(_MERGED + doubt.what, doubt.cause))
+    return judged._replace(problems=problems)
+
+
+def _judged_alone(sample: _Sample, options: ContextOptions) -> _Judged:
+    """Find positions from metadata, else from insertion order, and collect the problems, without parents."""
     keys = options.source_key, options.position_key
     chunks = list(sample.chunks)
     placed = place(chunks, *keys)
@@ -233,6 +261,20 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     return _Judged(chunks, placed, problems)
 
 
+def _with_parents(chunks: Sequence[Chunk], parent: Callable[[str], Chunk | None]) -> Iterator[list[Chunk]]:
+    """Yield the chunks with every second parent in place of the chunks inside it, then the same one level higher."""
+    level = list(chunks)
+    for _ in range(_MAX_LEVELS):
+        found = {key: parent(key) for key in dict.fromkeys(chunk.parent_id for chunk in level) if key is not None}
+        above = {key: one for key, one in found.items() if one is not None}
+        if not above:
+            break
+        merged = set(list(above)[::2])
+        mixed = [above[key] if (key := chunk.parent_id) in merged else chunk for chunk in level]
+        yield [changed(chunk, rank=rank) for rank, chunk in enumerate({one.id: one for one in mixed}.values())]
+        level = list({one.id: one for one in (above.get(chunk.parent_id or "", chunk) for chunk in level)}.values())
+
+
 def _needs_links(group: Sequence[Chunk], report: SourceReport, options: ContextOptions) -> bool:
     """Return whether only links between chunks tell the place of some of them."""
     if report.kind is PositionKind.LINKS:
@@ -254,18 +296,20 @@ class _LocatedChunks(NamedTuple):
         sources: The sources with located chunks.
         unread: For each source whose text cannot be read, the reason.
         lacking: The sources whose text does not contain some of the chunks.
+        texts: The texts of sources whose chunks have parents.
     """
 
     chunks: list[Chunk]
     sources: set[str]
     unread: dict[str, str]
     lacking: set[str]
+    texts: dict[str | None, SourceText]
 
 
 def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _LocatedChunks:
     """Locate chunks of uncertain order in the text of their source."""
     chunks = sample.chunks
-    result = _LocatedChunks(list(chunks), set(), {}, set())
+    result = _LocatedChunks(list(chunks), set(), {}, set(), {})
     for group in judged.placed.groups.values():
         name = group[0].source
         if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
@@ -276,6 +320,8 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
             result.unread[name] = masked_error(error)
             continue
         text.learn(chunk.text for chunk in group)
+        if sample.listings[name].parent is not None:
+            result.texts[name] = text
         in_sequence = sample.listings[name].in_insertion_order
         for chunk, one in zip(group, text.locate(group, in_sequence=in_sequence), strict=True):
             if one is not None:

@@ -25,9 +25,7 @@ SHARED_NAME = (
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
 ADD_ONCE = "  # and add it once"
-_NAME_FILES = (
-    'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
-)
+_NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 

@@ -186,6 +186,42 @@ def test_a_check_of_auto_merging_promises_no_order_of_the_store():
     assert "StampPositions()" in found.remedy
 
 
+def merging(documents, stamp):
+    """A retriever that merges leaves into their parents, over nodes of three levels."""
+    nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[400, 200, 60]).get_nodes_from_documents(documents)
+    nodes = StampPositions()(nodes) if stamp == "all" else nodes
+    leaves = StampPositions()(get_leaf_nodes(nodes)) if stamp == "leaves" else get_leaf_nodes(nodes)
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(nodes)
+    searched: Any = VectorStoreIndex(leaves, storage_context=context, embed_model=EMBEDDING)
+    return AutoMergingRetriever(searched.as_retriever(similarity_top_k=len(leaves) // 2), context)
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("stamp", ["", "leaves", "all"])
+@pytest.mark.parametrize("pages", [False, True])
+def test_parents_are_checked_as_a_search_returns_them(pages, stamp, texts):
+    documents = pdf("a.txt", 1) if pages else [document()]
+    read_source: Any = {"a.txt": "\n".join(one.text for one in documents)} if texts else None
+    searched = OrderPreservingRetriever(retriever=merging(documents, stamp), read_source=read_source)
+    questions = (QUESTION, "Who?", "What?", "When?")
+    warned = [asked(lambda _, question=question: searched.retrieve(question))[1] for question in questions]
+    assert check_positions(searched).ok == (not any(warned)) == (texts or stamp == "all")
+
+
+def test_the_line_for_nodes_of_several_levels_stamps_all_and_indexes_leaves():
+    pages = pdf("a.pdf", 1)
+    names: dict[str, Any] = {
+        "documents": pages,
+        "StampPositions": StampPositions,
+        "HierarchicalNodeParser": HierarchicalNodeParser,
+    }
+    line = only(check_positions(merging(pages, "leaves"))).remedy
+    exec(line, names)
+    assert "get_leaf_nodes(nodes)" in line
+    assert all("chunk_index" in node.metadata for node in names["nodes"])
+
+
 def test_lines_of_code_name_what_was_checked():
     nodes = index_of([*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]])
     docstore = nodes.docstore
@@ -370,7 +406,6 @@ def test_a_file_that_was_added_again_is_not_two_files(again):
             [TextNode(text=text, metadata={"file_name": "a", "window": "ab"}) for text in "ab"],
             "SentenceWindowNodeParser()",
         ),
-        (leaves(), "HierarchicalNodeParser.from_defaults()"),
     ],
 )
 def test_stamping_comes_after_the_parser_that_made_the_nodes(nodes, parser, monkeypatch):
