@@ -4,6 +4,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 T = TypeVar("T")
 
 _MAX_ROWS = 20  # sources in the table
+_MAX_NAMES = 3  # sources in a message
 _NAME_WIDTH = 40  # characters of a source name in the table
 
 
@@ -116,7 +118,7 @@ class PositionCheck:
                 is too long or contains secrets.
 
         Raises:
-            OptionError: Not all chunks were read, so some ids of the source may be missing.
+            OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
         return self._ids_of(source, duplicates=False)
 
@@ -127,7 +129,7 @@ class PositionCheck:
             source: As in `ids`.
 
         Raises:
-            OptionError: Not all chunks were read, so some ids of the source may be missing.
+            OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
         return self._ids_of(source, duplicates=True)
 
@@ -138,7 +140,12 @@ class PositionCheck:
                 "max_chunks",
                 source,
             )
-        named = (one for one in self.sources if source in (one.source, _hash_of(one.source)))
+        named = [one for one in self.sources if source in (one.source, _hash_of(one.source))]
+        if not named:
+            names = [one.source for one in self.sources if one.source is not None]
+            close = get_close_matches(source, names) if isinstance(source, str) else []
+            known = ", ".join(map(describe, (close or names)[:_MAX_NAMES])) or "none"
+            raise OptionError(f"the source {describe(source)} was not found; the check found {known}", source)
         return [key for one in named for key in (one.duplicate_ids if duplicates else one.ids)]
 
     def distinct(self, listed: Iterable[T]) -> list[T]:

@@ -566,7 +566,19 @@ def test_json_has_everything_but_the_ids():
         "remedy": 'write(, read_source="folder")',
     }
     assert found.ids("book") == [str(number) for number in range(len(cut()))]
-    assert found.ids("none") == []
+
+
+@pytest.mark.parametrize("ids", [PositionCheck.ids, PositionCheck.duplicate_ids])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("boook", "'book'"), *((name, "'book', 'other.pdf'") for name in ("none", None, 7))],
+)
+def test_ids_of_a_source_that_is_not_there_are_refused(ids, name, known):
+    found = check([*cut(), hit("text", 0, source="other.pdf")])
+    message = f"the source {name!r} was not found; the check found {known}"
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}$") as error:
+        ids(found, name)
+    assert error.value.value == name
 
 
 def test_keys_in_names_are_masked():
