@@ -475,9 +475,8 @@ def is_exact(chunk: Chunk, span: Span) -> bool:
 def kind_text(kind: PositionKind, field: str) -> str:
     """Return the number and name of a kind, as in the documentation, and the field that it was read from."""
     text = f"kind {kind.value}, {_KIND_NAMES[kind]}"
-    if kind is PositionKind.PAGE:
-        ties = "insertion" if field.endswith(TIES_BY_STORE) else "rank"
-        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in {ties} order)"
+    if kind is PositionKind.PAGE and field.endswith(TIES_BY_STORE):
+        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in insertion order)"
     return f"{text}: {field}" if field else text
 
 

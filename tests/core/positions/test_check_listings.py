@@ -501,7 +501,7 @@ def test_a_table_shows_what_there_is_to_say():
         *("source", "chunks", "order by", "order known", "without position", "repeated text"),
     ]
     assert re.search(rf"^!  book +{len(cut())} +kind 7, none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
-    assert re.search(r"^   fine +2 +kind 5, page or number: page \(ties in rank order\) +100 %$", text, re.MULTILINE)
+    assert re.search(r"^   fine +2 +kind 5, page or number: page +100 %$", text, re.MULTILINE)
     problem = "chunks of a source have no position, so their order is unknown (book)"
     assert f'Problem: {problem}\n    write(, read_source="folder")' in text
 
