@@ -222,6 +222,7 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
             if in_store
             else "nodes = check_positions(nodes{options}).distinct(nodes)"
         ),
+        module="oprag.llama_index",
     )
 
 

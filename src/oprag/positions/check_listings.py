@@ -109,6 +109,7 @@ def check_listings(
         sampled=sample.sampled,
         partial_source=sample.partial_source,
         notes=tuple(_notes(checks, judged, located, lines(()))),
+        module=lines(()).module,
         repeated=frozenset(sample.places[rank] for check in checks for rank in repeated[check.source]),
     )
 

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -17,6 +18,9 @@ from oprag.text_table import escaped, html_table, printable, shortened, table
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 
 T = TypeVar("T")
+
+# The names of this package in suggested code.
+_IMPORTED = re.compile(r"\b(?:\w+_positions|StampPositions|OrderPreservingRetriever)(?=\()")
 
 _MAX_ROWS = 20  # sources in the table
 _MAX_NAMES = 3  # sources in a message
@@ -94,6 +98,7 @@ class PositionCheck:
         partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates and overlapping text.
         repeated: The indexes of the duplicates in the list that was checked.
+        module: The module that the suggested code is imported from.
     """
 
     searched: str
@@ -104,6 +109,7 @@ class PositionCheck:
     partial_source: str = ""
     notes: tuple[Note, ...] = ()
     repeated: frozenset[int] = field(default=frozenset(), repr=False)
+    module: str = field(default="", repr=False)
 
     @property
     def ok(self) -> bool:
@@ -164,7 +170,7 @@ class PositionCheck:
         if len(self.sources) > _MAX_ROWS:
             lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
         for title, what, remedy in self._findings():
-            lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
+            lines += ["", f"{title}: {what}", *(f"    {line}" for line in remedy.splitlines())]
         return clean("\n".join(lines))
 
     def _repr_html_(self) -> str:
@@ -213,7 +219,17 @@ class PositionCheck:
         columns = [(head, cells) for head, cells in columns if head in _ALWAYS or any(cells)]
         return [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
-    def _findings(self) -> Iterator[tuple[str, str, str]]:
+    def _findings(self) -> list[tuple[str, str, str]]:
+        """Return the problems and notes with their code, which starts with the imports of all of it."""
+        findings = list(self._each_finding())
+        names = sorted({name for _, _, remedy in findings for name in _IMPORTED.findall(remedy)})
+        first = next((number for number, (_, _, remedy) in enumerate(findings) if remedy), 0)
+        if self.module and names:
+            title, what, remedy = findings[first]
+            findings[first] = title, what, f"from {self.module} import {', '.join(names)}\n{remedy}"
+        return findings
+
+    def _each_finding(self) -> Iterator[tuple[str, str, str]]:
         """Yield each distinct problem with its sources and remedy, then the notes."""
         alike: dict[tuple[str, str], list[SourceCheck]] = {}
         for source in self.sources:

@@ -41,6 +41,7 @@ class Remedies:
         retrieve: Retrieves with `{options}`.
         delete: Deletes a `{source}` from the store after a check with `{options}`; for a list of documents, removes
             its duplicates.
+        module: The module of this package to import for these lines.
         checked: The options of that check.
     """
 
@@ -50,6 +51,7 @@ class Remedies:
     write: str
     retrieve: str
     delete: str
+    module: str = ""
     checked: str = ""
 
     def against(self, cause: str, chunks: Sequence[Chunk], *, contradictory: bool = False) -> str:

@@ -343,6 +343,16 @@ def test_documents_that_are_there_twice_are_left_out_by_the_line():
     assert len(names["documents"]) == len(documents) // 2
 
 
+def test_the_printed_code_imports_what_it_needs_once():
+    store = store_of([*split("a.txt", 1, add_start_index=True) * 2, *split("b.txt", 2)])
+    code = [line.strip() for line in str(check_positions(store)).splitlines() if line.startswith("    ")]
+    assert code[0] == "from oprag.langchain import check_positions, write_positions"
+    assert sum("import" in line for line in code) == 1
+    exec("\n".join(code).replace('read_source="folder"', "trust_store_order=True"), {"store": store})
+    assert (check_positions(store).ok, [one.duplicates for one in check_positions(store).sources]) == (True, [0, 0])
+    assert "import" not in str(check_positions(store))
+
+
 def test_the_same_text_elsewhere_is_not_a_duplicate():
     rows = [Document(text, metadata={"source": "a.txt"}) for n in range(9) for text in (f"Question {n}?", "Yes.")]
     for given in (rows, store_of(rows)):
