@@ -157,7 +157,7 @@ def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_drop
     assert "; 1 dropped" in report.split("\n")[0]
     assert table(report, "sources")[1:] == [
         ["book", "4", "1", "kind", "3,", "offset:", "start_index"],
-        ["2nd?book", "1", "0", *["kind", "5,", "page", "or", "number:", "page", "(ties", "in", "rank", "order)"]],
+        ["2nd?book", "1", "0", *["kind", "5,", "page", "or", "number:", "page"]],
     ]
     assert table(report, "kept, in order")[1:] == [
         ["1", "1", "-", "book", "0", "0–60"],

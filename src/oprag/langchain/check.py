@@ -162,6 +162,7 @@ _DOCUMENTS = Remedies(
     write="",
     retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
     delete="documents = check_positions(documents{options}).distinct(documents)",
+    module="oprag.langchain",
 )
 _AGAIN = "  # and fill the store again"
 _STORE = replace(

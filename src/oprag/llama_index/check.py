@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Any
 
@@ -83,21 +83,21 @@ def check_positions(
     options = ContextOptions(source_key=source_key, position_key=position_key)
     listings: list[Listing] = []
     writable = False
-    merging = isinstance(getattr(searched, "retriever", searched), AutoMergingRetriever)
+    parent = _parents_in(searched)
     # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
     # insertion order.
-    by_store = store_order and not merging and not isinstance(searched, BaseDocumentStore)
+    by_store = store_order and parent is None and not isinstance(searched, BaseDocumentStore)
     kinds: set[str] = set()
     for adapter, docstore in _stores(searched):
         rows = None if adapter is None else adapter.chunks()
         if adapter is not None and rows is not None:
-            writable = writable or (adapter.writable and not merging)
+            writable = writable or (adapter.writable and parent is None)
             kinds.add(type(adapter.store).__name__)
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Listing(adapter.name, chunks_in(rows), in_order, adapter.total, read_whole=own))
+            listings.append(Listing(adapter.name, chunks_in(rows), in_order, adapter.total, own, parent))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
-            listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes)))
+            listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes), parent=parent))
     in_store = bool(listings)
     return check_listings(
         listings or [_given(searched)],
@@ -137,6 +137,19 @@ def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseD
             yield from _stores(one)
 
 
+def _parents_in(searched: Any) -> Callable[[str], Chunk | None] | None:
+    """A function that reads a parent by its id, if an AutoMergingRetriever is searched."""
+    if not isinstance(searched, AutoMergingRetriever):
+        return next((parent for one in wrapped_in(searched) if (parent := _parents_in(one)) is not None), None)
+    docstore = searched._storage_context.docstore  # noqa: SLF001
+
+    def read(key: str) -> Chunk | None:
+        node = docstore.get_document(key, raise_error=False)
+        return None if node is None else chunk_of(node, 0)
+
+    return read
+
+
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     """Convert the rows of a store to chunks; some stores contain the node, others its fields in the metadata."""
     for rank, row in enumerate(rows):
@@ -168,6 +181,7 @@ def _given(nodes: Any) -> Listing:
     return Listing("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
 
 
+_LEAVES = "  # index get_leaf_nodes(nodes), with all nodes in the docstore"
 _CANNOT_DELETE = "FaissVectorStore"
 # Node parsers, by a metadata key that only this parser writes.
 _PARSERS = {"window": "SentenceWindowNodeParser()", "header_path": "MarkdownNodeParser()"}
@@ -177,11 +191,14 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
     """The lines of code that fix problems with these nodes, in the store of an index or in a list."""
     keys = {key for chunk in chunks for key in chunk.metadata}
     parser = next((parser for key, parser in _PARSERS.items() if key in keys), "SentenceSplitter()")
-    if any(chunk.parent_id or chunk.child_ids for chunk in chunks):
-        parser = "HierarchicalNodeParser.from_defaults()"
+    hierarchical = any(chunk.parent_id or chunk.child_ids for chunk in chunks)
     again = "  # and fill the store again" if in_store else ""
 
     def stamp(step: str) -> str:
+        if hierarchical:
+            # An index of all levels would find the text of a leaf several times.
+            nodes = "HierarchicalNodeParser.from_defaults().get_nodes_from_documents(documents)"
+            return f"nodes = {step}({nodes}){_LEAVES}"
         return f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, {step}]){again}"
 
     return Remedies(
@@ -196,6 +213,7 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
             if in_store
             else "nodes = check_positions(nodes{options}).distinct(nodes)"
         ),
+        module="oprag.llama_index",
     )
 
 

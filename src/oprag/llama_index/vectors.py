@@ -372,8 +372,8 @@ def searched_by(retriever: BaseRetriever | None) -> Searched | None:
 
 def wrapped_in(searched: Any) -> list[Any]:
     """The retrievers that a retriever or an engine wraps or fuses."""
-    inner = next((one for name in _INNER if (one := getattr(searched, name, None)) is not None), None)
-    return [inner, *(getattr(searched, "_retrievers", None) or ())]
+    inner = [one for name in _INNER if (one := getattr(searched, name, None)) is not None]
+    return [*inner[:1], *(getattr(searched, "_retrievers", None) or ())]
 
 
 def refuse_reordered(retriever: Any) -> None:

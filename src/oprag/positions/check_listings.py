@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, takewhile
 from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
+    LABEL_FIELD,
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
@@ -25,7 +26,7 @@ from oprag.positions.locate import SourceText
 from oprag.positions.near_duplicates import near_duplicates
 from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order
 from oprag.positions.position_check import Note, PositionCheck, SourceCheck
-from oprag.positions.remedies import Remedies
+from oprag.positions.remedies import SHARED_NAME, Remedies
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 from oprag.positions.values import ordinal
 
@@ -34,6 +35,7 @@ __all__ = ["Listing", "check_listings"]
 _MIN_OVERLAP_SHARE = 0.05  # minimum share of overlapping text for a note
 # Minimum number of repeated texts; fewer may come from a source that repeats itself.
 _MIN_REPEATED = 5
+_MAX_TRIES = 20  # candidates for parts that were added again
 _ALL = 1_000_000_000  # more chunks than any store contains
 # The kinds whose position identifies one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
@@ -42,6 +44,7 @@ _EVERY = 3
 _MAX_LEVELS = 10  # parent links may form a cycle
 _NOT_IN_TEXT = "some of them were not found in its text, which may be another version"
 _IN_PARTS = "links connect all chunks of a source, but not the subset that a search returns"
+_MERGED = "a search can return parents in place of these chunks, and then "
 _REFUTED = "the order in which the chunks of a source were added to the store is not used: "
 
 
@@ -54,6 +57,7 @@ class Listing(NamedTuple):
         in_insertion_order: Whether the chunks are in the order in which they were added to a store.
         total: Number of chunks, if known.
         read_whole: Whether retrieval checks insertion order with all chunks of a source, not only the retrieved ones.
+        parent: Returns the parent with an id, if a search can return parents in place of the chunks inside them.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Listing(NamedTuple):
     in_insertion_order: bool = False
     total: int | None = None
     read_whole: bool = True
+    parent: Callable[[str], Chunk | None] | None = None
 
 
 def check_listings(
@@ -85,10 +90,10 @@ def check_listings(
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
     judged = _judged(sample, options)
-    located = _LocatedChunks(sample.chunks, set(), {}, set())
+    located = _LocatedChunks(sample.chunks, set(), {}, set(), {})
     if read_source is not None and options.position_key is None:
         located = _locate(judged, sample, read_source)
-        judged = _judged(sample._replace(chunks=located.chunks), options)
+        judged = _judged(sample._replace(chunks=located.chunks), options, located.texts)
     total = None if any(listing.total is None for listing in listings) else sum(one.total or 0 for one in listings)
     checked = _options(options, sample, total)
 
@@ -104,6 +109,7 @@ def check_listings(
         sampled=sample.sampled,
         partial_source=sample.partial_source,
         notes=tuple(_notes(checks, judged, located, lines(()))),
+        module=lines(()).module,
         repeated=frozenset(sample.places[rank] for check in checks for rank in repeated[check.source]),
     )
 
@@ -167,7 +173,7 @@ class _Problem(NamedTuple):
 
     Attributes:
         what: The reason, in words.
-        cause: A constant of `placing` or `insertion_order`.
+        cause: A constant of `placing`, `insertion_order` or `remedies`.
     """
 
     what: str
@@ -188,8 +194,33 @@ class _Judged(NamedTuple):
     problems: Mapping[str | None, _Problem]
 
 
-def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
-    """Find positions from metadata, else from insertion order, and collect the problems."""
+def _judged(sample: _Sample, options: ContextOptions, texts: Mapping[str | None, SourceText] | None = None) -> _Judged:
+    """Find positions, and collect the problems.
+
+    Args:
+        sample: The chunks.
+        options: The options of the check.
+        texts: The texts in which parents are located.
+    """
+    judged = _judged_alone(sample, options)
+    problems = dict(judged.problems)
+    for group in judged.placed.groups.values():
+        source, parent = group[0].source, sample.listings[group[0].source].parent
+        if parent is None:
+            continue
+        text = (texts or {}).get(source)
+        in_order = [judged.chunks[chunk.rank] for chunk in sorted(group, key=_key_of)]
+        for part in _with_parents(in_order, parent):
+            spans = [None] * len(part) if text is None else text.locate(part)
+            located = [changed(one, located=at and Span(*at)) for one, at in zip(part, spans, strict=True)]
+            placed = place(located, options.source_key, options.position_key)
+            for doubt in doubts(placed, placed.chunks, options):
+                problems.setdefault(source, _Problem(_MERGED + doubt.what, doubt.cause))
+    return judged._replace(problems=problems)
+
+
+def _judged_alone(sample: _Sample, options: ContextOptions) -> _Judged:
+    """Find positions from metadata, else from insertion order, and collect the problems, without parents."""
     keys = options.source_key, options.position_key
     chunks = list(sample.chunks)
     placed = place(chunks, *keys)
@@ -231,6 +262,20 @@ def _judged(sample: _Sample, options: ContextOptions) -> _Judged:
     return _Judged(chunks, placed, problems)
 
 
+def _with_parents(chunks: Sequence[Chunk], parent: Callable[[str], Chunk | None]) -> Iterator[list[Chunk]]:
+    """Yield the chunks with every second parent in place of the chunks inside it, then the same one level higher."""
+    level = list(chunks)
+    for _ in range(_MAX_LEVELS):
+        found = {key: parent(key) for key in dict.fromkeys(chunk.parent_id for chunk in level) if key is not None}
+        above = {key: one for key, one in found.items() if one is not None}
+        if not above:
+            break
+        merged = set(list(above)[::2])
+        mixed = [above[key] if (key := chunk.parent_id) in merged else chunk for chunk in level]
+        yield [changed(chunk, rank=rank) for rank, chunk in enumerate({one.id: one for one in mixed}.values())]
+        level = list({one.id: one for one in (above.get(chunk.parent_id or "", chunk) for chunk in level)}.values())
+
+
 def _needs_links(group: Sequence[Chunk], report: SourceReport, options: ContextOptions) -> bool:
     """Return whether only links between chunks tell the place of some of them."""
     if report.kind is PositionKind.LINKS:
@@ -252,18 +297,20 @@ class _LocatedChunks(NamedTuple):
         sources: The sources with located chunks.
         unread: For each source whose text cannot be read, the reason.
         lacking: The sources whose text does not contain some of the chunks.
+        texts: The texts of sources whose chunks have parents.
     """
 
     chunks: list[Chunk]
     sources: set[str]
     unread: dict[str, str]
     lacking: set[str]
+    texts: dict[str | None, SourceText]
 
 
 def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str]) -> _LocatedChunks:
     """Locate chunks of uncertain order in the text of their source."""
     chunks = sample.chunks
-    result = _LocatedChunks(list(chunks), set(), {}, set())
+    result = _LocatedChunks(list(chunks), set(), {}, set(), {})
     for group in judged.placed.groups.values():
         name = group[0].source
         if name is None or len(group) < 2 or not (name in judged.problems or stamped_by_store(group)):
@@ -274,6 +321,8 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
             result.unread[name] = masked_error(error)
             continue
         text.learn(chunk.text for chunk in group)
+        if sample.listings[name].parent is not None:
+            result.texts[name] = text
         in_sequence = sample.listings[name].in_insertion_order
         for chunk, one in zip(group, text.locate(group, in_sequence=in_sequence), strict=True):
             if one is not None:
@@ -309,8 +358,10 @@ def _checks(
         as_read = [judged.chunks[chunk.rank] for chunk in group]
         contradictory = _contradictory(group, as_read, report)
         cause = "" if problem is None else problem.cause
+        again = _ranks_added_again(group)
         if problem is not None and (
-            _has_another_version(group, distinct, near)
+            (again and report.kind not in _EXACT)
+            or _has_another_version(group, distinct, near)
             or _are_of_two_versions(group, near)
             or (name in lacking and report.missing)
         ):
@@ -318,8 +369,13 @@ def _checks(
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
                 problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
-        ingestions = max(_ingestions(group), 2 if cause == ADDED_AGAIN and name not in lacking else 1)
-        repeated[name] = _repeated(group, ingestions)
+        mixed = _of_several_files(group)
+        if problem is not None and mixed and cause != ADDED_AGAIN:
+            cause = SHARED_NAME
+            problem = _Problem(cause, cause)
+        forced = cause == ADDED_AGAIN and not again and name not in lacking
+        ingestions = max(_ingestions(group), 2 if forced else 1)
+        repeated[name] = _repeated(group, ingestions, again)
         later = set(repeated[name])
         copied = name is not None and _is_copied(group, as_read, later, ingestions)
         remedy = ""
@@ -354,45 +410,83 @@ def _checks(
     return checks, repeated
 
 
-def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
+def _repeated(group: Sequence[Chunk], ingestions: int, again: Collection[int]) -> list[int]:
     """Return the ranks of chunks that duplicate an earlier one.
 
-    Equal text elsewhere in the source is not a duplicate. A page alone does not tell whether two places differ.
+    Equal text elsewhere in the source is not a duplicate. Positions that are not exact do not tell whether two places
+    differ, so a chunk is a duplicate there only if the source or a part of it was added again.
+
+    Args:
+        group: The chunks of one source.
+        ingestions: How often the whole source was added.
+        again: The ranks of the parts that were added again.
     """
-    names = {chunk.rank: _place_of(chunk, ingestions) for chunk in sorted(group, key=attrgetter("rank"))}
+    names = {chunk.rank: _identity(chunk) for chunk in sorted(group, key=attrgetter("rank"))}
+    exact = {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
     times = Counter(names.values())
     seen: Counter[tuple[Any, ...]] = Counter()
     repeated: list[int] = []
     for rank, name in names.items():
         # A source that was added twice may itself contain a text several times.
-        if seen[name] >= max(1, times[name] // ingestions):
+        limit = 1 if rank in exact else max(1, times[name] // ingestions)
+        if rank in again or seen[name] >= limit:
             repeated.append(rank)
         seen[name] += 1
     return repeated
 
 
+def _ranks_added_again(group: Sequence[Chunk]) -> set[int]:
+    """Return the ranks of parts that were added again: an ingestion was interrupted, or a part of it was repeated."""
+    left = sorted(group, key=attrgetter("rank"))
+    again: set[int] = set()
+    for _ in range(_MAX_TRIES):
+        part = _part_added_again([_identity(chunk) for chunk in left])
+        if part is None:
+            break
+        again.update(chunk.rank for chunk in left[part])
+        del left[part]
+    return again
+
+
+def _part_added_again(names: Sequence[tuple[Any, ...]]) -> slice | None:
+    """Return the part of a list that repeats all of the list before it, or the end of a list if it repeats a part."""
+    starts = (at for at in range(_MIN_REPEATED, len(names) // 2 + 1) if names[at] == names[0])
+    parts = [slice(at, 2 * at) for at in islice(starts, _MAX_TRIES) if names[:at] == names[at : 2 * at]]
+    ends = (at for at in range(len(names) - _MIN_REPEATED, 0, -1) if names[at - 1] == names[-1])
+    for at in islice(ends, _MAX_TRIES):
+        pairs = zip(reversed(names[:at]), reversed(names[at:]), strict=False)
+        parts.append(slice(len(names) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), len(names)))
+    # Fewer different texts may come from a source that repeats itself.
+    return next((part for part in parts if len(set(names[part])) >= _MIN_REPEATED), None)
+
+
 def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collection[int], ingestions: int) -> bool:
-    """Return whether deleting the later copies alone leaves each chunk of one ingestion, and nothing else.
+    """Return whether deleting the duplicates alone leaves each chunk of one ingestion, and nothing else.
 
-    What is left must be of one document and without links, which might lead to deleted chunks.
+    Links must not lead to deleted chunks, and a document must not be left in part.
     """
-    times = Counter(_place_of(chunk, ingestions) for chunk in group).values()
-    if ingestions < 2 or any(count % ingestions for count in times):
-        return False
+    names = {chunk.rank: _identity(chunk) for chunk in group}
+    deleted = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank in later]
     left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
-    linked = any(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids for chunk in left)
+    if ingestions > 1 and {names[chunk.rank] for chunk in left} != {names[chunk.rank] for chunk in deleted}:
+        return False
     ids = [chunk.id for chunk in group]
-    of_one_document = len({chunk.document_id for chunk in left}) == 1
-    return not linked and of_one_document and None not in ids and len(set(ids)) == len(ids)
+    gone = {chunk.id for chunk in deleted}
+    linked = {to for chunk in left for to in (chunk.previous_id, chunk.next_id, chunk.parent_id, *chunk.child_ids)}
+    documents = {chunk.document_id for chunk in left}
+    whole = len(documents) == 1 or documents.isdisjoint(chunk.document_id for chunk in deleted)
+    return whole and linked.isdisjoint(gone) and None not in ids and len(set(ids)) == len(ids)
 
 
-def _place_of(chunk: Chunk, ingestions: int) -> tuple[Any, ...]:
-    """Return a key that a chunk shares only with its duplicates, as far as positions and ingestions tell."""
-    name, position = _identity(chunk), chunk.position
-    if position is not None and (position.kind is PositionKind.STORE or position.field.endswith(TIES_BY_STORE)):
-        return (*name, position.key)
-    exact = position is not None and position.kind in _EXACT
-    return name if exact or ingestions > 1 else (*name, chunk.id or chunk.rank)
+def _of_several_files(group: Sequence[Chunk]) -> bool:
+    """Return whether documents with different texts have the same page label; if most are equal, they are versions."""
+    pages: dict[str, dict[str, set[str]]] = {}
+    for chunk in group:
+        if LABEL_FIELD in chunk.metadata and chunk.document_id is not None:
+            documents = pages.setdefault(str(chunk.metadata[LABEL_FIELD]), {})
+            documents.setdefault(chunk.document_id, set()).add(chunk.text)
+    shared = [set.intersection(*documents.values()) for documents in pages.values() if len(documents) > 1]
+    return 2 * sum(not texts for texts in shared) > len(shared)
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
@@ -514,13 +608,20 @@ def _worst_first(check: SourceCheck) -> tuple[Any, ...]:
 def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChunks, lines: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     deletions = {check.source: lines.deletion(check.source, copied=check.is_copied) for check in checks}
-    twice = [check for check in checks if check.ingestions > 1 and check.remedy != deletions[check.source]]
-    if twice:
-        was = "was" if len(twice) == 1 else "were"
+    again = [check for check in checks if check.duplicates and check.remedy != deletions[check.source]]
+    if again:
+        number = sum(check.duplicates for check in again)
+        were = "was" if number == 1 else "were"
         yield Note(
-            f"{counted(len(twice), 'source')} {was} added more than once, so a search returns duplicates",
-            deletions[twice[0].source],
+            f"{counted(number, 'chunk')} of {counted(len(again), 'source')} {were} added more than once, so a search "
+            "returns duplicates",
+            deletions[again[0].source],
         )
+    # Once the store's order was written, nothing else tells that there are several files.
+    mixed = [group for group in judged.placed.groups.values() if stamped_by_store(group) and _of_several_files(group)]
+    for group in mixed:
+        if group[0].source not in judged.problems:
+            yield Note(f"{describe(group[0].source)}: {SHARED_NAME}", lines.against(SHARED_NAME, group))
     if near := sum(check.near_duplicates for check in checks):
         has = "has" if near == 1 else "have"
         yield Note(

@@ -20,6 +20,7 @@ from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural
 __all__ = [
     "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
+    "LABEL_FIELD",
     "LOCATED",
     "NUMBERING_FIELD",
     "PAGE_FIELDS",
@@ -387,7 +388,7 @@ def _frames(
             if page_field == LABEL_FIELD:
                 del trusted[page_field]
             continue
-        if documents and documents.count(documents[0]) < len(documents) and _across_documents(documents, claims):
+        if documents and documents.count(documents[0]) < len(documents) and _across_documents(chunks, claims):
             continue
         frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
@@ -395,13 +396,34 @@ def _frames(
     return frames, trusted
 
 
-def _across_documents(documents: Sequence[str | None], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether offsets within one page (or one source, without pages) are relative to several documents."""
+def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
+    """Return whether offsets within one page (or one source, without pages) are relative to different documents."""
     of_page: dict[Key, str] = {}
-    return any(
-        claim is not None and document is not None and of_page.setdefault(claim[0], document) != document
-        for claim, document in zip(claims, documents, strict=True)
+    several = any(
+        claim is not None
+        and chunk.document_id is not None
+        and of_page.setdefault(claim[0], chunk.document_id) != chunk.document_id
+        for chunk, claim in zip(chunks, claims, strict=True)
     )
+    return several and not _are_copies(chunks, claims)
+
+
+def _are_copies(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
+    """Return whether the documents are copies of each other, as of a file that was added twice.
+
+    Files that share a name may also share a page, so this is true only if one file can contain all of these chunks: on
+    each page, one document contains all, and each chunk is in several documents but for those of one document, whose
+    copies were not retrieved.
+    """
+    among: dict[tuple[Key, int, int, str], set[str | None]] = {}
+    for chunk, claim in zip(chunks, claims, strict=True):
+        if claim is not None:
+            among.setdefault((*claim, chunk.text), set()).add(chunk.document_id)
+    of_page: dict[Key, set[str | None]] = {}
+    for (page, *_), documents in among.items():
+        of_page[page] = of_page.get(page, documents) & documents
+    alone = {document for documents in among.values() if len(documents) == 1 for document in documents}
+    return len(alone) <= 1 and all(of_page.values())
 
 
 def counts_from_document(position: Position | None) -> bool:
@@ -453,9 +475,8 @@ def is_exact(chunk: Chunk, span: Span) -> bool:
 def kind_text(kind: PositionKind, field: str) -> str:
     """Return the number and name of a kind, as in the documentation, and the field that it was read from."""
     text = f"kind {kind.value}, {_KIND_NAMES[kind]}"
-    if kind is PositionKind.PAGE:
-        ties = "insertion" if field.endswith(TIES_BY_STORE) else "rank"
-        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in {ties} order)"
+    if kind is PositionKind.PAGE and field.endswith(TIES_BY_STORE):
+        field = f"{field.removesuffix(TIES_BY_STORE)} (ties in insertion order)"
     return f"{text}: {field}" if field else text
 
 

@@ -2,8 +2,10 @@
 
 import ast
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +19,11 @@ __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 
 T = TypeVar("T")
 
+# The names of this package in suggested code.
+_IMPORTED = re.compile(r"\b(?:\w+_positions|StampPositions|OrderPreservingRetriever)(?=\()")
+
 _MAX_ROWS = 20  # sources in the table
+_MAX_NAMES = 3  # sources in a message
 _NAME_WIDTH = 40  # characters of a source name in the table
 
 
@@ -31,8 +37,8 @@ class SourceCheck:
         kind: How the positions are known.
         field: The metadata keys that the positions were read from.
         missing: Number of chunks without a position.
-        duplicates: Number of chunks that repeat another: same text at the same position. Without positions, equal texts
-            are duplicates only if the source was added more than once.
+        duplicates: Number of chunks that repeat another: same text at the same position. Without exact positions, equal
+            texts are duplicates only if the source, or a part of it, was added more than once.
         contradictory: Number of chunks whose position is ignored because it contradicts that of other chunks.
         ingestions: How often the source was added.
         orderable_pairs: Share of pairs of chunks whose order is known, from 0 to 1.
@@ -42,7 +48,7 @@ class SourceCheck:
         remedy: A line of code that fixes the problem.
         ids: The ids for deleting the chunks from the store.
         duplicate_ids: The ids of the chunks that repeat an earlier one.
-        is_copied: Whether the later copies of the source can be deleted alone.
+        is_copied: Whether the duplicates can be deleted alone.
     """
 
     source: str | None
@@ -92,6 +98,7 @@ class PositionCheck:
         partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates and overlapping text.
         repeated: The indexes of the duplicates in the list that was checked.
+        module: The module that the suggested code is imported from.
     """
 
     searched: str
@@ -102,6 +109,7 @@ class PositionCheck:
     partial_source: str = ""
     notes: tuple[Note, ...] = ()
     repeated: frozenset[int] = field(default=frozenset(), repr=False)
+    module: str = field(default="", repr=False)
 
     @property
     def ok(self) -> bool:
@@ -116,7 +124,7 @@ class PositionCheck:
                 is too long or contains secrets.
 
         Raises:
-            OptionError: Not all chunks were read, so some ids of the source may be missing.
+            OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
         return self._ids_of(source, duplicates=False)
 
@@ -127,7 +135,7 @@ class PositionCheck:
             source: As in `ids`.
 
         Raises:
-            OptionError: Not all chunks were read, so some ids of the source may be missing.
+            OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
         return self._ids_of(source, duplicates=True)
 
@@ -138,7 +146,12 @@ class PositionCheck:
                 "max_chunks",
                 source,
             )
-        named = (one for one in self.sources if source in (one.source, _hash_of(one.source)))
+        named = [one for one in self.sources if source in (one.source, _hash_of(one.source))]
+        if not named:
+            names = [one.source for one in self.sources if one.source is not None]
+            close = get_close_matches(source, names) if isinstance(source, str) else []
+            known = ", ".join(map(describe, (close or names)[:_MAX_NAMES])) or "none"
+            raise OptionError(f"the source {describe(source)} was not found; the check found {known}", source)
         return [key for one in named for key in (one.duplicate_ids if duplicates else one.ids)]
 
     def distinct(self, listed: Iterable[T]) -> list[T]:
@@ -157,7 +170,7 @@ class PositionCheck:
         if len(self.sources) > _MAX_ROWS:
             lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
         for title, what, remedy in self._findings():
-            lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
+            lines += ["", f"{title}: {what}", *(f"    {line}" for line in remedy.splitlines())]
         return clean("\n".join(lines))
 
     def _repr_html_(self) -> str:
@@ -206,7 +219,17 @@ class PositionCheck:
         columns = [(head, cells) for head, cells in columns if head in _ALWAYS or any(cells)]
         return [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
 
-    def _findings(self) -> Iterator[tuple[str, str, str]]:
+    def _findings(self) -> list[tuple[str, str, str]]:
+        """Return the problems and notes with their code, which starts with the imports of all of it."""
+        findings = list(self._each_finding())
+        names = sorted({name for _, _, remedy in findings for name in _IMPORTED.findall(remedy)})
+        first = next((number for number, (_, _, remedy) in enumerate(findings) if remedy), 0)
+        if self.module and names:
+            title, what, remedy = findings[first]
+            findings[first] = title, what, f"from {self.module} import {', '.join(names)}\n{remedy}"
+        return findings
+
+    def _each_finding(self) -> Iterator[tuple[str, str, str]]:
         """Yield each distinct problem with its sources and remedy, then the notes."""
         alike: dict[tuple[str, str], list[SourceCheck]] = {}
         for source in self.sources:

@@ -13,12 +13,19 @@ from oprag.positions.placing import INSERTION_ORDER_ONLY, PARTS, RESTARTED, SHAR
 from oprag.positions.position_check import source_literal
 from oprag.positions.sources import NAME_FIELDS, first_name
 
-__all__ = ["ADD_ONCE", "Remedies"]
+__all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
+
+SHARED_NAME = (
+    "documents with different texts have the same page label, so several files seem to share one source name, or the "
+    "page labels of a file restart"
+)
+"""A problem that only a check of all chunks finds."""
 
 # Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
 ADD_ONCE = "  # and add it once"
+_NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -34,6 +41,7 @@ class Remedies:
         retrieve: Retrieves with `{options}`.
         delete: Deletes a `{source}` from the store after a check with `{options}`; for a list of documents, removes
             its duplicates.
+        module: The module of this package to import for these lines.
         checked: The options of that check.
     """
 
@@ -43,22 +51,25 @@ class Remedies:
     write: str
     retrieve: str
     delete: str
+    module: str = ""
     checked: str = ""
 
-    def against(self, cause: str, chunks: Sequence[Chunk], *, contradictory: bool) -> str:
+    def against(self, cause: str, chunks: Sequence[Chunk], *, contradictory: bool = False) -> str:
         """Return the line that fixes a problem other than a source that was added more than once.
 
         Args:
-            cause: One of the causes in `placing` and `insertion_order`.
+            cause: `SHARED_NAME`, or one of the causes in `placing` and `insertion_order`.
             chunks: The chunks of the source with the problem, as they were read.
             contradictory: Whether the chunks state positions that contradict each other.
         """
         about_sources = cause in (UNNAMED, PARTS)
-        if about_sources or contradictory:
+        if about_sources or contradictory or cause == SHARED_NAME:
             # Several files may share one source name.
             key = _file_key(chunks, verify=not about_sources)
             if key:
                 return self.retrieval(f"source_key={describe(key)}")
+        if cause == SHARED_NAME:
+            return _NAME_FILES
         if about_sources:
             return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
         if self.write:
@@ -72,7 +83,7 @@ class Remedies:
         return self.write.format(options=option and f", {option}")
 
     def deletion(self, source: str | None, *, copied: bool) -> str:
-        """Return the line that deletes a source which was added more than once; if `copied`, its later copies alone."""
+        """Return the line that deletes a source which was added more than once; if `copied`, its duplicates alone."""
         line = self.delete.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else self.delete
         return line.format(source=source_literal(source), options=self.checked)
 

@@ -343,6 +343,16 @@ def test_documents_that_are_there_twice_are_left_out_by_the_line():
     assert len(names["documents"]) == len(documents) // 2
 
 
+def test_the_printed_code_imports_what_it_needs_once():
+    store = store_of([*split("a.txt", 1, add_start_index=True) * 2, *split("b.txt", 2)])
+    code = [line.strip() for line in str(check_positions(store)).splitlines() if line.startswith("    ")]
+    assert code[0] == "from oprag.langchain import check_positions, write_positions"
+    assert sum("import" in line for line in code) == 1
+    exec("\n".join(code).replace('read_source="folder"', "trust_store_order=True"), {"store": store})
+    assert (check_positions(store).ok, [one.duplicates for one in check_positions(store).sources]) == (True, [0, 0])
+    assert "import" not in str(check_positions(store))
+
+
 def test_the_same_text_elsewhere_is_not_a_duplicate():
     rows = [Document(text, metadata={"source": "a.txt"}) for n in range(9) for text in (f"Question {n}?", "Yes.")]
     for given in (rows, store_of(rows)):
@@ -428,16 +438,32 @@ def test_the_line_has_the_source_key_of_the_check():
     assert len(store.store) == len(windows("a", 1))
 
 
+@pytest.mark.parametrize("options", [{}, {"add_start_index": True}])
+def test_the_line_deletes_a_part_that_was_added_again(options):
+    chunks = split("a.txt", 1, **options)
+    store = store_of([*chunks[:10], *chunks, *windows("b.txt", 2), *chunks[:6]])
+    (line,) = (line.strip() for line in str(check_positions(store)).splitlines() if "delete(" in line)
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert [row["text"] for row in store.store.values() if row["metadata"]["source"] == "a.txt"] == [
+        chunk.page_content for chunk in chunks
+    ]
+    assert only(check_positions(store.as_retriever(search_kwargs={"filter": is_a}))).duplicates == 0
+
+
+def is_a(document):
+    return document.metadata["source"] == "a.txt"
+
+
 def test_a_source_whose_copies_differ_is_deleted_whole():
-    chunks = [*windows("a.txt", 1) * 2, *windows("a.txt", 1)[:-1]]
-    store = store_of(chunks)
+    chunks = windows("a.txt", 1)
+    store = store_of([*chunks, *chunks, *edited(chunks)])
     (line,) = (line.strip() for line in str(check_positions(store)).splitlines() if "delete(" in line)
     assert line.endswith(".ids('a.txt'))  # and add it once")
     exec(line, {"store": store, "check_positions": check_positions})
     assert store.store == {}
 
 
-def test_a_source_that_was_not_read_whole_is_deleted_whole():
+def test_the_line_reads_all_of_a_source_that_was_read_in_part():
     chunks = windows("a.txt", 1)
     store = store_of([*chunks * 3, *windows("b.txt", 2)])
     read, total = 2 * len(chunks) + 9, len(store.store)
@@ -447,7 +473,8 @@ def test_a_source_that_was_not_read_whole_is_deleted_whole():
         sample.ids("a.txt")
     (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)
     exec(line, {"store": store, "check_positions": check_positions})
-    assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}
+    assert len(store.store) == len(chunks) + len(windows("b.txt", 2))
+    assert [source.duplicates for source in check_positions(store).sources] == [0, 0]
 
 
 def test_a_chunk_without_metadata():

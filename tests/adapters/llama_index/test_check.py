@@ -1,6 +1,7 @@
 """A check of indexes, retrievers and nodes agrees with what retrieval would say of them."""
 
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from llama_index.core.node_parser import (
     get_leaf_nodes,
 )
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import ChunkError, OpragWarning, OptionError, PositionKind
@@ -185,6 +186,42 @@ def test_a_check_of_auto_merging_promises_no_order_of_the_store():
     assert "StampPositions()" in found.remedy
 
 
+def merging(documents, stamp):
+    """A retriever that merges leaves into their parents, over nodes of three levels."""
+    nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[400, 200, 60]).get_nodes_from_documents(documents)
+    nodes = StampPositions()(nodes) if stamp == "all" else nodes
+    leaves = StampPositions()(get_leaf_nodes(nodes)) if stamp == "leaves" else get_leaf_nodes(nodes)
+    context = StorageContext.from_defaults()
+    context.docstore.add_documents(nodes)
+    searched: Any = VectorStoreIndex(leaves, storage_context=context, embed_model=EMBEDDING)
+    return AutoMergingRetriever(searched.as_retriever(similarity_top_k=len(leaves) // 2), context)
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("stamp", ["", "leaves", "all"])
+@pytest.mark.parametrize("pages", [False, True])
+def test_parents_are_checked_as_a_search_returns_them(pages, stamp, texts):
+    documents = pdf("a.txt", 1) if pages else [document()]
+    read_source: Any = {"a.txt": "\n".join(one.text for one in documents)} if texts else None
+    searched = OrderPreservingRetriever(retriever=merging(documents, stamp), read_source=read_source)
+    questions = (QUESTION, "Who?", "What?", "When?")
+    warned = [asked(lambda _, question=question: searched.retrieve(question))[1] for question in questions]
+    assert check_positions(searched).ok == (not any(warned)) == (texts or stamp == "all")
+
+
+def test_the_line_for_nodes_of_several_levels_stamps_all_and_indexes_leaves():
+    pages = pdf("a.pdf", 1)
+    names: dict[str, Any] = {
+        "documents": pages,
+        "StampPositions": StampPositions,
+        "HierarchicalNodeParser": HierarchicalNodeParser,
+    }
+    line = only(check_positions(merging(pages, "leaves"))).remedy
+    exec(line, names)
+    assert "get_leaf_nodes(nodes)" in line
+    assert all("chunk_index" in node.metadata for node in names["nodes"])
+
+
 def test_lines_of_code_name_what_was_checked():
     nodes = index_of([*windows("a.txt", 1)[9:], *windows("a.txt", 1)[:9]])
     docstore = nodes.docstore
@@ -301,6 +338,59 @@ def test_nodes_are_looked_for_in_the_text_of_their_source():
     assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
 
 
+# Several files of one name, as a PDFReader leaves them.
+
+
+def pdf(name, seed, count=6):
+    return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
+
+
+def test_two_files_of_one_name_are_told_and_named_by_the_line():
+    searched = index(*pdf("report.pdf", 1), *pdf("report.pdf", 2, count=4))
+    source = only(check_positions(searched))
+    assert "several files seem to share one source name" in source.problem
+    assert "trust_store_order" not in source.remedy
+    write_positions(searched, trust_store_order=True)
+    found = check_positions(searched)
+    assert found.ok
+    assert found.notes[0].what == f"'report.pdf': {source.problem}"
+    assert found.notes[0].remedy == source.remedy
+    named = []
+    for seed, path in ((1, "a/report.pdf"), (2, "b/report.pdf")):
+        names = {"documents": pdf("report.pdf", seed), "path": path}
+        exec(source.remedy, names)
+        named += names["documents"]
+    found = check_positions(index(*named))
+    assert (found.ok, found.notes, [one.source for one in found.sources]) == (
+        True,
+        (),
+        ["a/report.pdf", "b/report.pdf"],
+    )
+
+
+def test_a_key_that_tells_two_files_of_one_name_apart_is_found():
+    both = [*pdf("report.pdf", 1), *pdf("report.pdf", 2)]
+    for number, page in enumerate(both):
+        page.metadata["original_file"] = f"upload {number // 6}"
+    remedy = only(check_positions(index(*both))).remedy
+    assert remedy == "OrderPreservingRetriever(retriever=index.as_retriever(), source_key='original_file')"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda pages: pages,
+        lambda pages: pages[:3],
+        # Another version, with one page written anew.
+        lambda pages: [*pages[:2], *pdf("report.pdf", 3)[2:3], *pages[3:]],
+    ],
+)
+def test_a_file_that_was_added_again_is_not_two_files(again):
+    pages = pdf("report.pdf", 1)
+    copies = [Document(text=page.text, metadata={**page.metadata}) for page in again(pages)]
+    assert "several files" not in str(check_positions(index(*pages, *copies)))
+
+
 # Remedies.
 
 
@@ -316,7 +406,6 @@ def test_nodes_are_looked_for_in_the_text_of_their_source():
             [TextNode(text=text, metadata={"file_name": "a", "window": "ab"}) for text in "ab"],
             "SentenceWindowNodeParser()",
         ),
-        (leaves(), "HierarchicalNodeParser.from_defaults()"),
     ],
 )
 def test_stamping_comes_after_the_parser_that_made_the_nodes(nodes, parser, monkeypatch):
@@ -359,13 +448,40 @@ def test_nodes_that_are_there_twice_are_left_out_by_the_line():
     assert check_positions(names["nodes"]).notes == ()
 
 
-def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
-    searched = index(document(), document("b.txt", prose(900, seed=6)))
+def test_the_line_deletes_the_copies_of_a_source():
+    other = document("b.txt", prose(900, seed=6))
+    searched = index(document(), other)
+    first = set(searched.docstore.docs)
     searched.insert(document())
-    twice = check_positions(searched).sources[0]
-    assert (twice.source, twice.ingestions) == ("a.txt", 2)
-    exec(twice.remedy, {"index": searched, "check_positions": check_positions})
-    # Links of the nodes that are left could lead to deleted ones, so the whole source is deleted.
-    assert [source.source for source in check_positions(searched).sources] == ["b.txt"]
-    searched.insert(document())
-    assert check_positions(searched).notes == ()
+    found = check_positions(searched)
+    assert (found.ok, [(source.source, source.ingestions) for source in found.sources]) == (
+        True,
+        [("a.txt", 2), ("b.txt", 1)],
+    )
+    exec(found.notes[0].remedy, {"index": searched, "check_positions": check_positions})
+    assert set(searched.docstore.docs) == first
+    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
+
+
+def test_the_line_deletes_pages_that_were_added_again():
+    pages = [document(text=prose(300, seed), page_label=str(seed)) for seed in range(6)]
+    searched = index(*pages[:2])
+    for page in pages:
+        searched.insert(Document(text=page.text, metadata=page.metadata))
+    (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
+    exec(line, {"index": searched, "check_positions": check_positions})
+    assert len(searched.docstore.docs) == len(index(*pages).docstore.docs)
+    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
+
+
+def test_nodes_that_others_link_to_are_not_deleted_alone():
+    # Both parts have the id of one document, and the first node of the second part links to a copy.
+    nodes = split()
+    searched = index_of(nodes[:10])
+    searched.insert_nodes([node.model_copy(update={"id_": f"{node.node_id} again"}) for node in nodes])
+    nodes = list(searched.docstore.docs.values())
+    for before, after in pairwise(nodes[10:]):
+        after.relationships[NodeRelationship.PREVIOUS] = before.as_related_node_info()
+    searched = index_of(nodes)
+    (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
+    assert ".ids('a.txt')" in line

@@ -134,6 +134,17 @@ def test_a_page_tells_documents_apart():
     assert told == []
 
 
+def test_pages_that_were_added_twice_are_in_order_once():
+    nodes = sections(page_label=True)
+    index = index_of([*nodes, *sections(page_label=True)])
+    for k in (9, 10):
+        found, told = asked(OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=k)).retrieve)
+        places = [(one.metadata["page_label"], one.node.start_char_idx) for one in found]
+        assert places == sorted(set(places))
+        assert len(found) == 5
+        assert told == []
+
+
 @pytest.mark.parametrize("k", [1, 2, 6])
 def test_neighbors_of_several_documents_of_a_file_are_in_order(k):
     nodes = sections()

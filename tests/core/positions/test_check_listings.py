@@ -231,10 +231,54 @@ def test_a_second_ingestion_is_counted_and_is_no_problem_of_the_order():
     assert (source.ingestions, source.duplicates, source.chunks) == (2, len(cut()), 2 * len(cut()))
     assert (source.orderable_pairs, source.near_duplicates, found.ok) == (1.0, 0, True)
     assert (
-        "1 source was added more than once, so a search returns duplicates",
+        f"{len(cut())} chunks of 1 source were added more than once, so a search returns duplicates",
         "delete('book')",
     ) in found.notes
     assert only(check(cut() * 3, store="Store")).ingestions == 3
+
+
+def paged(chunks):
+    return [changed(chunk, metadata={**chunk.metadata, "page": chunk.rank // 3}) for chunk in chunks]
+
+
+PARTS_AGAIN = {
+    "the start, then all": lambda chunks: ([*chunks[:10], *chunks], range(10, 20)),
+    "all, then the start": lambda chunks: ([*chunks, *chunks[:10]], range(len(chunks), len(chunks) + 10)),
+    "all, then a part": lambda chunks: ([*chunks, *chunks[5:15]], range(len(chunks), len(chunks) + 10)),
+    "three attempts": lambda chunks: ([*chunks[:10], *chunks[:15], *chunks], [*range(10, 20), *range(25, 40)]),
+}
+
+
+@pytest.mark.parametrize("store", ["", "Store"])
+@pytest.mark.parametrize("again", PARTS_AGAIN)
+@pytest.mark.parametrize("kind", ["nothing", "pages", "offsets", "pages and offsets", "stamps"])
+def test_a_part_of_a_source_that_was_added_again_is_found(kind, again, store):
+    prepare = {
+        "nothing": lambda chunks: chunks,
+        "pages": paged,
+        "offsets": located,
+        "pages and offsets": lambda chunks: paged(located(chunks)),
+        "stamps": stamped,
+    }[kind]
+    chunks, copies = PARTS_AGAIN[again](prepare(cut()))
+    found = check([changed(chunk, id=str(number)) for number, chunk in enumerate(chunks)], store=store)
+    source = only(found)
+    assert (source.duplicates, source.ingestions) == (len(copies), 1)
+    assert found.duplicate_ids("book") == [str(number) for number in copies]
+    assert found.distinct(range(len(chunks))) == [number for number in range(len(chunks)) if number not in copies]
+    if kind in ("nothing", "pages"):
+        assert "added to the store more than once" in source.problem
+        assert source.remedy == "delete('book')"
+    else:
+        assert found.ok
+        assert found.notes[0].what.startswith(f"{len(copies)} chunks of 1 source were added more than once")
+
+
+def test_offsets_tell_each_copy_and_pages_only_those_of_a_part():
+    scattered = cut()[3:20:4]
+    assert only(check([*located(cut()), *located(scattered)])).duplicates == len(scattered)
+    assert only(check([*paged(cut()), *paged(scattered)])).duplicates == 0
+    assert only(check([*cut(), *scattered])).duplicates == 0
 
 
 def test_equal_texts_at_other_places_are_no_duplicates():
@@ -457,7 +501,7 @@ def test_a_table_shows_what_there_is_to_say():
         *("source", "chunks", "order by", "order known", "without position", "repeated text"),
     ]
     assert re.search(rf"^!  book +{len(cut())} +kind 7, none +0 % +{len(cut())} +19 %$", text, re.MULTILINE)
-    assert re.search(r"^   fine +2 +kind 5, page or number: page \(ties in rank order\) +100 %$", text, re.MULTILINE)
+    assert re.search(r"^   fine +2 +kind 5, page or number: page +100 %$", text, re.MULTILINE)
     problem = "chunks of a source have no position, so their order is unknown (book)"
     assert f'Problem: {problem}\n    write(, read_source="folder")' in text
 
@@ -522,7 +566,19 @@ def test_json_has_everything_but_the_ids():
         "remedy": 'write(, read_source="folder")',
     }
     assert found.ids("book") == [str(number) for number in range(len(cut()))]
-    assert found.ids("none") == []
+
+
+@pytest.mark.parametrize("ids", [PositionCheck.ids, PositionCheck.duplicate_ids])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("boook", "'book'"), *((name, "'book', 'other.pdf'") for name in ("none", None, 7))],
+)
+def test_ids_of_a_source_that_is_not_there_are_refused(ids, name, known):
+    found = check([*cut(), hit("text", 0, source="other.pdf")])
+    message = f"the source {name!r} was not found; the check found {known}"
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}$") as error:
+        ids(found, name)
+    assert error.value.value == name
 
 
 def test_keys_in_names_are_masked():
