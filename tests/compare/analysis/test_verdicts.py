@@ -55,6 +55,8 @@ def test_no_difference_is_not_shown_with_its_interval_and_p():
     assert "] relative to source order (p = " in told.text
     assert told.text.endswith("or more would have been detected (80% power).")
     assert told.describe() == f"No significant difference. {told.text}"
+    several = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1), random=scores(0.5, 0.1, seed=2))
+    assert "] relative to source order (smallest corrected p = " in several.text
 
 
 def test_what_no_order_can_change_was_not_asked():

@@ -118,7 +118,7 @@ def _order_answer(pooled: Sequence[OrderEffect]) -> tuple[str, str]:
         )
     if len(others) == len(pooled):
         lowest = min((p for one in others if (p := one.difference.adjusted_p) is not None), default=None)
-        p_value = "" if lowest is None else f" ({'smallest ' if len(others) > 1 else ''}p = {lowest:.2g})"
+        p_value = "" if lowest is None else f" ({'smallest corrected ' if len(others) > 1 else ''}p = {lowest:.2g})"
         scores = listed([f"{one.order} order scores {-one.difference}" for one in others])
         parts.append(f"{scores} relative to source order{p_value}.")
     elif others:
