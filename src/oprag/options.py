@@ -123,7 +123,7 @@ class ContextOptions:
     source_ranking: SourceRanking = option(
         "best_first",
         "Order of the sources: best_first (by their best-ranked chunks), best_last (the reverse), score_sum (highest "
-        "sum of scores first) or name (2 before 10).",
+        "sum of scores first) or name (page2 before page10).",
         "receives the chunks of a source and returns the sort key of that source",
     )
     on_missing_position: OnMissingPosition = option(
@@ -131,11 +131,11 @@ class ContextOptions:
         "Where to put chunks without a position: last or first within their source; or drop them, or raise an error.",
     )
     source_key: SourceKey | None = option(
-        None, "Metadata key that names the source, or several, tried in order.", "returns the source of a chunk"
+        None, "Metadata key that names the source, or a tuple of keys to try in order.", "returns the source of a chunk"
     )
     position_key: PositionKey | None = option(
         None,
-        "Metadata key that contains the position, or several, compared as a tuple.",
+        "Metadata key that contains the position, or a tuple of keys that form it together.",
         "returns the position of a chunk",
     )
     similarity_threshold: float | None = option(

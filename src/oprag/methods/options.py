@@ -45,7 +45,9 @@ class MethodOptions:
     """
 
     method: str = option("stuff", "Name of the method that answers the question.")
-    inner_method: str = option("stuff", "Method that answers each generated question (step_down and reciprocal).")
+    inner_method: str = option(
+        "stuff", "For step_down and reciprocal: method that answers each question that they generate."
+    )
     prompts: Prompts = option(Prompts(), "Your own prompts, by step name; other steps use the default prompts.")
     passage_tokens: int = option(
         1_024,
@@ -54,7 +56,7 @@ class MethodOptions:
     )
     collapse_tokens: int | None = option(
         None,
-        "Maximum tokens of partial answers per prompt (map_reduce); token_budget by default, or 8,192 if that is None.",
+        "Maximum tokens of partial answers per prompt (map_reduce). None: token_budget, or 8,192 without token_budget.",
     )
     rank_by: RankBy = option(
         "confidence",
@@ -62,7 +64,7 @@ class MethodOptions:
     )
     variants: int = option(4, "Number of questions to generate (step_down and reciprocal).")
     answer_threshold: float = option(
-        0.5, "Minimum cosine similarity of an answer to the question (reciprocal); other answers are not combined."
+        0.5, "Minimum cosine similarity of an answer to the question; answers below it are left out (reciprocal)."
     )
     source_token_budget: int | None = option(
         None, "Maximum tokens of whole sources in a prompt (long_context and self_route)."
