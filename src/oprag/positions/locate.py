@@ -374,7 +374,7 @@ def _choose_by_page(chunks: Sequence[Chunk], places: Mapping[str, list[Place]], 
 
 
 def _page_key(chunk: Chunk) -> Any:
-    """Return the key of the page or another number that orders a chunk, None if there is none."""
+    """Return the sort key of the page or another number of a chunk; None without one."""
     position = chunk.position
     if position is None or position.kind is not PositionKind.PAGE:
         return None
