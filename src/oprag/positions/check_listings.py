@@ -19,6 +19,7 @@ from oprag.positions.ladder import (
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
+    shared,
     stamped_by_store,
     stated_span,
 )
@@ -35,10 +36,11 @@ __all__ = ["Listing", "check_listings"]
 _MIN_OVERLAP_SHARE = 0.05  # minimum share of overlapping text for a note
 # Minimum number of repeated texts; fewer may come from a source that repeats itself.
 _MIN_REPEATED = 5
-_MAX_TRIES = 20  # candidates for parts that were added again
+_MAX_TRIES = 20  # parts that were added again, and the candidates for each
 _ALL = 1_000_000_000  # more chunks than any store contains
 # The kinds whose position identifies one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
+_PLACED = (*_EXACT, PositionKind.PAGE)
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
 _MAX_LEVELS = 10  # parent links may form a cycle
@@ -375,7 +377,8 @@ def _checks(
             problem = _Problem(cause, cause)
         forced = cause == ADDED_AGAIN and not again and name not in lacking
         ingestions = max(_ingestions(group), 2 if forced else 1)
-        repeated[name] = _repeated(group, ingestions, again)
+        once = [chunk for chunk in group if chunk.rank not in again]
+        repeated[name] = sorted({*again, *_repeated(once, max(_ingestions(once), 2 if forced else 1))})
         later = set(repeated[name])
         copied = name is not None and _is_copied(group, as_read, later, ingestions)
         remedy = ""
@@ -410,72 +413,90 @@ def _checks(
     return checks, repeated
 
 
-def _repeated(group: Sequence[Chunk], ingestions: int, again: Collection[int]) -> list[int]:
+def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
     """Return the ranks of chunks that duplicate an earlier one.
 
     Equal text elsewhere in the source is not a duplicate. Positions that are not exact do not tell whether two places
-    differ, so a chunk is a duplicate there only if the source or a part of it was added again.
+    differ, so a chunk is a duplicate there only if the whole source was added again.
 
     Args:
-        group: The chunks of one source.
+        group: The chunks of one source, without parts of it that were added again.
         ingestions: How often the whole source was added.
-        again: The ranks of the parts that were added again.
     """
     names = {chunk.rank: _identity(chunk) for chunk in sorted(group, key=attrgetter("rank"))}
-    exact = {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
+    exact = _exact_ranks(group)
     times = Counter(names.values())
     seen: Counter[tuple[Any, ...]] = Counter()
     repeated: list[int] = []
     for rank, name in names.items():
         # A source that was added twice may itself contain a text several times.
         limit = 1 if rank in exact else max(1, times[name] // ingestions)
-        if rank in again or seen[name] >= limit:
+        if seen[name] >= limit:
             repeated.append(rank)
         seen[name] += 1
     return repeated
 
 
+def _exact_ranks(group: Sequence[Chunk]) -> set[int]:
+    """Return the ranks of chunks whose position identifies one place; a `position_key` that chunks share does not."""
+    if shared(group, [chunk.position and chunk.position.key for chunk in group]):
+        return set()
+    return {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
+
+
 def _ranks_added_again(group: Sequence[Chunk]) -> set[int]:
     """Return the ranks of parts that were added again: an ingestion was interrupted, or a part of it was repeated."""
-    left = sorted(group, key=attrgetter("rank"))
+    left = [(_identity(chunk), chunk.rank) for chunk in sorted(group, key=attrgetter("rank"))]
+    placed = all(chunk.position is not None and chunk.position.kind in _PLACED for chunk in group)
     again: set[int] = set()
     for _ in range(_MAX_TRIES):
-        part = _part_added_again([_identity(chunk) for chunk in left])
+        part = _part_added_again([name for name, _ in left], placed=placed)
         if part is None:
             break
-        again.update(chunk.rank for chunk in left[part])
+        again.update(rank for _, rank in left[part])
         del left[part]
     return again
 
 
-def _part_added_again(names: Sequence[tuple[Any, ...]]) -> slice | None:
-    """Return the part of a list that repeats all of the list before it, or the end of a list if it repeats a part."""
+def _part_added_again(names: Sequence[tuple[Any, ...]], *, placed: bool) -> slice | None:
+    """Return the part of a list that repeats all of the list before it, or the end of a list if it repeats a part.
+
+    Args:
+        names: What identifies each chunk.
+        placed: Whether this includes a place; otherwise, only an end that repeats the start was added again, because a
+            source may end with a refrain or with a copy of one of its parts.
+    """
     starts = (at for at in range(_MIN_REPEATED, len(names) // 2 + 1) if names[at] == names[0])
     parts = [slice(at, 2 * at) for at in islice(starts, _MAX_TRIES) if names[:at] == names[at : 2 * at]]
     ends = (at for at in range(len(names) - _MIN_REPEATED, 0, -1) if names[at - 1] == names[-1])
     for at in islice(ends, _MAX_TRIES):
         pairs = zip(reversed(names[:at]), reversed(names[at:]), strict=False)
         parts.append(slice(len(names) - sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), len(names)))
+    parts = [part for part in parts if placed or names[part.start] == names[0]]
     # Fewer different texts may come from a source that repeats itself.
     return next((part for part in parts if len(set(names[part])) >= _MIN_REPEATED), None)
 
 
 def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collection[int], ingestions: int) -> bool:
-    """Return whether deleting the duplicates alone leaves each chunk of one ingestion, and nothing else.
+    """Return whether deleting the duplicates alone certainly leaves each chunk of one ingestion, and nothing else.
 
-    Links must not lead to deleted chunks, and a document must not be left in part.
+    Without exact positions, this is certain only if all chunks were added equally often. Links must not lead to deleted
+    chunks, and a document must not be left in part.
     """
-    names = {chunk.rank: _identity(chunk) for chunk in group}
+    times = Counter(map(_identity, group)).values()
+    equally_often = ingestions > 1 and not any(count % ingestions for count in times)
+    if not later or not (equally_often or len(_exact_ranks(group)) == len(group)):
+        return False
     deleted = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank in later]
     left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
-    if ingestions > 1 and {names[chunk.rank] for chunk in left} != {names[chunk.rank] for chunk in deleted}:
-        return False
     ids = [chunk.id for chunk in group]
-    gone = {chunk.id for chunk in deleted}
+    # Chunks that were not read from a store have no ids.
+    are_unique = len(set(ids)) == len(ids) or set(ids) == {None}
+    deleted_ids = {chunk.id for chunk in deleted if chunk.id is not None}
     linked = {to for chunk in left for to in (chunk.previous_id, chunk.next_id, chunk.parent_id, *chunk.child_ids)}
     documents = {chunk.document_id for chunk in left}
     whole = len(documents) == 1 or documents.isdisjoint(chunk.document_id for chunk in deleted)
-    return whole and linked.isdisjoint(gone) and None not in ids and len(set(ids)) == len(ids)
+    return whole and linked.isdisjoint(deleted_ids) and are_unique
 
 
 def _of_several_files(group: Sequence[Chunk]) -> bool:
@@ -485,14 +506,14 @@ def _of_several_files(group: Sequence[Chunk]) -> bool:
         if LABEL_FIELD in chunk.metadata and chunk.document_id is not None:
             documents = pages.setdefault(str(chunk.metadata[LABEL_FIELD]), {})
             documents.setdefault(chunk.document_id, set()).add(chunk.text)
-    shared = [set.intersection(*documents.values()) for documents in pages.values() if len(documents) > 1]
-    return 2 * sum(not texts for texts in shared) > len(shared)
+    common = [set.intersection(*documents.values()) for documents in pages.values() if len(documents) > 1]
+    return 2 * sum(not texts for texts in common) > len(common)
 
 
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
     """Return a key that duplicates of a chunk share: its text, and its position if its kind is precise enough."""
     position = chunk.position
-    if position is None or position.kind not in (*_EXACT, PositionKind.PAGE):
+    if position is None or position.kind not in _PLACED:
         return chunk.source, chunk.text
     # With ties broken by the store, compare the page alone.
     return chunk.source, chunk.text, position.key[0] if position.field.endswith(TIES_BY_STORE) else position.key

@@ -26,6 +26,7 @@ _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
 ADD_ONCE = "  # and add it once"
 _NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
+_UNLESS = "  # unless the source itself repeats these chunks"
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -84,7 +85,11 @@ class Remedies:
 
     def deletion(self, source: str | None, *, copied: bool) -> str:
         """Return the line that deletes a source which was added more than once; if `copied`, its duplicates alone."""
-        line = self.delete.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE) if copied else self.delete
+        line = self.delete
+        if copied:
+            line = line.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE)
+        elif ".distinct(" in line:
+            line += _UNLESS
         return line.format(source=source_literal(source), options=self.checked)
 
     def retrieval(self, options: str) -> str:

@@ -463,15 +463,15 @@ def test_the_line_deletes_the_copies_of_a_source():
     assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
 
 
-def test_the_line_deletes_pages_that_were_added_again():
+def test_the_line_deletes_a_source_of_which_pages_were_added_again():
     pages = [document(text=prose(300, seed), page_label=str(seed)) for seed in range(6)]
     searched = index(*pages[:2])
     for page in pages:
         searched.insert(Document(text=page.text, metadata=page.metadata))
     (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
+    assert line.endswith("# and add it once")
     exec(line, {"index": searched, "check_positions": check_positions})
-    assert len(searched.docstore.docs) == len(index(*pages).docstore.docs)
-    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
+    assert not searched.docstore.docs
 
 
 def test_nodes_that_others_link_to_are_not_deleted_alone():
