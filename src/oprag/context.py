@@ -12,7 +12,7 @@ from oprag.assembly.budget import fit
 from oprag.assembly.neighbors import NeighborReader, add_neighbors
 from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, passages_of, render
-from oprag.assembly.select import select
+from oprag.assembly.select import select, warn_about_copies
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
@@ -367,6 +367,7 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     if dropped:
         dropped.sort(key=attrgetter("chunk.rank"))
         affected = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
+        warn_about_copies(placed.chunks, dropped, options.k)
     warn_about(placed, affected, options)
     charged = None if fitted is None else fitted.charged
     context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs)

@@ -213,7 +213,7 @@ class SourceWarning(OpragWarning):
 
 
 class RetrievalWarning(OpragWarning):
-    """Fewer than `k` chunks were retrieved, or a store returned duplicates, or the chunks are not best first."""
+    """Fewer than `k` chunks were retrieved, or some of them are copies, or they are not best first."""
 
 
 class ModelWarning(OpragWarning):

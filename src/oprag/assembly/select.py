@@ -8,7 +8,7 @@ from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.options import ContextOptions
 from oprag.warn import warn
 
-__all__ = ["select", "warn_about_duplicates", "warn_about_few", "without_missing"]
+__all__ = ["select", "warn_about_copies", "warn_about_few", "without_missing"]
 
 
 def select(
@@ -63,17 +63,19 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """Keep the best-ranked chunk for each combination of source, position and text.
 
-    Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
-    or there is no text, as in images, chunks with different ids are not duplicates.
+    Equal text at another position is not a duplicate. If the position is unknown, or a page or a caller's key that
+    several chunks share, or if there is no text, as in images, chunks with different ids are not duplicates.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
     vague = (PositionKind.PAGE, PositionKind.NONE)  # local, since looking up an enum member is slow in Python 3.11
+    shared = _shared_keys(chunks)
     for chunk in chunks:
         position, source = chunk.position or UNKNOWN_POSITION, chunk.source
         name: object = chunk.id
-        if chunk.text and source is not None and position.kind not in vague:
+        exact = position.kind not in vague and (not shared or (source, position.key) not in shared)
+        if chunk.text and source is not None and exact:
             name = None
         elif name is None and (not chunk.text or source is None or position.kind is PositionKind.NONE):
             name = chunk.rank
@@ -87,6 +89,19 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
     return kept, dropped
 
 
+def _shared_keys(chunks: Sequence[Chunk]) -> set[object]:
+    """The sources and positions from `position_key` that chunks with different texts share."""
+    by_key = PositionKind.KEY
+    texts: dict[object, str] = {}
+    return {
+        name
+        for chunk in chunks
+        if chunk.position is not None and chunk.position.kind is by_key
+        for name in [(chunk.source, chunk.position.key)]
+        if texts.setdefault(name, chunk.text) != chunk.text
+    }
+
+
 def warn_about_few(found: Sequence[Any], k: int | None) -> None:
     """Warn if a wrapped retriever returned fewer chunks than `k`."""
     if k is not None and 0 < len(found) < k:
@@ -98,17 +113,24 @@ def warn_about_few(found: Sequence[Any], k: int | None) -> None:
         )
 
 
-def warn_about_duplicates(found: int, dropped: Sequence[Drop], k: int | None) -> None:
-    """Warn if a store returned at least `k` chunks, but fewer without the duplicates.
+def warn_about_copies(chunks: Sequence[Chunk], dropped: Sequence[Drop], k: int | None) -> None:
+    """Warn if copies with other ids leave fewer than `k` of the retrieved chunks, or fewer at all if `k` is None.
 
-    Only for the results of one search in one store: other retrievers may return duplicates by design.
+    Chunks that several searches find have the same id, so a copy with another id was added to a store again.
     """
-    left = found - sum(drop.reason == "duplicate" for drop in dropped)
+    duplicates = [drop for drop in dropped if drop.reason == "duplicate"]
     # A used-up token budget would have dropped the other chunks anyway.
-    if k is not None and left < k <= found and all(drop.reason != "token_budget" for drop in dropped):
+    if not duplicates or any(drop.reason == "token_budget" for drop in dropped):
+        return
+    ids = {chunk.rank: chunk.id for chunk in chunks}
+    pairs = [(drop.chunk.id, None if drop.twin is None else ids[drop.twin]) for drop in duplicates]
+    copies = sum(None not in (one, other) and one != other for one, other in pairs)
+    found, left = len(chunks), len(chunks) - len(duplicates)
+    if copies and (k is None or left < k <= found):
         warn(
-            f"{found - left} of the {found} chunks that the store returned repeat others, so only {left} are left: a "
-            "source was probably added more than once; check_positions shows which, and how to delete the copies",
+            f"{copies} of the {found} retrieved chunks are copies of others under other ids, which leaves {left}: a "
+            "source was probably added to the store more than once; check_positions shows which, and how to delete "
+            "the copies",
             RetrievalWarning,
-            cause="duplicates in the store",
+            cause="copies in the store",
         )

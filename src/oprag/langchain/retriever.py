@@ -17,7 +17,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import ConfigDict, Field, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
-from oprag.assembly.select import warn_about_duplicates, warn_about_few
+from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain.documents import chunks_of, documents_of
@@ -354,19 +354,10 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if self.store_order:
             inputs = yield from self._order_cache.complete(inputs, options, stores)
         request.context = yield from assemble_in_steps(inputs, options)
-        warn_about_duplicates(len(found), request.context.dropped, self._k_of_store(options))
         if request.context_options is not None and not run.handlers:
             # The caller uses only the context, and no tracer needs the documents.
             return []
         return documents_of(request.context, annotate=self.annotate)
-
-    def _k_of_store(self, options: ContextOptions) -> int | None:
-        """The number of chunks to keep of one search in one store; None for other searches."""
-        if self.vectorstore is not None:
-            return options.k or options.max_candidates
-        inner = bare(self.retriever)
-        # Not `isinstance`: a subclass may search differently.
-        return options.k or inner.search_kwargs.get("k") if type(inner) is VectorStoreRetriever else None
 
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
         assert self.retriever is not None  # noqa: S101 - checked at construction

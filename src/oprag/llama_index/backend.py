@@ -13,14 +13,14 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag.assembly.select import warn_about_duplicates, warn_about_few
+from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.embedding.cache import VectorCache
 from oprag.files.source_reader import SourceReader, read_with
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import part, sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
-from oprag.llama_index.vectors import FindPositions, NodeSources, k_of_store
+from oprag.llama_index.vectors import FindPositions, NodeSources
 from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
@@ -81,10 +81,7 @@ class LlamaIndexBackend:
         for postprocessor in self.postprocessors:
             nodes = yield _processed(postprocessor, nodes, bundle)
         chunks = by_rank(chunks_of(nodes), nodes)
-        context = yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions)
-        if not self.postprocessors:
-            warn_about_duplicates(len(chunks), context.dropped, k_of_store(self.retriever, self.context_options))
-        return context
+        return (yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions))
 
     def complete(self, prompt: Prompt) -> Steps[Completion]:
         """Call the model, and return its reply or its error."""

@@ -179,7 +179,7 @@ def _can_be_pickled(value: Any) -> bool:
 def _best_at_ends(scores: Sequence[float | None]) -> bool:
     """Whether scores are in the order of LlamaIndex's `LongContextReorder`."""
     known = [score for score in scores if score is not None]
-    if len(known) < len(scores) or len(known) < _MIN_SCORES:
+    if len(set(known)) < len(scores) or len(known) < _MIN_SCORES:
         return False
     best_first = sorted(known, reverse=True)
     edges = [*best_first[::2], *reversed(best_first[1::2])]

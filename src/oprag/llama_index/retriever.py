@@ -12,11 +12,11 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from oprag.assembly.select import warn_about_duplicates, warn_about_few
+from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
-from oprag.llama_index.vectors import IndexFields, NodeSources, k_of_store, refuse_reordered
+from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.options import ContextOptions, check_question, check_questions, keep_all
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
@@ -173,9 +173,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         chunks = by_rank(chunks_of(nodes), nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
-        context = yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes)
-        warn_about_duplicates(len(chunks), context.dropped, k_of_store(inner, options))
-        return context
+        return (yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes))
 
     def _handle_recursive_retrieval(
         self,

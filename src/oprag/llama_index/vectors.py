@@ -41,7 +41,6 @@ __all__ = [
     "IndexFields",
     "NodeSources",
     "docstore_of",
-    "k_of_store",
     "refuse_reordered",
     "searched_by",
     "searched_in",
@@ -386,14 +385,10 @@ def refuse_reordered(retriever: Any) -> None:
             retriever,
         )
     if isinstance(retriever, BaseRetriever):
-        for inner in wrapped_in(retriever):
+        # A RecursiveRetriever has retrievers by name.
+        named = getattr(retriever, "_retriever_dict", None) or {}
+        for inner in (*wrapped_in(retriever), *named.values()):
             refuse_reordered(inner)
-
-
-def k_of_store(retriever: BaseRetriever, options: ContextOptions) -> int | None:
-    """The number of nodes to keep of one search in one store; None for other searches."""
-    # Not `isinstance`: a subclass may search differently.
-    return options.k or retriever.similarity_top_k if type(retriever) is VectorIndexRetriever else None
 
 
 def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:

@@ -20,6 +20,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import (
     AutoMergingRetriever,
     QueryFusionRetriever,
+    RecursiveRetriever,
     TransformRetriever,
     VectorIndexRetriever,
 )
@@ -244,19 +245,22 @@ def ask_retriever(retriever: BaseRetriever) -> list[NodeWithScore]:
     return OrderPreservingRetriever(retriever=retriever).retrieve(QUESTION)
 
 
-@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
+def ask_postprocessor(retriever: BaseRetriever) -> list[NodeWithScore]:
+    return OrderPreservingPostprocessor().postprocess_nodes(retriever.retrieve(QUESTION), query_str=QUESTION)
+
+
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever, ask_postprocessor])
 def test_a_source_that_was_added_twice_warns(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
-    duplicates = "5 of the 10 chunks .* repeat others, so only 5 are left: .* added more than once"
+    duplicates = "5 of the 10 .* are copies of others .* leaves 5: .* added to the store more than once"
     with pytest.warns(RetrievalWarning, match=duplicates):
         assert len(ask(added_twice().as_retriever(similarity_top_k=10))) == 5
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("ask", [ask_engine, ask_retriever])
-def test_duplicates_that_cost_nothing_do_not_warn(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
-    assert len(ask(added_twice().as_retriever(similarity_top_k=17))) == 8
-    # Other retrievers may repeat nodes by design.
-    assert len(ask(ListRetriever(added_twice().as_retriever(similarity_top_k=10).retrieve(QUESTION)))) == 5
+@pytest.mark.parametrize("ask", [ask_engine, ask_retriever, ask_postprocessor])
+def test_a_node_that_several_searches_found_does_not_warn(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
+    found = VectorStoreIndex(NODES[:8], embed_model=HashedWords()).as_retriever(similarity_top_k=8).retrieve(QUESTION)
+    assert len(ask(ListRetriever([*found, *found[:3]]))) == 8
 
 
 def test_our_own_retriever_is_not_wrapped_unless_it_keeps_the_ranks():
@@ -264,7 +268,12 @@ def test_our_own_retriever_is_not_wrapped_unless_it_keeps_the_ranks():
         return QueryFusionRetriever(list(retrievers), llm=MockLLM(), num_queries=1, use_async=False)
 
     inner = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2, 9, 0])))
-    for wrapped in (inner, fused(ListRetriever([]), inner), TransformRetriever(fused(inner), IdentityQueryTransform())):
+    for wrapped in (
+        inner,
+        fused(ListRetriever([]), inner),
+        TransformRetriever(fused(inner), IdentityQueryTransform()),
+        RecursiveRetriever("inner", retriever_dict={"inner": inner}),
+    ):
         with pytest.raises(ValidationError, match=r"another order \(OrderPreservingRetriever\).* last and only once"):
             OrderPreservingRetriever(retriever=wrapped)
     inner.order = "rank"

@@ -142,7 +142,7 @@ def test_pages_that_were_added_twice_are_in_order_once():
         places = [(one.metadata["page_label"], one.node.start_char_idx) for one in found]
         assert places == sorted(set(places))
         assert len(found) == 5
-        assert all("repeat others" in one for one in told)
+        assert all("are copies of others" in one for one in told)
 
 
 @pytest.mark.parametrize("k", [1, 2, 6])

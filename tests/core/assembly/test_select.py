@@ -1,9 +1,11 @@
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from oprag import Chunk, MissingPositionError, PositionKind, build_context
+from oprag import Chunk, MissingPositionError, PositionKind, RetrievalWarning, build_context
+from oprag.chunk import changed
 from tests.helpers import hit, ranks
 
 
@@ -107,3 +109,27 @@ def test_missing_positions_beyond_max_candidates_are_no_error():
         chosen(chunks, on_missing_position="error", k=3)
     assert caught.value.value.position.kind is PositionKind.NONE
     assert "source" in str(caught.value)
+
+
+def test_equal_texts_of_a_page_that_position_key_reads_are_kept():
+    chunks = [changed(hit(text, rank, page=2), id=f"{rank}") for rank, text in enumerate(["Yes.", "No.", "Yes."])]
+    assert chosen(chunks, position_key="page") == ([0, 1, 2], [])
+    # The chunks of a key that only copies share are duplicates.
+    copies = [changed(hit("Yes.", rank, number=2), id=f"{rank}") for rank in range(2)]
+    with pytest.warns(RetrievalWarning, match="1 of the 2 "):
+        assert chosen(copies, position_key="number")[0] == [0]
+
+
+@pytest.mark.parametrize(("k", "warns"), [(None, True), (3, True), (2, False), (5, False)])
+def test_copies_with_other_ids_warn_if_they_cost_chunks(k: int | None, warns: bool):
+    chunks = [changed(hit(text, rank, chunk_index=int(text)), id=f"{rank}") for rank, text in enumerate("1122")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert chosen(chunks, k=k)[0] == [0, 2]
+    assert [str(one.message).partition(":")[0] for one in caught if one.category is RetrievalWarning] == [
+        "2 of the 4 retrieved chunks are copies of others under other ids, which leaves 2"
+    ] * warns
+    same_id = [changed(hit("1", rank, chunk_index=1), id="1") for rank in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert chosen(same_id)[0] == [0]
