@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import fields
 from typing import Any, NotRequired
 
 from oprag.errors import MissingExtraError, RetrievalWarning
@@ -13,7 +14,7 @@ from oprag.langchain.search_results import (
     lay_out_messages,
     working_context_of,
 )
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, check_names
 from oprag.warn import warn
 from oprag.working_context import Layout, WorkingContext, check_layout
 
@@ -86,6 +87,8 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
     ) -> None:
         super().__init__()
         check_layout(layout, compact_above)
+        ours = ("layout", "compact_above", "search_tools")
+        check_names(changes, [*(field.name for field in fields(ContextOptions)), *ours])
         # Validates the options as the working context will.
         self._options = WorkingContext(options, **changes).options
         self._layout = layout

@@ -143,7 +143,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
         chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
         if chosen is not None and chosen.kind is PositionKind.PAGE:
-            chosen = _without_ties(chunks, chosen, frames)
+            chosen = _without_ties(chunks, chosen, [*_stamped(chunks, fields, pages, linked=linked)], frames)
     if chosen is None:
         return Placement([UNKNOWN_POSITION] * len(chunks), spans)
     kind, field, keys = chosen
@@ -247,8 +247,10 @@ def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
     return False
 
 
-def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading, frames: Sequence[_Frame]) -> _KeyReading:
-    """Order the chunks within pages by insertion order, the source text or offsets, if that agrees with the pages."""
+def _without_ties(
+    chunks: Sequence[Chunk], pages: _KeyReading, stamped: Sequence[_KeyReading], frames: Sequence[_Frame]
+) -> _KeyReading:
+    """Order the chunks within pages by insertion order, stamps, text or offsets, if that agrees with the pages."""
     if not shared(chunks, pages.keys):
         return pages
     places, located = _store_keys(chunks), _located_keys(chunks)
@@ -256,7 +258,8 @@ def _without_ties(chunks: Sequence[Chunk], pages: _KeyReading, frames: Sequence[
     if None not in places and not any(_runs_against(places, one) for one in known):
         keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
         return _KeyReading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    within = [] if _runs_against(located, pages) else [(LOCATED, located)]
+    within = [(one.field, one.keys) for one in stamped if not _runs_against(one.keys, pages)]
+    within += [] if _runs_against(located, pages) else [(LOCATED, located)]
     # Some chunks lack an offset, or it would have been read as page and offset.
     within += [
         (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
@@ -17,6 +18,7 @@ from oprag.positions.ladder import (
     PositionKey,
     find_positions,
     numberings,
+    page_of,
     shared,
     stamped_by_store,
     stated_span,
@@ -266,6 +268,14 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             UNNAMED,
             [chunk for chunk in placed.chunks if chunk.source is None],
         )
+    single = [group for group in placed.groups.values() if options.source_key is None and _is_one_page(group)]
+    if len({page_of(group[0]) for group in single}) > 1:
+        yield Doubt(
+            f"{len(single)} documents are single pages without the name of their file, so the pages are not put in "
+            "order",
+            UNNAMED,
+            list(chain.from_iterable(single)),
+        )
     # A source_key function chooses its names on purpose, so do not question them.
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         yield Doubt(
@@ -274,6 +284,15 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             PARTS,
             [chunk for part in parts for chunk in placed.groups[part]],
         )
+
+
+def _is_one_page(group: Sequence[Chunk]) -> bool:
+    """Return whether a source is a document without a name, all of one page, such as PDF readers make."""
+    first = group[0]
+    if first.source is None or first.source != first.document_id:
+        return False
+    page = page_of(first)
+    return page is not None and all(page_of(chunk) == page for chunk in group)
 
 
 def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:

@@ -107,6 +107,9 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
         if "head" in key.lower():
             continue
         names = {first_name(chunk.metadata, key) for chunk in chunks}
+        # Not numbers, such as the size of the file.
+        if not all(isinstance(chunk.metadata[key], str) for chunk in chunks if key in chunk.metadata):
+            continue
         if None in names or len(names) == len(chunks):
             continue
         if not verify:

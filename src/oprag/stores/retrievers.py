@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
+from oprag.positions.ladder import PAGE_FIELDS
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ NO_FILTERS = frozenset({"fetch_k", "k", "lambda_mult", "score_threshold"})
 class ListedDocuments(StoreAdapter):
     """`BM25Retriever`, `TFIDFRetriever`, `KNNRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
 
-    Texts are the keys, because the documents need not have ids.
+    Texts with their pages are the keys, because the documents need not have ids.
     """
 
     in_insertion_order = True
 
     def key(self, chunk: Chunk) -> str:
-        """Return the text of a document."""
-        return chunk.text
+        """Return the text of a document, with its page."""
+        return _key(chunk.text, chunk.metadata)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
         """Return nothing: these retrievers do not expose vectors."""
@@ -54,7 +55,7 @@ class ListedDocuments(StoreAdapter):
         documents = list(self._documents or ())
         rows: dict[str, int] = {}
         for row, document in enumerate(documents):
-            key = document.id or document.page_content
+            key = document.id or _key(document.page_content, document.metadata)
             if key in rows and key in added:
                 raise OptionError(
                     f"{self.name} has several documents with the id or text {describe(key)}; give each a unique id", key
@@ -69,7 +70,8 @@ class ListedDocuments(StoreAdapter):
     def _all_chunks(self) -> Iterator[StoredChunk]:
         # Copy the list: another thread may add to it.
         for document in list(self._documents or ()):
-            yield StoredChunk(document.page_content, document.page_content, document.metadata, document.id or "")
+            text, metadata = document.page_content, document.metadata
+            yield StoredChunk(_key(text, metadata), text, metadata, document.id or "")
 
     @property
     def _documents(self) -> Iterable[Document] | None:
@@ -99,3 +101,8 @@ class ListedDocuments(StoreAdapter):
         """The parent documents by id; None for a docstore that is not a dictionary, whose order is arbitrary."""
         parents = getattr(getattr(self.store, "docstore", None), "store", None)
         return parents if type(parents) is dict else None
+
+
+def _key(text: str, metadata: Mapping[str, Any]) -> str:
+    pages = [metadata[field] for field in PAGE_FIELDS if field in metadata]
+    return f"{text}\0{pages}" if pages else text

@@ -680,3 +680,8 @@ def test_an_empty_list_of_documents_leaves_the_message_alone():
     result = agent_of(model, [create_search_tool(giving([]))]).invoke(asked())
     assert results_in(model.requests[-1]) == ["Nothing was found."]
     assert len(working_context_of(result)) == 0
+
+
+def test_a_misspelled_option_names_those_of_the_middleware_too():
+    with pytest.raises(OptionError, match="unknown option 'layot'; did you mean 'layout'"):
+        OrderPreservingMiddleware(layot="compact")

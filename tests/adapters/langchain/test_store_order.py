@@ -553,3 +553,18 @@ def context_of(retriever):
         warnings.simplefilter("always")
         context = retriever.get_context(QUESTION)
     return context, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.usefixtures("listed_is_known")
+def test_equal_texts_on_two_pages_of_a_listed_source_are_told_apart():
+    documents = [
+        Document(text, metadata={"source": "log.pdf", "page": page})
+        for page in range(4)
+        for text in [*(prose(20, 10 * page + part) for part in range(5)), "Notice: the captain"]
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositionWarning)
+        found = OrderPreservingRetriever(retriever=Listed(docs=documents)).invoke(QUESTION)
+    assert [(one.metadata["page"], one.page_content) for one in found] == [
+        (one.metadata["page"], one.page_content) for one in documents[2::3]
+    ]

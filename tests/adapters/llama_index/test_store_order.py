@@ -224,3 +224,17 @@ def test_a_filter_that_is_not_known_leaves_the_sequence_to_what_was_found():
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert len(found) == 12
     assert "in the order in which they were added to the store" in told[0]
+
+
+def test_pages_without_the_name_of_their_file_warn():
+    pages = [Document(text=prose(90, seed), metadata={"page_label": str(seed + 1)}) for seed in range(5)]
+    index = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(pages))
+    plain = index.as_retriever(similarity_top_k=6)
+    _, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
+    assert "are single pages without the name of their file" in told[0]
+    assert "StampPositions(source=...)" in told[0]
+    one_page = [Document(text=prose(90, seed), metadata={"page_label": "1"}) for seed in range(5)]
+    single = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(one_page))
+    assert asked(OrderPreservingRetriever(retriever=single.as_retriever(similarity_top_k=6)).retrieve)[1] == []
+    by_id = OrderPreservingRetriever(retriever=plain, source_key=lambda chunk: chunk.document_id)
+    assert asked(by_id.retrieve)[1] == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.positions.ladder import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
-from tests.helpers import ranks
+from tests.helpers import hit, ranks
 
 
 def place_all(
@@ -465,3 +465,17 @@ def test_a_chunk_without_an_offset_leaves_only_its_own_page_without_order():
     assert keys[:6] == sorted(set(keys[:6]))
     assert keys[9:] == sorted(set(keys[9:]))
     assert len(set(keys[6:9])) == 1
+
+
+def test_stamps_order_the_pages_on_which_all_chunks_have_one():
+    """A parent without a stamp costs only its own page."""
+    pages = [(2, 5), (1, 1), (2, 4), (1, 0), (3, None), (3, 7)]
+    chunks = [
+        hit(f"text {rank}", rank, page=page, **({} if stamp is None else {"chunk_index": stamp}))
+        for rank, (page, stamp) in enumerate(pages)
+    ]
+    positions = find_positions(chunks).positions
+    in_order = sorted(chunks, key=lambda chunk: (positions[chunk.rank].key, chunk.rank))
+    assert [chunk.rank for chunk in in_order] == [3, 1, 2, 0, 4, 5]
+    assert {position.field for position in positions} == {"page, chunk_index"}
+    assert positions[4] == positions[5]
