@@ -9,7 +9,16 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.placing import INSERTION_ORDER_ONLY, PARTS, RESTARTED, SHARED_BY_STORE, UNNAMED, doubts, place
+from oprag.positions.placing import (
+    CONFLICTING_OFFSETS,
+    INSERTION_ORDER_ONLY,
+    PARTS,
+    RESTARTED,
+    SHARED_BY_STORE,
+    UNNAMED,
+    doubts,
+    place,
+)
 from oprag.positions.position_check import source_literal
 from oprag.positions.sources import NAME_FIELDS, first_name
 
@@ -27,6 +36,7 @@ _MAX_KEYS = 20
 ADD_ONCE = "  # and add it once"
 _NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
 _UNLESS = "  # unless the source itself repeats these chunks"
+_EACH_NAME = "  # or, if several files have this name, give each its own and fill the store again"
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -75,7 +85,8 @@ class Remedies:
             return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
         if self.write:
             by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
-            return self.writing('read_source="folder"') + (_TRUST if by_store else "")
+            alternative = _TRUST if by_store else _EACH_NAME if cause == CONFLICTING_OFFSETS else ""
+            return self.writing('read_source="folder"') + alternative
         stated = any("start_index" in chunk.metadata for chunk in chunks)
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
 

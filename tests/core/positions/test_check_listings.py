@@ -405,6 +405,17 @@ def test_a_store_that_cannot_be_written_to_is_filled_anew(chunks, remedy):
     assert only(check(chunks)).remedy == 'write(, read_source="folder")'
 
 
+def test_files_of_one_name_may_be_why_offsets_contradict_each_other():
+    files = [hit(f"{name} {number}", 0, start_index=10 * number) for name in ("first", "other") for number in range(4)]
+    source = only(check(files))
+    assert source.contradictory == len(files)
+    assert source.remedy.partition("  # ") == (
+        'write(, read_source="folder")',
+        "  # ",
+        "or, if several files have this name, give each its own and fill the store again",
+    )
+
+
 # The texts of the sources.
 
 
