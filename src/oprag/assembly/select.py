@@ -63,19 +63,17 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """Keep the best-ranked chunk for each combination of source, position and text.
 
-    Equal text at another position is not a duplicate. If the position is unknown, or a page or a caller's key that
-    several chunks share, or if there is no text, as in images, chunks with different ids are not duplicates.
+    Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
+    or there is no text, as in images, chunks with different ids are not duplicates.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}
     vague = (PositionKind.PAGE, PositionKind.NONE)  # local, since looking up an enum member is slow in Python 3.11
-    shared = _shared_keys(chunks)
     for chunk in chunks:
         position, source = chunk.position or UNKNOWN_POSITION, chunk.source
         name: object = chunk.id
-        exact = position.kind not in vague and (not shared or (source, position.key) not in shared)
-        if chunk.text and source is not None and exact:
+        if chunk.text and source is not None and position.kind not in vague:
             name = None
         elif name is None and (not chunk.text or source is None or position.kind is PositionKind.NONE):
             name = chunk.rank
@@ -87,19 +85,6 @@ def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop
             detail = f"same source, position and text as rank {twin}"
             dropped.append(Drop(chunk, "duplicate", twin, detail, twin))
     return kept, dropped
-
-
-def _shared_keys(chunks: Sequence[Chunk]) -> set[object]:
-    """The sources and positions from `position_key` that chunks with different texts share."""
-    by_key = PositionKind.KEY
-    texts: dict[object, str] = {}
-    return {
-        name
-        for chunk in chunks
-        if chunk.position is not None and chunk.position.kind is by_key
-        for name in [(chunk.source, chunk.position.key)]
-        if texts.setdefault(name, chunk.text) != chunk.text
-    }
 
 
 def warn_about_few(found: Sequence[Any], k: int | None) -> None:
@@ -114,23 +99,32 @@ def warn_about_few(found: Sequence[Any], k: int | None) -> None:
 
 
 def warn_about_copies(chunks: Sequence[Chunk], dropped: Sequence[Drop], k: int | None) -> None:
-    """Warn if copies with other ids leave fewer than `k` of the retrieved chunks, or fewer at all if `k` is None.
+    """Warn if copies with other ids leave fewer than `k` of the candidates, or fewer at all if `k` is None.
 
-    Chunks that several searches find have the same id, so a copy with another id was added to a store again.
+    Chunks that several searches of a store find have the same id, so a copy with another id was added again. With
+    `position_key`, equal texts may be repetitions in the source.
     """
     duplicates = [drop for drop in dropped if drop.reason == "duplicate"]
     # A used-up token budget would have dropped the other chunks anyway.
     if not duplicates or any(drop.reason == "token_budget" for drop in dropped):
         return
-    ids = {chunk.rank: chunk.id for chunk in chunks}
-    pairs = [(drop.chunk.id, None if drop.twin is None else ids[drop.twin]) for drop in duplicates]
-    copies = sum(None not in (one, other) and one != other for one, other in pairs)
-    found, left = len(chunks), len(chunks) - len(duplicates)
+    by_rank = {chunk.rank: chunk for chunk in chunks}
+    pairs = [(drop.chunk, by_rank[drop.twin]) for drop in duplicates if drop.twin is not None]
+    copies = sum(
+        None not in (one.id, other.id)
+        and one.id != other.id
+        and one.position is not None
+        and one.position.kind is not PositionKind.KEY
+        for one, other in pairs
+    )
+    found = len(chunks) - sum(drop.reason == "max_candidates" for drop in dropped)
+    left = found - len(duplicates)
     if copies and (k is None or left < k <= found):
+        one_is = "chunk is a copy" if copies == 1 else "chunks are copies"
         warn(
-            f"{copies} of the {found} retrieved chunks are copies of others under other ids, which leaves {left}: a "
-            "source was probably added to the store more than once; check_positions shows which, and how to delete "
-            "the copies",
+            f"{copies} retrieved {one_is} of others under other ids, which leaves {left} of {found}: a source was "
+            "probably added to the store more than once, or is in several of the searched stores; check_positions "
+            "shows which, and how to delete the copies",
             RetrievalWarning,
             cause="copies in the store",
         )

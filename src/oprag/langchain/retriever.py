@@ -609,13 +609,9 @@ def _reordered_by(component: Any) -> str | None:
         if type(one).__name__ == "LongContextReorder" or (isinstance(one, ContextFields) and one.order != "rank"):
             return type(one).__name__
         if isinstance(one, BaseRetriever | BaseDocumentCompressor):
-            inside = _inside(one)
-        else:
-            # The steps of a sequence; a list from the last one contains its ranks.
-            inside = getattr(one, "steps", [])[:-1]
-        for inner in inside:
-            if (name := _reordered_by(inner)) is not None:
-                return name
+            for inner in _inside(one):
+                if (name := _reordered_by(inner)) is not None:
+                    return name
     return None
 
 

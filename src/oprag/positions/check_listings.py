@@ -16,6 +16,7 @@ from oprag.options import ContextOptions, check_count
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
 from oprag.positions.ladder import (
     LABEL_FIELD,
+    NUMBERING_FIELD,
     STAMPED_FIELDS,
     TIES_BY_STORE,
     find_positions,
@@ -118,8 +119,8 @@ def check_listings(
 
 def _options(options: ContextOptions, sample: _Sample, total: int | None) -> str:
     """Return, as code, the options for a check that reads the same sources with all of their chunks."""
-    key = options.source_key
-    shown = [] if key is None else ["source_key=source_key" if callable(key) else f"source_key={key!r}"]
+    keys = {"source_key": options.source_key, "position_key": options.position_key}
+    shown = [f"{name}={name if callable(key) else repr(key)}" for name, key in keys.items() if key is not None]
     if sample.sampled:
         shown.append(f"max_chunks={total or _ALL}")
     return "".join(f", {one}" for one in shown)
@@ -438,8 +439,9 @@ def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
 
 
 def _exact_ranks(group: Sequence[Chunk]) -> set[int]:
-    """Return the ranks of chunks whose position identifies one place; a `position_key` that chunks share does not."""
-    if shared(group, [chunk.position and chunk.position.key for chunk in group]):
+    """Return the ranks of chunks whose position identifies one place; none if chunks share a `position_key`."""
+    known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
+    if shared(known, [chunk.position and chunk.position.key for chunk in known]):
         return set()
     return {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
 
@@ -480,12 +482,21 @@ def _part_added_again(names: Sequence[tuple[Any, ...]], *, placed: bool) -> slic
 def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collection[int], ingestions: int) -> bool:
     """Return whether deleting the duplicates alone certainly leaves each chunk of one ingestion, and nothing else.
 
-    Without exact positions, this is certain only if all chunks were added equally often. Links must not lead to deleted
-    chunks, and a document must not be left in part.
+    Without exact positions, this is certain only if the list is one ingestion after the other. Copies have the same
+    metadata: those of several tenants differ. Links must not lead to deleted chunks, and a document must not be left in
+    part.
     """
-    times = Counter(map(_identity, group)).values()
-    equally_often = ingestions > 1 and not any(count % ingestions for count in times)
-    if not later or not (equally_often or len(_exact_ranks(group)) == len(group)):
+    in_sequence = sorted(group, key=attrgetter("rank"))
+    names = [_identity(chunk) for chunk in in_sequence]
+    once = names[: len(names) // ingestions]
+    repeats = ingestions > 1 and len(set(once)) >= _MIN_REPEATED and names == once * ingestions
+    if not later or not (repeats or len(_exact_ranks(group)) == len(group)):
+        return False
+    first: dict[tuple[Any, ...], str] = {}
+    if any(
+        first.setdefault(name, about) != about
+        for name, about in zip(names, map(_metadata_of, in_sequence), strict=True)
+    ):
         return False
     deleted = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank in later]
     left = [chunk for chunk, before in zip(as_read, group, strict=True) if before.rank not in later]
@@ -497,6 +508,12 @@ def _is_copied(group: Sequence[Chunk], as_read: Sequence[Chunk], later: Collecti
     documents = {chunk.document_id for chunk in left}
     whole = len(documents) == 1 or documents.isdisjoint(chunk.document_id for chunk in deleted)
     return whole and linked.isdisjoint(deleted_ids) and are_unique
+
+
+def _metadata_of(chunk: Chunk) -> str:
+    """Return the metadata that two copies of a chunk share; stores add keys that begin with an underscore."""
+    others = sorted((str(name), repr(value)) for name, value in chunk.metadata.items() if name != NUMBERING_FIELD)
+    return repr([(name, value) for name, value in others if not name.startswith("_")])
 
 
 def _of_several_files(group: Sequence[Chunk]) -> bool:
@@ -513,6 +530,9 @@ def _of_several_files(group: Sequence[Chunk]) -> bool:
 def _identity(chunk: Chunk) -> tuple[Any, ...]:
     """Return a key that duplicates of a chunk share: its text, and its position if its kind is precise enough."""
     position = chunk.position
+    if not chunk.text:
+        # Images of a page have no text.
+        return chunk.source, chunk.text, chunk.rank
     if position is None or position.kind not in _PLACED:
         return chunk.source, chunk.text
     # With ties broken by the store, compare the page alone.

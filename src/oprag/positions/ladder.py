@@ -258,22 +258,27 @@ def _without_ties(
     if None not in places and not any(_runs_against(places, one) for one in known):
         keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
         return _KeyReading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    within = [(one.field, one.keys) for one in stamped if not _runs_against(one.keys, pages)]
-    within += [] if _runs_against(located, pages) else [(LOCATED, located)]
+    within = [] if _runs_against(located, pages) else [(LOCATED, located)]
+    within += [
+        (one.field, [*one.keys]) for one in stamped if not any(_runs_against(one.keys, other) for other in known)
+    ]
     # Some chunks lack an offset, or it would have been read as page and offset.
     within += [
         (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field
     ]
-    for field, offsets in within:
-        # A page with a chunk without an offset keeps its ties: its chunks cannot be compared.
-        lacking = {page for page, offset in zip(pages.keys, offsets, strict=True) if offset is None}
-        if not lacking.issuperset(pages.keys):
-            keys = [
-                None if page is None else (page, () if page in lacking else offset)
-                for page, offset in zip(pages.keys, offsets, strict=True)
-            ]
-            return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
-    return pages
+    # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
+    lacking = [
+        {page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None} for _, keys in within
+    ]
+    if not within or min(map(len, lacking)) == len(set(pages.keys)):
+        return pages
+    best = min(range(len(within)), key=lambda index: len(lacking[index]))
+    field, offsets = within[best]
+    keys = [
+        None if page is None else (page, () if page in lacking[best] else offset)
+        for page, offset in zip(pages.keys, offsets, strict=True)
+    ]
+    return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
 
 
 def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:

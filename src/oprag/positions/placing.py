@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -71,6 +72,7 @@ CONFLICTING_OFFSETS = (
     "they are ignored and the order is uncertain"
 )
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STAMP_TOGETHER = (
     "stamp all chunks of a source in one call, after loading and splitting the whole file (in LlamaIndex in one "
     "from_documents() or pipeline.run(), without num_workers), or pass read_source=... to locate the chunks in the "
@@ -268,8 +270,10 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             UNNAMED,
             [chunk for chunk in placed.chunks if chunk.source is None],
         )
-    single = [group for group in placed.groups.values() if options.source_key is None and _is_one_page(group)]
-    if len({page_of(group[0]) for group in single}) > 1:
+    by_id = [group for group in placed.groups.values() if options.source_key is None and _is_named_by_id(group)]
+    single = [group for group in by_id if len({page_of(chunk) for chunk in group}) == 1]
+    # A document of several pages, or two documents that begin with the same page, are whole files.
+    if len(single) > 1 and len({page_of(group[0]) for group in single}) == len(single) == len(by_id):
         yield Doubt(
             f"{len(single)} documents are single pages without the name of their file, so the pages are not put in "
             "order",
@@ -286,13 +290,15 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
         )
 
 
-def _is_one_page(group: Sequence[Chunk]) -> bool:
-    """Return whether a source is a document without a name, all of one page, such as PDF readers make."""
-    first = group[0]
-    if first.source is None or first.source != first.document_id:
-        return False
-    page = page_of(first)
-    return page is not None and all(page_of(chunk) == page for chunk in group)
+def _is_named_by_id(group: Sequence[Chunk]) -> bool:
+    """Return whether a source with pages has only a generated id as its name, as pages that PDF readers make."""
+    name = group[0].source
+    return (
+        name is not None
+        and name == group[0].document_id
+        and bool(_UUID.fullmatch(name))
+        and page_of(group[0]) is not None
+    )
 
 
 def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:

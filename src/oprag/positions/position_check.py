@@ -135,7 +135,7 @@ class PositionCheck:
             source: As in `ids`.
 
         Raises:
-            OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
+            OptionError: The source was not found, not all chunks were read, or it is not certain which are copies.
         """
         return self._ids_of(source, duplicates=True)
 
@@ -152,6 +152,12 @@ class PositionCheck:
             close = get_close_matches(source, names) if isinstance(source, str) else []
             known = ", ".join(map(describe, (close or names)[:_MAX_NAMES])) or "none"
             raise OptionError(f"the source {describe(source)} was not found; the check found {known}", source)
+        if duplicates and any(one.duplicate_ids and not one.is_copied for one in named):
+            raise OptionError(
+                f"it is not certain which chunks of {describe(source)} are copies; delete ids({describe(source)}), and "
+                "add the source once",
+                source,
+            )
         return [key for one in named for key in (one.duplicate_ids if duplicates else one.ids)]
 
     def distinct(self, listed: Iterable[T]) -> list[T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -119,7 +120,7 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
             continue
         names = {first_name(chunk.metadata, key) for chunk in chunks}
         # Not numbers, such as the size of the file.
-        if not all(isinstance(chunk.metadata[key], str) for chunk in chunks if key in chunk.metadata):
+        if not all(isinstance(chunk.metadata[key], str | PathLike) for chunk in chunks if key in chunk.metadata):
             continue
         if None in names or len(names) == len(chunks):
             continue

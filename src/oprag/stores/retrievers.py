@@ -10,7 +10,8 @@ from langchain_core.documents import Document
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
-from oprag.positions.ladder import PAGE_FIELDS
+from oprag.positions.ladder import PAGE_NUMBER_FIELDS
+from oprag.positions.values import ordinal
 from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ class ListedDocuments(StoreAdapter):
         for row, document in enumerate(documents):
             key = document.id or _key(document.page_content, document.metadata)
             if key in rows and key in added:
+                name = describe(document.id or document.page_content)
                 raise OptionError(
-                    f"{self.name} has several documents with the id or text {describe(key)}; give each a unique id", key
+                    f"{self.name} has several documents with the id or text {name}; give each its own", key
                 )
             rows[key] = row
         self.refuse_unknown(added, rows)
@@ -104,5 +106,7 @@ class ListedDocuments(StoreAdapter):
 
 
 def _key(text: str, metadata: Mapping[str, Any]) -> str:
-    pages = [metadata[field] for field in PAGE_FIELDS if field in metadata]
-    return f"{text}\0{pages}" if pages else text
+    # Normalized, because a page from another store, such as 1.0, is the same page.
+    pages = (ordinal(metadata.get(field)) for field in PAGE_NUMBER_FIELDS)
+    page = next((page for page in pages if page is not None), None)
+    return text if page is None else f"{text}\0{page}"

@@ -438,6 +438,29 @@ def test_the_line_has_the_source_key_of_the_check():
     assert len(store.store) == len(windows("a", 1))
 
 
+def test_the_line_has_the_position_key_of_the_check():
+    verses = [Document(f"verse {at}", metadata={"source": "a", "verse": at}) for at in range(8)]
+    store = store_of([*verses, *verses[:3]])
+    line = check_positions(store, position_key="verse").notes[0].remedy
+    assert ", position_key='verse')" in line
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert [row["text"] for row in store.store.values()] == [verse.page_content for verse in verses]
+
+
+def test_the_line_of_a_check_with_a_filter_deletes_nothing_of_other_tenants():
+    chunks = [Document(f"part {at}", metadata={"source": "a.txt", "start_index": 10 * at}) for at in range(4)]
+    of_tenants = [
+        Document(one.page_content, metadata={**one.metadata, "tenant": tenant}) for tenant in "ab" for one in chunks
+    ]
+    store = store_of([*of_tenants, of_tenants[0]])
+    mine = store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["tenant"] == "a"})
+    line = check_positions(mine).notes[0].remedy
+    with pytest.raises(OptionError, match=r"not certain which chunks of 'a\.txt' are copies"):
+        exec(line, {"store": store, "check_positions": check_positions})
+    store.delete(check_positions(mine).duplicate_ids("a.txt"))
+    assert len(store.store) == len(of_tenants)
+
+
 def test_the_line_deletes_a_part_that_was_added_again():
     chunks = split("a.txt", 1, add_start_index=True)
     store = store_of([*chunks[:10], *chunks, *windows("b.txt", 2), *chunks[:6]])

@@ -57,7 +57,6 @@ RETRIEVERS = {
     "with_retry": lambda store: own(store).with_retry(),
     "with_fallbacks": lambda store: own(store).with_fallbacks([store.as_retriever()]),
     "compression": lambda store: compressed(own(store)),
-    "sequence": lambda store: own(store) | RunnableLambda(lambda documents: [*documents]),
     "ensemble": lambda store: ensemble(store.as_retriever(), own(store)),
     "merger": lambda store: MergerRetriever(retrievers=[own(store)]),
     "multi query": lambda store: MultiQueryRetriever(retriever=own(store), llm_chain=giving([])),

@@ -161,7 +161,7 @@ def test_a_source_that_was_added_twice_warns(wrapped: bool):
     options: dict[str, Any] = {"vectorstore": store, "k": 12}
     if wrapped:
         options = {"retriever": store.as_retriever(search_kwargs={"k": 12})}
-    duplicates = "6 of the 12 .* are copies of others .* leaves 6: .* added to the store more than once"
+    duplicates = "6 retrieved chunks are copies of others .* leaves 6 of 12: .* added to the store more than once"
     with pytest.warns(RetrievalWarning, match=duplicates):
         assert len(OrderPreservingRetriever(**options).invoke(QUESTION)) == 6
 

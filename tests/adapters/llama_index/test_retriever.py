@@ -251,7 +251,7 @@ def ask_postprocessor(retriever: BaseRetriever) -> list[NodeWithScore]:
 
 @pytest.mark.parametrize("ask", [ask_engine, ask_retriever, ask_postprocessor])
 def test_a_source_that_was_added_twice_warns(ask: Callable[[BaseRetriever], list[NodeWithScore]]):
-    duplicates = "5 of the 10 .* are copies of others .* leaves 5: .* added to the store more than once"
+    duplicates = "5 retrieved chunks are copies of others .* leaves 5 of 10: .* added to the store more than once"
     with pytest.warns(RetrievalWarning, match=duplicates):
         assert len(ask(added_twice().as_retriever(similarity_top_k=10))) == 5
 

@@ -236,5 +236,10 @@ def test_pages_without_the_name_of_their_file_warn():
     one_page = [Document(text=prose(90, seed), metadata={"page_label": "1"}) for seed in range(5)]
     single = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(one_page))
     assert asked(OrderPreservingRetriever(retriever=single.as_retriever(similarity_top_k=6)).retrieve)[1] == []
+    # Whole files, of which one page each was retrieved.
+    two = Document(text=prose(90, 9), metadata={"page_label": "1"}, id_="report-2024")
+    named = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([*pages[1:], two]))
+    named_retriever = OrderPreservingRetriever(retriever=named.as_retriever(similarity_top_k=6))
+    assert "are single pages" in asked(named_retriever.retrieve)[1][0]
     by_id = OrderPreservingRetriever(retriever=plain, source_key=lambda chunk: chunk.document_id)
     assert asked(by_id.retrieve)[1] == []

@@ -111,13 +111,12 @@ def test_missing_positions_beyond_max_candidates_are_no_error():
     assert "source" in str(caught.value)
 
 
-def test_equal_texts_of_a_page_that_position_key_reads_are_kept():
+def test_equal_texts_with_one_position_key_do_not_warn_of_copies():
+    """The source may repeat them on a page that is the key."""
     chunks = [changed(hit(text, rank, page=2), id=f"{rank}") for rank, text in enumerate(["Yes.", "No.", "Yes."])]
-    assert chosen(chunks, position_key="page") == ([0, 1, 2], [])
-    # The chunks of a key that only copies share are duplicates.
-    copies = [changed(hit("Yes.", rank, number=2), id=f"{rank}") for rank in range(2)]
-    with pytest.warns(RetrievalWarning, match="1 of the 2 "):
-        assert chosen(copies, position_key="number")[0] == [0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert chosen(chunks, position_key="page")[0] == [0, 1]
 
 
 @pytest.mark.parametrize(("k", "warns"), [(None, True), (3, True), (2, False), (5, False)])
@@ -127,9 +126,15 @@ def test_copies_with_other_ids_warn_if_they_cost_chunks(k: int | None, warns: bo
         warnings.simplefilter("always")
         assert chosen(chunks, k=k)[0] == [0, 2]
     assert [str(one.message).partition(":")[0] for one in caught if one.category is RetrievalWarning] == [
-        "2 of the 4 retrieved chunks are copies of others under other ids, which leaves 2"
+        "2 retrieved chunks are copies of others under other ids, which leaves 2 of 4"
     ] * warns
     same_id = [changed(hit("1", rank, chunk_index=1), id="1") for rank in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert chosen(same_id)[0] == [0]
+
+
+def test_copies_beyond_max_candidates_do_not_count():
+    chunks = [changed(hit(text, rank, chunk_index=int(text)), id=f"{rank}") for rank, text in enumerate("11222")]
+    with pytest.warns(RetrievalWarning, match="1 retrieved chunk is a copy of others .* leaves 2 of 3"):
+        assert chosen(chunks, k=3, max_candidates=3)[0] == [0, 2]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, arrange, build_context
+from oprag.chunk import changed
 from oprag.positions.ladder import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
 from tests.helpers import hit, ranks
 
@@ -479,3 +480,32 @@ def test_stamps_order_the_pages_on_which_all_chunks_have_one():
     assert [chunk.rank for chunk in in_order] == [3, 1, 2, 0, 4, 5]
     assert {position.field for position in positions} == {"page, chunk_index"}
     assert positions[4] == positions[5]
+
+
+def test_offsets_order_pages_if_stamps_cover_fewer_of_them():
+    places = [(2, 60), (1, 70), (2, 0), (3, 50), (1, 0), (3, 0), (4, None)]
+    chunks = [
+        hit(
+            f"text {rank}",
+            rank,
+            page=page,
+            **({} if start is None else {"start_index": start}),
+            **({"chunk_index": start} if page == 1 else {}),
+        )
+        for rank, (page, start) in enumerate(places)
+    ]
+    positions = find_positions(chunks).positions
+    assert sorted(range(7), key=lambda rank: positions[rank].key) == [4, 1, 2, 0, 5, 3, 6]
+
+
+def test_stamps_of_a_store_do_not_go_before_the_text():
+    numbering = {"chunk_numbering": "s0123456789ab"}
+    chunks = [
+        changed(hit(text, rank, page=1, chunk_index=stamp, **numbering), located=place)
+        for rank, (text, stamp, place) in enumerate(
+            [("two", 0, Span(10, 13)), ("one", 1, Span(0, 3)), ("three", 2, Span(20, 25))]
+        )
+    ]
+    lacking = hit("other", 3, page=2)
+    positions = find_positions([*chunks, lacking]).positions
+    assert sorted(range(4), key=lambda rank: positions[rank].key) == [1, 0, 2, 3]
