@@ -113,7 +113,8 @@ def test_of_several_gold_answers_the_best_counts(tmp_path):
     reader = Reader()
     grid = {"k": 8, "chunk_size": 8, "method": "answer_likelihood"}
     assert run(asked_of(reader, grid=grid, data=data), tmp_path / "results.db").complete
-    assert [answer for _, answer in reader.asked] == ["red", "green", "blue"]
+    # The calls are made at the same time.
+    assert sorted(answer for _, answer in reader.asked) == ["blue", "green", "red"]
     figures = {answer: reader.answer_likelihood(prompt, answer) for prompt, answer in reader.asked[:3]}
     assert max(figures, key=figures.__getitem__) == "green"
     ((score, calls, tokens),) = rows(
