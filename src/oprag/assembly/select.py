@@ -63,8 +63,8 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
     """Keep the best-ranked chunk for each combination of source, position and text.
 
-    Equal text at another position is not a duplicate. If the position is unknown or a page that several chunks share,
-    or there is no text, as in images, chunks with different ids are not duplicates.
+    Equal text at another position is not a duplicate. Chunks without text (images), without a position, or with only a
+    page as their position are duplicates only if they have the same id.
     """
     kept: list[Chunk] = []
     dropped: list[Drop] = []

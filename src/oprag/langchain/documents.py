@@ -60,7 +60,7 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
             )
             for passage in context.passages
         )
-        return RankedList(joined, [min(chunk.rank for chunk in passage.chunks) for passage in context.passages])
+        return RankedList(joined, [passage.rank for passage in context.passages])
     ranks = [chunk.rank for chunk in context.kept]
     if not annotate:
         return RankedList((chunk.origin for chunk in context.kept), ranks)

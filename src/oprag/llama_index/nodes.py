@@ -129,9 +129,10 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
         nodes: list[NodeWithScore] = []
         ranks: list[int] = []
         for passage in context.passages:
-            of_passage = [chunk.rank for chunk in passage.chunks]
-            nodes += (of_nodes := _nodes_of(passage, stitched=True))
-            ranks += of_passage if len(of_nodes) == len(of_passage) else [min(of_passage)]
+            of_passage = _nodes_of(passage, stitched=True)
+            nodes += of_passage
+            each = len(of_passage) == len(passage.chunks)
+            ranks += [chunk.rank for chunk in passage.chunks] if each else [passage.rank]
         return RankedList(nodes, ranks)
     given = (_annotated(chunk) if annotate else chunk.origin for chunk in context.kept)
     return RankedList(given, [chunk.rank for chunk in context.kept])

@@ -372,8 +372,7 @@ def _checks(
             if problem.cause != cause:
                 why = _NOT_IN_TEXT if name in lacking else cause
                 problem = _Problem(f"the order of the chunks of a source is uncertain: {why}", cause)
-        mixed = _of_several_files(group)
-        if problem is not None and mixed and cause != ADDED_AGAIN:
+        if problem is not None and cause != ADDED_AGAIN and _of_several_files(group):
             cause = SHARED_NAME
             problem = _Problem(cause, cause)
         forced = cause == ADDED_AGAIN and not again and name not in lacking

@@ -143,7 +143,7 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
         chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
         if chosen is not None and chosen.kind is PositionKind.PAGE:
-            chosen = _without_ties(chunks, chosen, [*_stamped(chunks, fields, pages, linked=linked)], frames)
+            chosen = _without_ties(chunks, chosen, _stamped(chunks, fields, pages, linked=linked), frames)
     if chosen is None:
         return Placement([UNKNOWN_POSITION] * len(chunks), spans)
     kind, field, keys = chosen
@@ -248,7 +248,7 @@ def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
 
 
 def _without_ties(
-    chunks: Sequence[Chunk], pages: _KeyReading, stamped: Sequence[_KeyReading], frames: Sequence[_Frame]
+    chunks: Sequence[Chunk], pages: _KeyReading, stamped: Iterator[_KeyReading], frames: Sequence[_Frame]
 ) -> _KeyReading:
     """Order the chunks within pages by insertion order, stamps, text or offsets, if that agrees with the pages."""
     if not shared(chunks, pages.keys):
@@ -267,16 +267,16 @@ def _without_ties(
         (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field
     ]
     # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
-    lacking = [
-        {page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None} for _, keys in within
+    readings = [
+        ({page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None}, field, keys)
+        for field, keys in within
     ]
-    if not within or min(map(len, lacking)) == len(set(pages.keys)):
+    lacking, field, finer = min(readings, key=lambda reading: len(reading[0]), default=(set(pages.keys), "", []))
+    if lacking.issuperset(pages.keys):
         return pages
-    best = min(range(len(within)), key=lambda index: len(lacking[index]))
-    field, offsets = within[best]
     keys = [
-        None if page is None else (page, () if page in lacking[best] else offset)
-        for page, offset in zip(pages.keys, offsets, strict=True)
+        None if page is None else (page, () if page in lacking else key)
+        for page, key in zip(pages.keys, finer, strict=True)
     ]
     return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
 

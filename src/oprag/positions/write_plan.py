@@ -1,7 +1,7 @@
 """Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
@@ -304,12 +304,12 @@ def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, 
         doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
     if by_store and (report.missing or without_order(found)):
         doubts.append("overlapping texts confirm insertion order only in part")
-    why = _why_nothing_is_written(found, by_store=by_store and not trusted)
+    tied = _tied(found)
+    why = _why_nothing_is_written(found, tied, by_store=by_store and not trusted)
     if why is not None:
         doubts += [why] if why else []
         return {}
     known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
-    tied = _tied(found)
     if tied:
         doubts.append(f"{counted(len(tied), 'chunk')} on the same page as one that cannot be located")
         known = [(key, chunk) for key, chunk in known if chunk.rank not in tied]
@@ -341,27 +341,27 @@ def _offsets(chunks: Sequence[Chunk]) -> dict[int, Place]:
     pages: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         pages.setdefault(repr([chunk.metadata.get(field) for field in PAGE_FIELDS]), []).append(chunk)
-    located = {page: [places[one.rank] for one in group if one.rank in places] for page, group in pages.items()}
-    extents = sorted((min(some)[0], max(end for _, end in some)) for some in located.values() if some)
+    located = [[(one, places[one.rank]) for one in group if one.rank in places] for group in pages.values()]
+    extents = sorted((min(at[0] for _, at in here), max(at[1] for _, at in here)) for here in located if here)
     if repr([None] * len(PAGE_FIELDS)) in pages or any(after[0] < before[1] for before, after in pairwise(extents)):
         return {}
     offsets: dict[int, Place] = {}
-    for page, group in pages.items():
-        here = [(chunk, places[chunk.rank]) for chunk in group if chunk.rank in places]
+    for here in located:
         # The span of a placed chunk is the located one, so read its metadata alone.
-        stated = [(place, stated_span(changed(chunk, span=None))) for chunk, place in here]
-        starts = {place[0] - own.start for place, own in stated if own is not None}
-        first = min((place[0] for place in located[page]), default=0)
-        origin = starts.pop() if len(starts) == 1 and min(starts) <= first else first
+        stated = [(at, stated_span(changed(chunk, span=None))) for chunk, at in here]
+        origins = {at[0] - own.start for at, own in stated if own is not None}
+        first = min((at[0] for _, at in here), default=0)
+        origin = origins.pop() if len(origins) == 1 and min(origins) <= first else first
         offsets |= {chunk.rank: (start - origin, end - origin) for chunk, (start, end) in here}
     return offsets
 
 
-def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
+def _why_nothing_is_written(found: Placed, tied: Collection[int], *, by_store: bool) -> str | None:
     """Return why positions cannot be written (empty if a note exists already or is not needed); None if they can.
 
     Args:
         found: The chunks of a source.
+        tied: The ranks of those whose order on their page is unknown.
         by_store: Whether the positions come from insertion order, which needs confirmation.
     """
     (report,) = found.sources
@@ -380,7 +380,7 @@ def _why_nothing_is_written(found: Placed, *, by_store: bool) -> str | None:
     elif report.missing and known and not ours and any(STAMP_FIELD in one.metadata for one in unknown):
         # Numbers from two stamping calls are not comparable.
         why = f"some of these already have a {STAMP_FIELD}, so nothing is written"
-    elif (tied := _tied(found)) and (len(tied) == len(known) or ", " not in report.field):
+    elif tied and (len(tied) == len(known) or ", " not in report.field):
         why = "the order of chunks that share a page or another number is unknown, so nothing is written"
     elif by_store and (report.missing or without_order(found)):
         why = "nothing is written without its text (read_source=...) or trust_store_order=True"
