@@ -250,6 +250,16 @@ def requires(function: Any, parameter: str) -> bool:
     return found is not None and found.default is found.empty
 
 
+def refuse_filter(name: str, function: Any, why: str) -> None:
+    """Reject a function that requires the filter of the search where there is none to pass, for the given reason."""
+    if requires(function, "filter"):
+        raise OptionError(
+            f"{name} is a function that requires filter, but {why}; bind one with functools.partial(function, "
+            "filter=...)",
+            function,
+        )
+
+
 def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 1) -> None:
     """Reject anything but an integer >= `minimum`."""
     if (value is None and optional) or (type(value) is int and value >= minimum):

@@ -32,11 +32,11 @@ from oprag.positions.placing import (
     place,
     without_order,
 )
-from oprag.positions.sources import ID_FIELDS, SOURCE_FIELDS, source_of
+from oprag.positions.sources import SOURCE_FIELDS, source_of
 from oprag.positions.values import natural_key
 from oprag.steps import run_sync
-from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.listing import each_once
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import can_list, each_once
 from oprag.stores.llama_index_nodes import source_in
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
@@ -130,7 +130,8 @@ class StoredSources:
 
     def readable(self) -> bool:
         """Whether the store can list the chunks that its search can find."""
-        return _can_list(self._store())
+        store = self._store()
+        return store is not None and can_list(store)
 
     def around(self, chunk: Chunk, before: int = 2, after: int = 2) -> Reading:
         """Read the chunks around a chunk, nearest first within the token budget.
@@ -254,7 +255,7 @@ class StoredSources:
     def _open(self) -> StoreAdapter:
         """The store, resolved once for each call of a tool."""
         store = self._store()
-        if store is None or not _can_list(store):
+        if store is None or not can_list(store):
             which = "this retriever" if store is None else f"a {store.name}"
             raise SourceReadError(
                 f"reading is not possible: {which} cannot list the chunks of a source under the filter of the search; "
@@ -425,11 +426,6 @@ class _Ordered(NamedTuple):
     source: str
     chunks: list[Chunk]
     doubt: str
-
-
-def _can_list(store: StoreAdapter | None) -> bool:
-    """Whether a store can list its chunks; nothing is read for this, since adapters read while they are iterated."""
-    return store is not None and has_own_adapter(store.store) and store.chunks(ID_FIELDS[0], ()) is not None
 
 
 def _without_copies(placed: Iterable[Chunk]) -> list[Chunk]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
-from langchain_core.vectorstores import VectorStoreRetriever
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
@@ -28,6 +30,7 @@ from oprag.langchain import (
     OrderPreservingChain,
     OrderPreservingCompressor,
     OrderPreservingRetriever,
+    create_reading_tools,
 )
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingNodeRetriever
@@ -328,9 +331,16 @@ async def test_a_function_that_reads_whole_sources_is_told_the_filter():
         given = {"input": QUESTION, "filter": only("A")}
         chain.invoke(given)
         await chain.ainvoke(given)
-        chain.invoke({"input": QUESTION})
-        assert asked == [("plan.txt", given["filter"])] * 2 + [("plan.txt", None)]
+        assert asked == [("plan.txt", given["filter"])] * 2
         asked.clear()
+    # A store that is known has no filter of its own; a function may have any.
+    with pytest.raises(OptionError, match="a RunnableLambda may have one of its own"):
+        chain.invoke({"input": QUESTION})
+    assert asked == []
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, method="long_context", read_source=read)
+    chain.invoke({"input": QUESTION})
+    assert asked == [("plan.txt", None)]
+    asked.clear()
     fixed = only("A")
     chain = OrderPreservingChain(
         llm=RecordingChatModel(),
@@ -340,6 +350,119 @@ async def test_a_function_that_reads_whole_sources_is_told_the_filter():
     )
     chain.invoke({"input": QUESTION})
     assert asked == [("plan.txt", fixed)]
+
+
+# Searches that are restricted by something other than `filter`.
+
+A_AND_B = [
+    Document(
+        f"Text {number} of {tenant}.",
+        id=f"{tenant}{number}",
+        metadata={"source": "s", "chunk_index": number, "tenant": tenant},
+    )
+    for number, tenant in enumerate("ABABABAB")
+]
+OF_A = only("A")
+
+
+class StoreWithOtherKeywords(InMemoryVectorStore):
+    """Restricts its search by any keyword, as other stores do, for example by `pre_filter`, `expr` or `namespace`."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        tenant = next(iter(kwargs.values()), None)
+        return super().similarity_search_with_score(
+            query, k, filter=lambda one: tenant in (None, one.metadata["tenant"])
+        )
+
+
+class FilteringStore(InMemoryVectorStore):
+    """Has a filter of its own."""
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        return super().similarity_search_with_score(query, k, filter=OF_A)
+
+
+class FilteringRetriever(BaseRetriever):
+    """Takes a filter, and has one of its own without."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, filter: Any = OF_A) -> list[Document]:
+        return [one for one in A_AND_B if filter(one)][:2]
+
+
+def in_memory(kind: type[InMemoryVectorStore]) -> InMemoryVectorStore:
+    store = kind(DeterministicFakeEmbedding(size=4))
+    store.add_documents(A_AND_B)
+    return store
+
+
+async def shown_to_the_model(**options: Any) -> str:
+    """All that reaches the model or the user, through functions that require the filter."""
+
+    def near(document: Document, number: int, filter: Any) -> list[Document]:
+        at = document.metadata["chunk_index"]
+        return [one for one in A_AND_B[max(0, at - number) : at + number + 1] if filter is None or filter(one)]
+
+    def whole(name: str, filter: Any) -> str:
+        return " ".join(one.page_content for one in A_AND_B if filter is None or filter(one))
+
+    texts: list[str] = []
+    ours = OrderPreservingRetriever(**options, neighbors=1, read_neighbors=near)
+    model = RecordingChatModel()
+    chain = OrderPreservingChain(
+        llm=model, retriever=OrderPreservingRetriever(**options), method="long_context", read_source=whole
+    )
+    with suppress(OptionError):
+        texts += [one.page_content for one in ours.invoke(QUESTION)]
+    with suppress(OptionError):
+        texts += [one.page_content for one in await ours.ainvoke(QUESTION)]
+    with suppress(OptionError):
+        chain.invoke({"input": QUESTION})
+    with suppress(OptionError):
+        await chain.ainvoke({"input": QUESTION})
+    return " ".join([*texts, *map(str, model.prompts)])
+
+
+@pytest.mark.parametrize("name", ["pre_filter", "expr", "filters", "tenant", "namespace", "partition", "where"])
+@pytest.mark.parametrize("given", [{}, {"filter": OF_A}])
+async def test_a_restriction_that_is_not_the_filter_is_no_filter(name: str, given: dict[str, Any]):
+    store, search = in_memory(StoreWithOtherKeywords), {name: "A", **given}
+    assert " of B." not in await shown_to_the_model(vectorstore=store, k=2, search_kwargs=search)
+    assert " of B." not in await shown_to_the_model(retriever=store.as_retriever(search_kwargs={**search, "k": 2}))
+
+
+async def test_a_store_or_retriever_may_have_a_filter_of_its_own():
+    assert " of B." not in await shown_to_the_model(vectorstore=in_memory(FilteringStore), k=2)
+    assert " of B." not in await shown_to_the_model(retriever=FilteringRetriever())
+
+
+def test_what_restricts_a_search_is_named():
+    ours = OrderPreservingRetriever(
+        vectorstore=in_memory(StoreWithOtherKeywords),
+        k=2,
+        search_kwargs={"pre_filter": "A", "fetch_k": 9},
+        neighbors=1,
+        read_neighbors=lambda document, number, filter: [document],
+    )
+    for given in (None, OF_A):
+        with pytest.raises(OptionError, match=r"pre_filter may restrict the search, too; wrap the vector store"):
+            ours.invoke(QUESTION, filter=given)
+
+
+@pytest.mark.filterwarnings("ignore:the reading tools will refuse every call")
+def test_a_store_is_not_listed_where_a_keyword_may_restrict_the_search():
+    store = in_memory(InMemoryVectorStore)
+    OrderPreservingRetriever(vectorstore=store, k=2, neighbors=1, search_kwargs={"fetch_k": 9, "expr": None})
+    with pytest.raises(ValidationError, match="requires read_neighbors"):
+        OrderPreservingRetriever(vectorstore=store, k=2, neighbors=1, search_kwargs={"expr": "t == 'A'"})
+    _, read, outline = create_reading_tools(store, search_kwargs={"expr": "t == 'A'"})
+    assert "reading is not possible" in read.invoke({"source": "s", "start": 1, "end": 8})
+    assert "reading is not possible" in outline.invoke({})
+
+
+@pytest.mark.parametrize("name", ["read_neighbors", "read_source"])
+def test_a_compressor_has_no_filter_to_pass(name: str):
+    with pytest.raises(ValidationError, match=rf"{name} is a function that requires filter.*does not receive"):
+        OrderPreservingCompressor(**{name: lambda document, number=1, *, filter: []})
 
 
 def test_a_filter_that_was_bound_to_a_function_stays():

@@ -186,7 +186,7 @@ def _read_llama_index(path: Path) -> SavedChunks:
         return SavedChunks("FaissVectorStore", rows, LlamaIndexFaiss, in_insertion_order=True)
     if listed:
         vectors = SimpleVectorStore.from_persist_dir(str(path))
-        rows = list(LlamaIndexSimple(vectors, docstore=docstore).chunks() or ())
+        rows = list(LlamaIndexSimple(vectors, docstore=docstore).chunks())
         # An index without vectors has an empty vector store; fall through to the docstore.
         if rows:
             return SavedChunks("SimpleVectorStore", rows, LlamaIndexSimple, in_insertion_order=True)

@@ -21,7 +21,8 @@ __all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
 """Reads whole sources: a function that takes the name, a mapping of names to texts, or a folder.
 
-In LangChain, a function with a required parameter `filter` also receives the filter of the search, or None.
+In LangChain, a function with a required parameter `filter` also receives the filter of the search, or None if nothing
+restricts the search; it is not called if the filter cannot be determined.
 """
 
 

@@ -614,7 +614,6 @@ class OrderPreservingChain(
         retriever, filter = self._searching_retriever(), inputs.get("filter")
         get_filter = partial(filter_of, retriever, filter)
         if self._retrieves_by_chain:
-            get_filter = partial(inputs.get, "filter")
             # Such a chain handles the conversation itself. Without a retriever in it, it also handles the filter.
             filter = None if _without_retrievers(self.retriever) else filter
             retriever = _with_inputs(retriever, inputs, self.input_key)
@@ -842,8 +841,11 @@ def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any],
         return {**(given if question == inputs[key] else without_history), key: question}
 
     changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
-    if requires(retriever.read_neighbors, "filter"):
-        changes["read_neighbors"] = partial(retriever.read_neighbors, filter=given.get("filter"))
+    if given.get("filter") is not None:
+        # The chain receives the filter among its inputs, not as an argument.
+        for name in ("read_neighbors", "read_source"):
+            if requires(function := getattr(retriever, name), "filter"):
+                changes[name] = partial(function, filter=given["filter"])
     return retriever.model_copy(update=changes)
 
 

@@ -17,7 +17,7 @@ from oprag.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
-from oprag.langchain.retriever import OrderPreservingRetriever, bare, searched_in
+from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
 from oprag.options import ContextOptions, check_count
 from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
@@ -26,6 +26,7 @@ from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.listing import chunks_in_search
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
 
@@ -87,18 +88,17 @@ def check_positions(
             read_whole=has_own_adapter(adapter.store),
         )
         for adapter in adapters
-        if (rows := adapter.chunks()) is not None
+        if (rows := chunks_in_search(adapter)) is not None
     ]
     stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
     writable = any(adapter.writable for adapter in stores)
     reader = as_reader(read_source)
-    filter = next((given for adapter in adapters if (given := adapter.search.get("filter")) is not None), None)
     return check_listings(
         listings or [_documents(searched, max_chunks)],
         options,
         lambda chunks: remedies_for(chunks, in_store=bool(stores), writable=writable),
         max_chunks=max_chunks,
-        read_source=reader and reader.filtered(lambda: filter),
+        read_source=reader and reader.filtered(lambda: _first_filter(adapters)),
     )
 
 
@@ -116,6 +116,12 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
         adapter = adapter_of(one.index if isinstance(one, DocumentIndexRetriever) else one, search)
         if adapter is not None:
             yield adapter
+
+
+def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
+    """The first filter of the searched stores, all of which must be known."""
+    filters = [known_filter(adapter.store, adapter.search) for adapter in adapters]
+    return next((filter for filter in filters if filter is not None), None)
 
 
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:

@@ -16,7 +16,7 @@ from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.name_hints import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.option_fields import ContextFields
-from oprag.options import check_question
+from oprag.options import check_question, refuse_filter
 from oprag.position_fields import ReadSourceFields
 from oprag.ranked_list import by_rank
 from oprag.steps import Steps, run_async, run_sync
@@ -59,6 +59,8 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
+        for name in ("read_neighbors", "read_source"):
+            refuse_filter(name, getattr(self, name), "a compressor does not receive the filter of the search")
         check_sources(self._context_options(), lambda: vector_sources(self), self._neighbors)
         return self
 

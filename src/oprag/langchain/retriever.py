@@ -30,6 +30,7 @@ from oprag.langchain.vectors import (
     store_reader,
     vector_sources,
 )
+from oprag.masking import listed
 from oprag.option_fields import ContextFields
 from oprag.options import (
     OP_RAG_16K,
@@ -43,14 +44,21 @@ from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.sources import source_parts
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
-from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
-from oprag.stores.retrievers import NO_FILTERS
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["OrderPreservingRetriever", "bare", "filter_of", "searched_in", "unwrapped", "with_store_defaults"]
+__all__ = [
+    "OrderPreservingRetriever",
+    "bare",
+    "filter_of",
+    "known_filter",
+    "searched_in",
+    "unwrapped",
+    "with_store_defaults",
+]
 
 # Attributes in which LangChain's retrievers and compressors store those that they wrap, or lists of them.
 _INNER = ("base_retriever", "retriever", "base_compressor")
@@ -95,7 +103,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         read_neighbors: For `neighbors`: a function that takes a document and a number and returns the documents around
             it, or a `DocumentIndex`. By default, neighbors are read from the searched store or index, with the filter
             of the search, if its chunks can be listed. The filter is not applied to the results of a function; a
-            function with a required parameter `filter` receives it.
+            function with a required parameter `filter` receives it, or is not called if it cannot be determined.
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
             source names to texts, or a function that takes the name. Chunks without a position in their metadata are
             searched in the text of their source, which is read once. Only retrieved sources are read.
@@ -499,7 +507,7 @@ def _searches_the_same(first: Any, other: Any) -> bool:
 
 
 def _filters(search: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in search.items() if name not in NO_FILTERS}
+    return {name: search[name] for name in restrictions_of(search)}
 
 
 def _merges(retriever: Any) -> bool:
@@ -537,26 +545,47 @@ def _is_same(first: Document, other: Document) -> bool:
 
 
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
-    """The filter of a search: the one for this question, else the one of the wrapped store or retriever.
+    """The filter of a search, for functions that require it: the one for this question, else that of the construction.
 
     Raises:
-        OptionError: The filter of the wrapped retriever cannot be determined.
+        OptionError: The filter cannot be determined, or is not all that restricts the search.
     """
-    if filter is not None:
-        return filter
     if retriever.vectorstore is not None:
-        return retriever.search_kwargs.get("filter")
+        return known_filter(retriever.vectorstore, retriever.search_kwargs, filter)
     inner = _uncompressed(retriever.retriever)
     if type(inner) is VectorStoreRetriever:
-        return inner.search_kwargs.get("filter")
-    takes_one = _takes_filter(inner) and not isinstance(inner, VectorStoreRetriever)
-    if takes_one or _index_of(inner) is not None:
-        return None
+        return known_filter(inner.vectorstore, inner.search_kwargs, filter)
+    # Another retriever may ignore the filter among its keywords, and use the other ones.
+    search = {name: value for name, value in (getattr(inner, "search_kwargs", None) or {}).items() if name != "filter"}
+    return known_filter(_index_of(inner) or inner, search, filter)
+
+
+def known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -> Any:
+    """The filter of a search in a store or retriever; None only if it is certain that nothing restricts the search.
+
+    Args:
+        searched: The store or retriever.
+        search: The keyword arguments of its search.
+        filter: The filter for this question, which replaces that in `search`.
+
+    Raises:
+        OptionError: The filter cannot be determined, or is not all that restricts the search.
+    """
+    adapter = adapter_of(searched, search)
+    others = (restrictions_of(search) if adapter is None else adapter.restrictions) - {"filter"}
+    given = search.get("filter") if filter is None else filter
+    if others:
+        problem = f"{listed(sorted(others))} may restrict the search, too"
+    # Any other store or retriever may have a filter of its own.
+    elif given is None and not has_own_adapter(searched):
+        problem = f"no filter was given, and a {type(searched).__name__} may have one of its own"
+    else:
+        return given
     raise OptionError(
-        "read_neighbors or read_source requires the filter of the search, which cannot be determined for the "
-        f"wrapped {type(inner).__name__}; wrap the vector store or its as_retriever(), or pass a function without "
-        "a required parameter filter",
-        inner,
+        f"read_neighbors or read_source requires the filter of the search, which cannot be determined: {problem}; "
+        "wrap the vector store or its as_retriever(), and restrict the search by filter alone, or pass a function "
+        "without a required parameter filter",
+        searched,
     )
 
 

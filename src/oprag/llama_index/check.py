@@ -21,10 +21,10 @@ from pydantic import BaseModel
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
-from oprag.llama_index.neighbors import refuse_filter
+from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of, wrapped_in
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, refuse_filter
 from oprag.positions.check_listings import Listing, check_listings
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PositionKey
@@ -32,6 +32,7 @@ from oprag.positions.position_check import PositionCheck
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.listing import chunks_in_search
 from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
@@ -79,7 +80,7 @@ def check_positions(
         source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
         store_order = searched.store_order
         read_source = searched.read_source if read_source is None else read_source
-    refuse_filter("read_source", read_source)
+    refuse_filter("read_source", read_source, NO_FILTER)
     options = ContextOptions(source_key=source_key, position_key=position_key)
     listings: list[Listing] = []
     writable = False
@@ -89,7 +90,7 @@ def check_positions(
     by_store = store_order and parent is None and not isinstance(searched, BaseDocumentStore)
     kinds: set[str] = set()
     for adapter, docstore in _stores(searched):
-        rows = None if adapter is None else adapter.chunks()
+        rows = None if adapter is None else chunks_in_search(adapter)
         if adapter is not None and rows is not None:
             writable = writable or (adapter.writable and parent is None)
             kinds.add(type(adapter.store).__name__)

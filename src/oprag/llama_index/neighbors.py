@@ -17,25 +17,19 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
-from oprag.options import ContextOptions, requires
+from oprag.options import ContextOptions
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.stored_neighbors import stored_neighbors
 from oprag.vector_fields import list_of_neighbors
 
-__all__ = ["chunk_of_stored", "in_documents", "neighbor_reader", "refuse_filter", "store_reader"]
+__all__ = ["NO_FILTER", "chunk_of_stored", "in_documents", "neighbor_reader", "store_reader"]
 
 Passes = Callable[[BaseNode], bool]
 
 
-def refuse_filter(name: str, function: Any) -> None:
-    """Reject a function that requires the filter of the search, since LlamaIndex queries do not contain filters."""
-    if requires(function, "filter"):
-        raise OptionError(
-            f"{name} is a function that requires filter, but LlamaIndex queries do not contain a filter; bind one with "
-            "functools.partial(function, filter=...)",
-            function,
-        )
+NO_FILTER = "LlamaIndex queries do not contain a filter"
+"""Why functions that require the filter of the search are rejected."""
 
 
 def neighbor_reader(

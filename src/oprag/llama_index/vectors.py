@@ -24,9 +24,9 @@ from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.name_hints import HOW_TO_PASS
-from oprag.llama_index.neighbors import in_documents, neighbor_reader, refuse_filter, store_reader
+from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.option_fields import ContextFields
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, refuse_filter
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.positions.insertion_order import StoredChunk
 from oprag.steps import Steps
@@ -128,7 +128,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     @field_validator("read_source", mode="before")
     @classmethod
     def _check_read_source(cls, value: Any) -> Any:
-        refuse_filter("read_source", value)
+        refuse_filter("read_source", value, NO_FILTER)
         return super()._check_read_source(value)
 
     @field_validator("index", mode="before")
@@ -144,7 +144,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     @classmethod
     def _reads_neighbors(cls, value: Any) -> bool:
-        refuse_filter("read_neighbors", value)
+        refuse_filter("read_neighbors", value, NO_FILTER)
         return isinstance(value, BaseDocumentStore | VectorStoreIndex) or super()._reads_neighbors(value)
 
     @model_validator(mode="after")

@@ -11,9 +11,10 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
-from oprag.llama_index.neighbors import refuse_filter
+from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import docstore_of, searched_in, store_of
+from oprag.options import refuse_filter
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
@@ -59,7 +60,7 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
-    refuse_filter("read_source", read_source)
+    refuse_filter("read_source", read_source, NO_FILTER)
     store = index
     if isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
         store, adapter = index.docstore, docstore_of(index) or adapter_of(index.docstore)

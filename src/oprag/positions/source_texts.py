@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag.chunk import Chunk, Span, changed
 from oprag.errors import OpragWarning, OptionError, PositionWarning
 from oprag.files.source_reader import SourceReader
+from oprag.filter_key import filter_key
 from oprag.masking import describe, masked_error
 from oprag.positions.insertion_order import ListedSource, occurrences
 from oprag.positions.locate import Place, SourceText
@@ -28,6 +29,9 @@ _CACHE_SIZE = 64 * 2**20  # characters of all cached texts together
 _OVERHEAD = 1_000  # characters that each text counts in addition, even if it cannot be read
 _MAX_AGE = 60.0  # seconds after which a text that lacks a chunk is read again
 
+_Name = tuple[str, Hashable]
+"""The name of a source, and the key of the filter that its text was read with."""
+
 
 class _CachedText(NamedTuple):
     """The cached text of a source.
@@ -35,12 +39,10 @@ class _CachedText(NamedTuple):
     Attributes:
         text: The text; None if it could not be read.
         until: The time from which the text is read again if a chunk is not in it.
-        filter: The filter that the text was read with. Keeping the reference keeps its `repr` (the cache key) unique.
     """
 
     text: SourceText | None
     until: float
-    filter: Any
 
 
 class _StoredPlaces(NamedTuple):
@@ -76,8 +78,8 @@ class SourceTexts:
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader
-        self._cached: dict[tuple[str, str], _CachedText] = {}
-        self._stored_places: dict[tuple[str, str], _StoredPlaces] = {}
+        self._cached: dict[_Name, _CachedText] = {}
+        self._stored_places: dict[_Name, _StoredPlaces] = {}
 
     def complete(
         self,
@@ -99,7 +101,7 @@ class SourceTexts:
             return inputs
         reader = self.reader.filtered(filter)
         try:
-            scope = repr(reader.filter)
+            scope = filter_key(reader.filter)
         except OptionError as error:
             warn(str(error), PositionWarning, cause="filter of read_source")
             return inputs
@@ -114,7 +116,7 @@ class SourceTexts:
         self,
         groups: Iterable[Sequence[Chunk]],
         reader: SourceReader,
-        scope: str,
+        scope: Hashable,
         all_chunks: ListSource,
     ) -> dict[int, Span]:
         """Return the span of each chunk that was found, by rank."""
@@ -132,7 +134,7 @@ class SourceTexts:
         return located
 
     def _among_all(
-        self, text: SourceText, name: tuple[str, str], group: Sequence[Chunk], all_chunks: ListSource
+        self, text: SourceText, name: _Name, group: Sequence[Chunk], all_chunks: ListSource
     ) -> list[Place | None]:
         """Locate chunks, some of which occur at several places, by locating all chunks of the source."""
         places = self._places_of(name, group)
@@ -149,12 +151,12 @@ class SourceTexts:
         self._stored_places[name] = _stored_places(text, listed)
         return self._places_of(name, group) or text.locate(group)
 
-    def _places_of(self, name: tuple[str, str], chunks: Sequence[Chunk]) -> list[Place | None] | None:
+    def _places_of(self, name: _Name, chunks: Sequence[Chunk]) -> list[Place | None] | None:
         """Return the cached places of chunks; None if not all chunks of their source were located."""
         cached = self._stored_places.get(name)
         return None if cached is None else cached.of(chunks)
 
-    def _text(self, chunks: Sequence[Chunk], name: tuple[str, str], reader: SourceReader) -> SourceText | None:
+    def _text(self, chunks: Sequence[Chunk], name: _Name, reader: SourceReader) -> SourceText | None:
         """Return the cached text for a source name and filter, or read it; old texts that lack a chunk are reread."""
         cached = self._cached.get(name)
         if cached is not None and time.monotonic() >= cached.until:
@@ -163,9 +165,7 @@ class SourceTexts:
             cached = None if lacks_one else cached
         if cached is None:
             self._stored_places.pop(name, None)
-            cached = self._cached[name] = _CachedText(
-                _read(name[0], reader), time.monotonic() + _MAX_AGE, reader.filter
-            )
+            cached = self._cached[name] = _CachedText(_read(name[0], reader), time.monotonic() + _MAX_AGE)
             self._evict()
         return cached.text
 
@@ -184,7 +184,7 @@ class SourceTexts:
             size -= sizes[name]
 
     def _locating(
-        self, read: NeighborReader, groups: Iterable[Sequence[Chunk]], reader: SourceReader, scope: str
+        self, read: NeighborReader, groups: Iterable[Sequence[Chunk]], reader: SourceReader, scope: Hashable
     ) -> NeighborReader:
         """Wrap a neighbor reader so that the neighbors are located in the text, too."""
         sources = {group[0].source for group in groups}

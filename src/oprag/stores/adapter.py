@@ -18,11 +18,27 @@ from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import source_name
 
-__all__ = ["StoreAdapter", "StoredVector", "adapter_of", "chunks_with", "has_own_adapter", "parts", "register_store"]
+__all__ = [
+    "StoreAdapter",
+    "StoredVector",
+    "adapter_of",
+    "chunks_with",
+    "has_own_adapter",
+    "parts",
+    "register_store",
+    "restrictions_of",
+]
 
 T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+# Keyword arguments of the frameworks' searches that do not restrict which chunks a search can find.
+_SETTINGS = frozenset(
+    {
+        *("fetch_k", "k", "lambda_mult", "score_threshold"),
+        *("mmr_prefetch_factor", "mmr_prefetch_k", "mmr_threshold"),
+    }
+)
 
 
 class StoredVector(NamedTuple):
@@ -50,6 +66,10 @@ class StoreAdapter(ABC):
             same documents and scores as its search; the async version has the prefix "a". None if the store has none.
         by_vector_keywords: Additional keyword arguments for that method.
         in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
+        filters: The keyword arguments of the search that `chunks` applies. With any other keyword argument that may
+            restrict the search, `chunks` is not called.
+        settings: Keyword arguments of the search that do not restrict it, in addition to those of the frameworks, such
+            as `k`.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -70,6 +90,8 @@ class StoreAdapter(ABC):
     by_vector: ClassVar[str | None] = None
     by_vector_keywords: ClassVar[Mapping[str, Any]] = {}
     in_insertion_order: ClassVar[bool] = False
+    filters: ClassVar[Collection[str]] = ("filter",)
+    settings: ClassVar[Collection[str]] = ()
 
     @property
     def name(self) -> str:
@@ -80,6 +102,11 @@ class StoreAdapter(ABC):
     def dense(self) -> bool:
         """Whether the search uses vectors only; a hybrid search also needs the text of the question."""
         return True
+
+    @property
+    def restrictions(self) -> frozenset[str]:
+        """The names of all keyword arguments that may restrict the search: all but the known settings."""
+        return restrictions_of(self.search).difference(self.settings)
 
     def key(self, chunk: Chunk) -> str | None:
         """Return the key of a retrieved chunk, by default its id; None if it has none.
@@ -223,6 +250,11 @@ def chunks_with(
         in_sources = not field or source_name(chunk.metadata.get(field)) in sources
         if in_sources and (passes is None or passes(chunk)):
             yield chunk
+
+
+def restrictions_of(search: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the keyword arguments of a search that may restrict it; None as a value is no restriction."""
+    return frozenset(name for name, value in search.items() if value is not None and name not in _SETTINGS)
 
 
 def register_store(store_class: type, adapter: type[StoreAdapter]) -> None:

@@ -12,8 +12,6 @@ __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
 # Maximum number of sources in a condition, well below SQLite's limit for a statement; more are filtered in Python.
 _MAX_SOURCES = 5_000
-# Keyword arguments of LangChain's search that filter chunks.
-_FILTERS = {"filter", "ids", "where_document"}
 
 
 class LangChainChroma(StoreAdapter):
@@ -22,6 +20,7 @@ class LangChainChroma(StoreAdapter):
     # Despite its name, this method returns distances, the same scores as the store's search.
     by_vector = "similarity_search_by_vector_with_relevance_scores"
     in_insertion_order = True
+    filters = ("filter", "ids", "where_document")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id."""
@@ -46,7 +45,7 @@ class LangChainChroma(StoreAdapter):
     @property
     def total(self) -> int | None:
         """Number of chunks; None if the search has a filter."""
-        return None if self.search.keys() & _FILTERS else int(self.store._collection.count())  # noqa: SLF001
+        return None if self.restrictions else int(self.store._collection.count())  # noqa: SLF001
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Merge the new keys into the metadata; each batch is atomic."""
@@ -73,6 +72,8 @@ class LlamaIndexChroma(StoreAdapter):
     """LlamaIndex's `ChromaVectorStore`, whose client is a collection."""
 
     in_insertion_order = True
+    filters = ("filters", "where", "where_document")
+    settings = ("include", "node_ids")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """The vectors of nodes by id."""
@@ -82,11 +83,8 @@ class LlamaIndexChroma(StoreAdapter):
         """Sort ids by insertion order."""
         return _in_sequence(self.store.client.get, keys)
 
-    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """The nodes in the sequence of insertion; None for keywords of Chroma that are not known here."""
-        return self._listed(field, sources) if self.search.keys() <= _KEYWORDS else None
-
-    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
+        """List the nodes in insertion order."""
         from llama_index.vector_stores.chroma.base import _to_chroma_filter
 
         filters = self.search.get("filters")
@@ -118,11 +116,6 @@ class LlamaIndexChroma(StoreAdapter):
         return min(_NODES_A_REQUEST, most)
 
 
-# Keyword arguments that `chunks` supports. Only the first three filter nodes; `node_ids` does not.
-_KEYWORDS = {
-    *("filters", "where", "where_document"),
-    *("node_ids", "include", "mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
-}
 _NODES_A_REQUEST = 1_000
 
 

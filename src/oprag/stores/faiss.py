@@ -79,6 +79,9 @@ class LlamaIndexFaiss(StoreAdapter):
     """LlamaIndex's `FaissVectorStore` and `FaissMapVectorStore`, which do not store texts."""
 
     in_insertion_order = True
+    # Its search supports no filters, and ignores `node_ids`.
+    filters = ()
+    settings = ("node_ids",)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
@@ -96,9 +99,8 @@ class LlamaIndexFaiss(StoreAdapter):
         return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the nodes by row; None for filters and other keywords, which this store does not support."""
-        known = self._rows is not None and self.search.keys() <= {"node_ids"}
-        return self._listed(field, sources) if known else None
+        """List the nodes by row; None if several nodes share a row."""
+        return None if self._rows is None else self._listed(field, sources)
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
         ids = self.in_sequence([*self.nodes.values()])

@@ -58,6 +58,7 @@ class LlamaIndexSimple(StoreAdapter):
     """LlamaIndex's `SimpleVectorStore`, which does not store texts."""
 
     in_insertion_order = True
+    filters = ("filters", "node_ids")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Return the vectors of nodes by id."""
@@ -72,11 +73,8 @@ class LlamaIndexSimple(StoreAdapter):
         """Sort ids by the order of the store's dictionary."""
         return [key for key in list(self.store.data.embedding_dict) if key in keys]
 
-    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the nodes of the index in the order of the store; None for unknown keywords."""
-        return self._listed(field, sources) if self.search.keys() <= _KEYWORDS else None
-
-    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
+        """List the nodes of the index in the order of the store."""
         from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
         flat = self.store.data.metadata_dict
@@ -101,7 +99,3 @@ class LlamaIndexSimple(StoreAdapter):
         flat.update({key: {**flat[key], **added[key]} for key in added.keys() & flat.keys()})
         # The docstore last: nodes are listed from it, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)
-
-
-# Keyword arguments that `LlamaIndexSimple.chunks` supports. Only the first two filter nodes.
-_KEYWORDS = {"filters", "node_ids", "mmr_threshold"}

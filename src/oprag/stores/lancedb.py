@@ -32,6 +32,8 @@ class LangChainLanceDB(StoreAdapter):
     by_vector = "similarity_search_by_vector"
     by_vector_keywords: ClassVar = {"score": True}
     in_insertion_order = True
+    filters = ("filter", "name")
+    settings = ("metrics", "prefilter", "query_type", "score")
 
     @property
     def dense(self) -> bool:

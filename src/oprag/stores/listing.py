@@ -7,16 +7,29 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from oprag.chunk import Chunk
 from oprag.positions.insertion_order import ListedSource, StoredChunk, occurrences
 from oprag.positions.placing import place
-from oprag.positions.sources import SourceKey, field_of
+from oprag.positions.sources import ID_FIELDS, SourceKey, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.stores.llama_index_nodes import source_in
 
-__all__ = ["all_chunks", "chunks_of_sources", "each_once"]
+__all__ = ["all_chunks", "can_list", "chunks_in_search", "chunks_of_sources", "each_once"]
+
+
+def chunks_in_search(
+    store: StoreAdapter, field: str = "", sources: Collection[str] = ()
+) -> Iterable[StoredChunk] | None:
+    """Return the chunks that a search can find, as `StoreAdapter.chunks`; None if they cannot be listed."""
+    return store.chunks(field, sources) if store.restrictions.issubset(store.filters) else None
+
+
+def can_list(store: StoreAdapter) -> bool:
+    """Return whether the chunks that a search can find can be listed and shown; nothing is read for this."""
+    # Without sources, `chunks` only tells whether listing is supported.
+    return has_own_adapter(store.store) and chunks_in_search(store, ID_FIELDS[0]) is not None
 
 
 def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str]) -> dict[str, list[StoredChunk]] | None:
     """Return all chunks of sources, by source; None if the store cannot list them."""
-    listed = store.chunks(field, sources) if field and has_own_adapter(store.store) else None
+    listed = chunks_in_search(store, field, sources) if field and has_own_adapter(store.store) else None
     if listed is None:
         return None
     chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}

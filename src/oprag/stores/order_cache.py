@@ -12,6 +12,7 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, StorePlace, changed
 from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
+from oprag.filter_key import filter_key
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.insertion_order import InsertionOrder, StoredChunk, occurrences, read_insertion_order
@@ -142,7 +143,8 @@ class InsertionOrderCache:
 
     def _in_store(self, store: StoreAdapter, requests: Sequence[_OrderRequest]) -> list[InsertionOrder]:
         """Return the insertion order of each source in one store."""
-        names = [(id(store.store), repr(store.search), one.field, one.source) for one in requests]
+        search = filter_key(store.search)
+        names = [(id(store.store), search, one.field, one.source) for one in requests]
         found: dict[int, _CachedOrder] = {}
         for index, request in enumerate(requests):
             one = self._cached.get(names[index])

@@ -17,6 +17,11 @@ class LangChainPinecone(StoreAdapter):
 
     by_vector = "similarity_search_by_vector_with_score"
 
+    @property
+    def restrictions(self) -> frozenset[str]:
+        """The keyword arguments that may restrict the search, including a namespace of the store."""
+        return super().restrictions | ({"namespace"} if self.store._namespace else frozenset())  # noqa: SLF001
+
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id."""
         return self._stored([self.store.index.fetch(**request) for request in self._requests(keys)])

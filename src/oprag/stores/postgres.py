@@ -104,6 +104,7 @@ class LangChainPGVectorStore(StoreAdapter):
     """LangChain's `PGVectorStore`, the newer of its two stores."""
 
     by_vector = "similarity_search_with_score_by_vector"
+    settings = ("hybrid_search_config",)
 
     @property
     def dense(self) -> bool:
@@ -193,6 +194,8 @@ class LlamaIndexPGVectorStore(StoreAdapter):
     """LlamaIndex's `PGVectorStore`, which numbers its rows."""
 
     in_insertion_order = True
+    filters = ("filters",)
+    settings = ("hnsw_ef_search", "ivfflat_probes", "node_ids")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id."""
@@ -222,9 +225,9 @@ class LlamaIndexPGVectorStore(StoreAdapter):
             return list(session.scalars(query))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the nodes by row number; None if the user's function customizes queries, or for unknown keywords."""
+        """List the nodes by row number; None if the user's function customizes queries."""
         by_function = getattr(self.store, "_customize_query_fn", None) is not None
-        return None if by_function or not self.search.keys() <= _KEYWORDS else self._listed(field, sources)
+        return None if by_function else self._listed(field, sources)
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
         from llama_index.vector_stores.postgres.base import DBEmbeddingRow
@@ -265,11 +268,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         return self.store._session.begin()  # noqa: SLF001
 
 
-# Keyword arguments that `LlamaIndexPGVectorStore.chunks` supports. Only `filters` filters nodes; `node_ids` does not.
-_KEYWORDS = {
-    *("filters", "node_ids", "ivfflat_probes", "hnsw_ef_search"),
-    *("mmr_threshold", "mmr_prefetch_factor", "mmr_prefetch_k"),
-}
 _COLUMNS_READ = ["embeddings", "documents"]
 
 # Chunks per UPDATE statement; the size of a JSONB value is limited.

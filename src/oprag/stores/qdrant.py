@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
 
 _BATCH = 1_000  # points in a request
-# Keyword arguments that the store passes on to Qdrant, and that filter points like `filter`.
-_OTHER_FILTERS = {"prefetch", "query_filter"}
 
 
 class LangChainQdrant(StoreAdapter):
     """LangChain's `QdrantVectorStore`."""
 
     by_vector = "similarity_search_with_score_by_vector"
+    filters = ("filter", "shard_key_selector")
+    settings = ("consistency", "hybrid_fusion", "offset", "search_params", "timeout")
 
     @property
     def dense(self) -> bool:
@@ -55,11 +55,11 @@ class LangChainQdrant(StoreAdapter):
         }
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the chunks by id; None if the search has other filters than `filter`."""
+        """List the chunks by id; None for a filter of another type than Qdrant's."""
         from qdrant_client import models
 
         given = self.search.get("filter")
-        if self.search.keys() & _OTHER_FILTERS or not isinstance(given, models.Filter | None):
+        if not isinstance(given, models.Filter | None):
             return None
         conditions: list[Any] = [] if given is None else [given]
         if field:
@@ -122,6 +122,9 @@ class LangChainQdrant(StoreAdapter):
 class LlamaIndexQdrant(StoreAdapter):
     """LlamaIndex's `QdrantVectorStore`."""
 
+    filters = ("filters", "node_ids", "qdrant_filters", "shard_identifier")
+    settings = ("search_params",)
+
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id."""
         return self._stored(self.store.client.retrieve(**self._request(keys)), keys)
@@ -134,9 +137,8 @@ class LlamaIndexQdrant(StoreAdapter):
         return self._stored(await client.retrieve(**self._request(keys)), keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the nodes by id; None for unknown keywords."""
-        known = self.store.client is not None and self.search.keys() <= _KEYWORDS
-        return self._listed(field, sources) if known else None
+        """List the nodes by id; None without a sync client."""
+        return None if self.store.client is None else self._listed(field, sources)
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
         from llama_index.core.vector_stores.types import VectorStoreQuery
@@ -233,8 +235,6 @@ def _path(key: str) -> str:
     return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
-# Keyword arguments that `LlamaIndexQdrant.chunks` supports. The last two do not filter nodes.
-_KEYWORDS = {"filters", "node_ids", "qdrant_filters", "shard_identifier", "search_params", "mmr_threshold"}
 _POINTS_A_REQUEST = 500
 
 

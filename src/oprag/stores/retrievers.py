@@ -12,15 +12,12 @@ from oprag.masking import describe
 from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.ladder import PAGE_NUMBER_FIELDS
 from oprag.positions.values import ordinal
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, restrictions_of
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
 
-__all__ = ["NO_FILTERS", "ListedDocuments"]
-
-NO_FILTERS = frozenset({"fetch_k", "k", "lambda_mult", "score_threshold"})
-"""Keyword arguments of a search that do not filter documents."""
+__all__ = ["ListedDocuments"]
 
 
 class ListedDocuments(StoreAdapter):
@@ -30,6 +27,12 @@ class ListedDocuments(StoreAdapter):
     """
 
     in_insertion_order = True
+    filters = ()
+
+    @property
+    def restrictions(self) -> frozenset[str]:
+        """The keyword arguments that may restrict the search, including those of the retriever itself."""
+        return super().restrictions | restrictions_of(getattr(self.store, "search_kwargs", None) or {})
 
     def key(self, chunk: Chunk) -> str:
         """Return the text of a document, with its page."""
@@ -44,10 +47,8 @@ class ListedDocuments(StoreAdapter):
         return None if self._documents is None else [chunk.key for chunk in self._all_chunks() if chunk.key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the documents in order; None if the search has a filter."""
-        searched = {**self.search, **(getattr(self.store, "search_kwargs", None) or {})}
-        filtered = any(value for name, value in searched.items() if name not in NO_FILTERS)
-        return None if filtered or self._documents is None else chunks_with(self._all_chunks(), field, sources)
+        """List the documents in order."""
+        return None if self._documents is None else chunks_with(self._all_chunks(), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to documents that were retrieved."""

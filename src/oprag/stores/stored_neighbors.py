@@ -10,9 +10,9 @@ from oprag.chunk import Chunk, changed
 from oprag.options import ContextOptions
 from oprag.positions.insertion_order import StoredChunk, places_in_store
 from oprag.positions.placing import place, without_order
-from oprag.positions.sources import ID_FIELDS, field_of
-from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.listing import each_once
+from oprag.positions.sources import field_of
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import can_list, each_once
 
 __all__ = ["StoredNeighbors", "stored_neighbors"]
 
@@ -47,10 +47,7 @@ def stored_neighbors(
         passes: A restriction of the search in addition to its filter.
         store_order: Whether to use insertion order.
     """
-    # With no sources, `chunks` reads nothing; it only tells whether listing is supported.
-    if not has_own_adapter(store.store) or store.chunks(ID_FIELDS[0], ()) is None:
-        return None
-    return StoredNeighbors(store, options, as_chunk, passes, store_order=store_order)
+    return StoredNeighbors(store, options, as_chunk, passes, store_order=store_order) if can_list(store) else None
 
 
 class StoredNeighbors:

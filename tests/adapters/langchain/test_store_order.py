@@ -26,6 +26,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from oprag import OptionError, PositionKind, PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, check_positions
 from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
 from tests.adapters.langchain.conftest import RecordingChatModel, store_of
@@ -468,6 +469,37 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
     assert "chunks were added to Broken cannot be read" in told[0]
     assert "ConnectionError: no answer" in told[0]
     assert "abcdefgh" not in told[0]
+
+
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")
+def test_each_filter_lists_its_own_chunks(monkeypatch):
+    """Functions that are made for a question take each other's place in memory, and have the same repr."""
+    chunks = windows("voyage.txt", 1)
+    retriever = over(store_of(chunks), k=3)
+    listed: list[int] = []
+    list_chunks = LangChainInMemory.chunks
+
+    def recorded(self, field="", sources=()):
+        found = list(list_chunks(self, field, sources))
+        listed.append(len(found))
+        return found
+
+    monkeypatch.setattr(LangChainInMemory, "chunks", recorded)
+    first = {document.page_content for document in retriever.invoke(QUESTION)}
+    wholes = [len(first), len(chunks)] * 20
+    listed.clear()
+    for whole in wholes:
+        # Both filters let the same chunks be found.
+        only = first if whole == len(first) else {document.page_content for document in chunks}
+        retriever.invoke(QUESTION, filter=lambda document, only=only: document.page_content in only)
+    assert listed == wholes
+
+    def kept(document):
+        return document.page_content in first
+
+    for _ in range(3):
+        retriever.invoke(QUESTION, filter=kept)
+    assert listed == [*wholes, len(first)]
 
 
 def test_tenants_of_a_docstore_are_kept_apart():

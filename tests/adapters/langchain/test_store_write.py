@@ -16,6 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from oprag import OptionError
 from oprag.stores import StoreAdapter, StoredVector
 from oprag.stores.adapter import adapter_of
+from oprag.stores.listing import chunks_in_search
 from oprag.stores.retrievers import ListedDocuments
 
 SEARCH: dict[str, Any] = {"filter": lambda document: document.metadata.get("tenant") == "red"}
@@ -170,9 +171,9 @@ def test_a_docstore_that_cannot_be_listed():
 def test_documents_that_a_filter_of_their_parts_leaves_out_are_not_listed(search: dict[str, Any]):
     docstore = InMemoryStore()
     docstore.mset([("p0", Document("text"))])
-    assert adapter(parents(docstore, search_kwargs={"k": 3, **search})).chunks() is None
-    assert adapter(parents(docstore), search).chunks() is None
-    assert listed(adapter(parents(docstore, search_kwargs={"k": 3})).chunks()) == ["text"]
+    assert chunks_in_search(adapter(parents(docstore, search_kwargs={"k": 3, **search}))) is None
+    assert chunks_in_search(adapter(parents(docstore), search)) is None
+    assert listed(chunks_in_search(adapter(parents(docstore, search_kwargs={"k": 3})))) == ["text"]
 
 
 def test_a_store_that_cannot_do_it_says_so():

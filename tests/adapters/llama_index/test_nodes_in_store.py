@@ -39,6 +39,7 @@ from oprag.llama_index.nodes import chunk_of
 from oprag.positions.stamp import stamps
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of
+from oprag.stores.listing import chunks_in_search
 from tests.adapters.llama_index.conftest import prose
 
 QUESTION = "Where does the river end?"
@@ -168,8 +169,8 @@ def test_the_filter_of_the_search_counts(index, filters, documents):
 
 
 def test_a_keyword_that_may_be_a_filter_is_not_ignored(index):
-    assert adapter(index, where={"tenant": "red"}).chunks() is None
-    assert adapter(index, mmr_threshold=0.5).chunks() is not None
+    assert chunks_in_search(adapter(index, where={"tenant": "red"})) is None
+    assert chunks_in_search(adapter(index, mmr_threshold=0.5)) is not None
 
 
 def test_indexes_that_share_a_store_are_kept_apart():

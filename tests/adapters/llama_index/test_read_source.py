@@ -115,7 +115,7 @@ class InAnySequence(LlamaIndexSimple):
         return None
 
     def chunks(self, field="", sources=()):
-        return sorted(super().chunks(field, sources) or (), key=lambda stored: stored.key)
+        return sorted(super().chunks(field, sources), key=lambda stored: stored.key)
 
 
 @pytest.mark.parametrize("in_sequence", [True, False])

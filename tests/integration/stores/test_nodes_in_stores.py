@@ -20,6 +20,7 @@ from oprag import OptionError
 from oprag.llama_index import StampPositions
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of
+from oprag.stores.listing import chunks_in_search
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel
@@ -204,12 +205,12 @@ def test_the_keywords_of_a_store_count_or_nothing_is_listed(filled: Filled):
         assert len(listed(filled.adapter(hnsw_ef_search=100))) == len(filled.nodes)
         filled.index.vector_store._customize_query_fn = lambda query, table, **given: query  # type: ignore[attr-defined]
         assert filled.adapter().chunks() is None
-    assert filled.adapter(rows_of="red").chunks() is None
+    assert chunks_in_search(filled.adapter(rows_of="red")) is None
 
 
 @each([kind for kind in EACH if not kind.filters])
 def test_a_store_without_filters_lists_nothing_under_one(filled: Filled):
-    assert filled.adapter(filters=where(RED)).chunks() is None
+    assert chunks_in_search(filled.adapter(filters=where(RED))) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in EACH if kind.name == "faiss_map"], ids=str)

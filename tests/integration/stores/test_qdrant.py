@@ -18,6 +18,7 @@ from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores import StoreAdapter
 from oprag.stores.adapter import adapter_of
+from oprag.stores.listing import chunks_in_search
 from tests.integration.stores.checks import numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
@@ -230,8 +231,8 @@ def test_filters_that_cannot_be_applied_are_not_ignored(corpus: Corpus, client: 
     store = store_of(corpus, client, "dense", ids_of("numbers"))
     searches: list[dict[str, Any]] = [{"query_filter": "any"}, {"prefetch": []}, {"filter": {"must": []}}]
     for search in searches:
-        assert adapter_of_store(store, **search).chunks() is None
-    assert adapter_of_store(store, filter=None, score_threshold=0.5).chunks() is not None
+        assert chunks_in_search(adapter_of_store(store, **search)) is None
+    assert chunks_in_search(adapter_of_store(store, filter=None, score_threshold=0.5)) is not None
 
 
 def test_the_shard_of_the_search_is_that_of_other_requests(
