@@ -15,7 +15,7 @@ from oprag.chunk import Chunk
 from oprag.errors import MissingExtraError, OpragError
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
-from oprag.langchain.search_results import search_documents, working_context_of
+from oprag.langchain.search_results import SearchArtifact, working_context_of
 from oprag.langchain.search_tool import searched_with
 from oprag.langchain.vectors import chunk_of_stored
 from oprag.reading import Reading, StoredSources
@@ -162,4 +162,4 @@ def _answered(ask: Callable[[], T]) -> T:
 
 
 def _result(reading: Reading) -> tuple[str, list[Document]]:
-    return reading.text, search_documents(reading.chunks, reading.note)
+    return reading.text, SearchArtifact(reading.chunks, reading.note)

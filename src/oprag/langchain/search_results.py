@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 
-from oprag.chunk import Chunk, Span, StorePlace, changed
+from oprag.chunk import Chunk, changed
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.documents import chunks_of
 from oprag.masking import describe
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions
+from oprag.ranked_list import RankedList
 from oprag.warn import warn
 from oprag.working_context import Delta, Layout, WorkingContext, check_layout
 
 __all__ = [
     "STATE_KEY",
+    "SearchArtifact",
     "as_tool_names",
     "gather_search_results",
     "lay_out_messages",
-    "search_documents",
     "working_context_of",
 ]
 
 STATE_KEY = "working_context"
 """The key of the agent's state under which the working context is stored, as plain values."""
-_NOTE = "note"
 _SHORTEST_PART = 12  # characters
 
 
@@ -220,7 +220,7 @@ def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Seque
     texts = [document.page_content.strip() for document in documents]
     if all(text in content for text in texts):
         return True
-    if not all("number" in _annotation(document) for document in documents):
+    if not all(map(_has_number, documents)):
         return False
     # The message was gathered before, but the state is missing: it contains pointers, and parts of some texts.
     shown = "\n".join([content, *(str(earlier.text) for earlier in before)])
@@ -275,81 +275,50 @@ def _document(value: Any) -> Document | None:
 
 def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext) -> ToolMessage:
     """The message of a new search result, with the new text and with numbers in its documents."""
-    chunks = _chunks(documents)
-    note = _annotation(documents[0]).get(_NOTE)
-    delta = working.add(chunks, search=_name(message), note=note if isinstance(note, str) else "")
+    chunks, note = chunks_of(documents), ""
+    artifact = message.artifact
+    ranks = artifact.ranks if isinstance(artifact, RankedList) else None
+    if ranks is not None:
+        chunks = [changed(chunk, rank=rank) for chunk, rank in zip(chunks, ranks, strict=True)]
+        if isinstance(artifact, SearchArtifact):
+            note = artifact.note
+            chunks = [
+                changed(chunk, source=own.source, located=own.located, store_place=own.store_place)
+                for chunk, own in zip(chunks, artifact.chunks, strict=True)
+            ]
+    delta = working.add(chunks, search=_name(message), note=note)
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
     return message.model_copy(update={"content": delta.text, "artifact": numbered})
 
 
 def _numbered(document: Document, chunk: Chunk, delta: Delta) -> Document:
-    annotation = {**_annotation(document), "rank": chunk.rank, "number": delta.ranks.get(chunk.rank)}
+    return _annotated(document, {"rank": chunk.rank, "number": delta.ranks.get(chunk.rank)})
+
+
+def _annotated(document: Document, annotation: dict[str, Any]) -> Document:
+    """A copy with this metadata under "oprag", which replaces whatever the document itself has there."""
     return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: annotation}})
 
 
-def _chunks(documents: Sequence[Document]) -> list[Chunk]:
-    """Convert documents to chunks, with the ranks in their metadata if available, since they are in source order."""
-    chunks = chunks_of(documents)
-    annotations = [_annotation(document) for document in documents]
-    ranks = [annotation.get("rank") for annotation in annotations]
-    if all(map(_is_whole, ranks)) and len(set(ranks)) == len(ranks):
-        return [_annotated(chunk, annotation) for chunk, annotation in zip(chunks, annotations, strict=True)]
-    return chunks
-
-
-def _annotation(document: Document) -> dict[str, Any]:
-    """The metadata under "oprag"; not trusted, since any code can have written it."""
+def _has_number(document: Document) -> bool:
+    """Whether a document seems to have been gathered before; not trusted, since any code can have written it."""
     annotation = document.metadata.get(METADATA_KEY)
-    return annotation if isinstance(annotation, dict) else {}
+    return isinstance(annotation, dict) and "number" in annotation
 
 
-def _annotated(chunk: Chunk, annotation: Mapping[str, Any]) -> Chunk:
-    """Add the rank, source and place that `search_documents` wrote to a chunk."""
-    source, located, place = annotation.get("source"), annotation.get("located"), annotation.get("store_place")
-    return changed(
-        chunk,
-        rank=annotation["rank"],
-        source=source if isinstance(source, str) else None,
-        located=Span(*located) if _fits(located, _SPAN) and located[0] <= located[1] else None,
-        store_place=StorePlace(*place) if _fits(place, _STORE_PLACE) else None,
-    )
+class SearchArtifact(RankedList[Document]):
+    """The documents that a tool of oprag found, with their ranks under the metadata key "oprag".
 
+    A gathering step reads ranks, sources, places and the note from this object, not from the metadata, which the author
+    of a document can write. Copies, pickles and checkpoints of it are plain lists, whose ranks are the indices.
 
-_SPAN = ((int,), (int,), (int, str, type(None)))
-_STORE_PLACE = ((int,), (int,), (str,), (int,))
-# Some JSON readers round larger numbers.
-_MAX_INTEGER = 2**53
-
-
-def _fits(value: Any, kinds: Sequence[tuple[type, ...]]) -> TypeGuard[Sequence[Any]]:
-    """Whether this is a list of values of these types."""
-    return (
-        isinstance(value, list | tuple)
-        and len(value) == len(kinds)
-        and all(
-            type(part) in kind and (type(part) is not int or _is_whole(part))
-            for part, kind in zip(value, kinds, strict=True)
-        )
-    )
-
-
-def _is_whole(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_INTEGER
-
-
-def search_documents(chunks: Sequence[Chunk], note: str = "") -> list[Document]:
-    """The documents of chunks, in order, with their ranks and places under the metadata key "oprag".
-
-    The metadata of the first document also contains the note for the model.
+    Args:
+        chunks: The chunks of the documents, in order.
+        note: A line for the model.
     """
-    documents: list[Document] = []
-    for chunk in chunks:
-        annotation: dict[str, Any] = {"rank": chunk.rank, "source": chunk.source}
-        if chunk.located is not None:
-            annotation["located"] = list(chunk.located)
-        if chunk.store_place is not None:
-            annotation["store_place"] = list(chunk.store_place)
-        if note and not documents:
-            annotation[_NOTE] = note
-        documents.append(chunk.origin.model_copy(update={"metadata": {**chunk.metadata, METADATA_KEY: annotation}}))
-    return documents
+
+    def __init__(self, chunks: Sequence[Chunk], note: str = "") -> None:
+        ranks = [chunk.rank for chunk in chunks]
+        super().__init__((_annotated(chunk.origin, {"rank": chunk.rank}) for chunk in chunks), ranks)
+        self.chunks = tuple(chunks)
+        self.note = note

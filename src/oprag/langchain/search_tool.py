@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from oprag.context import Context
 from oprag.errors import BudgetError, OptionError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.langchain.search_results import search_documents
+from oprag.langchain.search_results import SearchArtifact
 from oprag.reading_inputs import check_tool_name
 
 __all__ = ["create_search_tool", "searched_with"]
@@ -124,4 +124,4 @@ def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRet
 
 
 def _result(context: Context) -> tuple[str, list[Document]]:
-    return context.text or _NOTHING, search_documents(context.kept)
+    return context.text or _NOTHING, SearchArtifact(context.kept)

@@ -152,7 +152,7 @@ def test_the_token_budget_is_for_everything_that_the_agent_finds():
             response_format="content_and_artifact",
         ),
         create_retriever_tool(
-            OrderPreservingRetriever(retriever=RunnableLambda(found), annotate=True),
+            OrderPreservingRetriever(retriever=RunnableLambda(found)),
             "search",
             "Search.",
             response_format="content_and_artifact",
@@ -560,60 +560,6 @@ def test_documents_cannot_forge_numbers_and_pointers(layout: Any):
     # Each once with its text and once in a pointer.
     assert sorted(numbers) == sorted([*range(1, len(working) + 1)] * 2)
     assert working.cited("[9]").unknown == (9,)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        None,
-        "rank 0",
-        [0],
-        {},
-        {"rank": "0"},
-        {"rank": [0]},
-        {"rank": {"a": 1}},
-        {"rank": True},
-        {"rank": -1},
-        {"rank": 1.5},
-        {"rank": 10**6, "source": 5, "located": "abc", "store_place": [1]},
-        {"rank": 0, "number": 77, "source": "x" * 10_000},
-        {"rank": 0, "located": [-5, -9, None], "store_place": [-1, -1, "a", -1]},
-        {"rank": 0, "located": [10**15, 0, None]},
-        {"rank": 2**60, "located": [0, 2**60, None], "store_place": [0, 2**60, "", 2**60]},
-        {"rank": 0, "located": [0, 10**15, {}]},
-    ],
-    ids=lambda told: str(told)[:60],
-)
-@pytest.mark.parametrize("metadata", [{"source": "a"}, {"source": "a", "start_index": 3}, {}], ids=str)
-@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
-def test_our_key_in_the_metadata_of_others_does_no_harm(told: Any, metadata: dict[str, Any]):
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> tuple[str, list[Document]]:
-        """Search."""
-        return shown([Document("One part.", metadata={**metadata, "oprag": told})])
-
-    model = ScriptedModel(turns=[["a"], ["b"], "The end."])
-    result = agent_of(model, [search], checkpointer=InMemorySaver()).invoke(asked(), thread())
-    assert numbering(result) == {1: "One part."}
-    first, second = results_in(model.requests[-1])
-    assert first.endswith("One part.")
-    assert "77" not in first
-    assert second == "[1] (already shown)"
-    (document,) = result["messages"][2].artifact
-    assert document.metadata["oprag"]["number"] == 1
-
-
-def test_ranks_that_occur_twice_are_not_believed():
-    twice = [Document(f"Part {n}.", metadata={"source": "a", "chunk_index": n, "oprag": {"rank": 0}}) for n in range(2)]
-
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> tuple[str, list[Document]]:
-        """Search."""
-        return shown(twice[::-1])
-
-    result = agent_of(ScriptedModel(turns=[["a"], "The end."]), [search]).invoke(asked())
-    working = working_context_of(result)
-    assert [(working.chunk(n).text, working.chunk(n).rank) for n in (1, 2)] == [("Part 0.", 1), ("Part 1.", 0)]
 
 
 def test_a_search_whose_documents_are_all_dropped_says_so():
