@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import without_keys
-from oprag.positions.ladder import PAGE_FIELDS, TIES_BY_STORE, kind_text, page_of
+from oprag.positions.fields import PAGE_FIELDS
+from oprag.positions.ladder import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.placing import SourceReport
 from oprag.text_table import escaped, shortened, table
 

@@ -18,6 +18,7 @@ from oprag.masking import describe
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
 from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
+from oprag.positions.fields import SOURCE_FIELDS
 from oprag.positions.insertion_order import ListedSource, StoredChunk, places_in_store
 from oprag.positions.placing import (
     CONFLICTING_OFFSETS,
@@ -32,7 +33,7 @@ from oprag.positions.placing import (
     place,
     without_order,
 )
-from oprag.positions.sources import SOURCE_FIELDS, source_of
+from oprag.positions.sources import source_of
 from oprag.positions.values import natural_key
 from oprag.steps import run_sync
 from oprag.stores.adapter import StoreAdapter

@@ -21,18 +21,17 @@ from oprag.errors import BudgetError, DataError, OpragError, OptionError
 from oprag.masking import describe, masked_error
 from oprag.methods.answer import Citation, citation_of, markers_in, without_markers
 from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text, plain_number
-from oprag.positions.ladder import (
+from oprag.positions.fields import (
     NUMBERING_FIELD,
     PAGE_FIELDS,
     READ_FIELDS,
     SECONDS_FIELD,
+    SOURCE_FIELDS,
     STAMPED_FIELDS,
     START_FIELDS,
-    is_exact,
-    page_of,
 )
+from oprag.positions.ladder import is_exact, page_of
 from oprag.positions.placing import place, warn_about
-from oprag.positions.sources import SOURCE_FIELDS
 from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count

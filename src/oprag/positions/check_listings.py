@@ -13,17 +13,9 @@ from typing import Any, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, Span, changed, counted
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
+from oprag.positions.fields import LABEL_FIELD, NUMBERING_FIELD, STAMPED_FIELDS
 from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
-from oprag.positions.ladder import (
-    LABEL_FIELD,
-    NUMBERING_FIELD,
-    STAMPED_FIELDS,
-    TIES_BY_STORE,
-    find_positions,
-    shared,
-    stamped_by_store,
-    stated_span,
-)
+from oprag.positions.ladder import TIES_BY_STORE, find_positions, shared, stamped_by_store, stated_span
 from oprag.positions.locate import SourceText
 from oprag.positions.near_duplicates import near_duplicates
 from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, StorePlace
-from oprag.positions.ladder import PAGE_FIELDS
+from oprag.positions.fields import PAGE_FIELDS
 
 __all__ = [
     "ADDED_AGAIN",

@@ -12,24 +12,27 @@ from datetime import date
 from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, Span
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, Span, changed
+from oprag.positions.fields import (
+    LABEL_FIELD,
+    NUMBER_FIELDS,
+    NUMBERING_FIELD,
+    PAGE_FIELDS,
+    SECONDS_FIELD,
+    STAMP_FIELD,
+    STAMPED_FIELDS,
+    START_FIELDS,
+    WITHIN_PAGE_FIELDS,
+    with_usual_fields,
+)
 from oprag.positions.links import chain_keys, linked_keys
-from oprag.positions.sources import SOURCE_FIELDS, source_parts
+from oprag.positions.sources import source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [
     "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
-    "LABEL_FIELD",
     "LOCATED",
-    "NUMBERING_FIELD",
-    "PAGE_FIELDS",
-    "PAGE_NUMBER_FIELDS",
-    "READ_FIELDS",
-    "SECONDS_FIELD",
-    "STAMPED_FIELDS",
-    "STAMP_FIELD",
-    "START_FIELDS",
     "TIES_BY_STORE",
     "Placement",
     "PositionKey",
@@ -46,27 +49,10 @@ __all__ = [
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
-STAMP_FIELD = "chunk_index"
-NUMBERING_FIELD = "chunk_numbering"
 BY_STORE_NUMBERING = "s"
 """First letter of numberings that come from a store's insertion order; a source text takes precedence over them."""
 _BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
-STAMPED_FIELDS = (STAMP_FIELD, "chunk_idx", "chunk_number", "chunk_order", "split_id")
-# Keys of start and end offsets in splitters and stores. Metadata takes precedence over the framework's own span,
-# because corrections (`locate_positions`) are written to metadata.
-START_FIELDS = {
-    "start_index": "end_index",
-    "start_char_idx": "end_char_idx",
-    "char_start": "char_end",
-    "start_char": "end_char",
-    "start_offset": "end_offset",
-    "split_idx_start": "split_idx_end",
-}
 _ATTRIBUTE = "span"
-PAGE_NUMBER_FIELDS = ("page", "page_number")
-LABEL_FIELD = "page_label"
-PAGE_FIELDS = (*PAGE_NUMBER_FIELDS, LABEL_FIELD)
-SECONDS_FIELD = "start_seconds"
 _SPAN_PAGE = "span.page"
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
@@ -84,9 +70,6 @@ _KIND_NAMES = {
 }
 FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 """Fields that offsets may be relative to; `source` if it contains a page."""
-NUMBER_FIELDS = ("row", "seq_num", "sequence_number", "sequence", "order", "index", "slide", "line")
-READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
-"""The metadata keys that sources and positions are read from."""
 
 _Keys = Sequence[Key | None]
 
@@ -122,6 +105,8 @@ class _Frame(NamedTuple):
 
 def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
     """Read the positions and spans of the chunks of one source."""
+    read = [(chunk, with_usual_fields(chunk.metadata)) for chunk in chunks]
+    chunks = [chunk if usual is chunk.metadata else changed(chunk, metadata=usual) for chunk, usual in read]
     fields: set[str] = set()
     linked = with_spans = located = False
     for chunk in chunks:
@@ -262,6 +247,7 @@ def _without_ties(
     within += [
         (one.field, [*one.keys]) for one in stamped if not any(_runs_against(one.keys, other) for other in known)
     ]
+    within += _numbers_of_pages(chunks, pages.keys)
     # Some chunks lack an offset, or it would have been read as page and offset.
     within += [
         (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field
@@ -279,6 +265,16 @@ def _without_ties(
         for page, key in zip(pages.keys, finer, strict=True)
     ]
     return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
+
+
+def _numbers_of_pages(chunks: Sequence[Chunk], pages: _Keys) -> Iterator[tuple[str, list[Key | None]]]:
+    """Yield the fields whose numbers start again on each page, and are distinct there, with their keys."""
+    present = {name for chunk in chunks for name in chunk.metadata}
+    for field in WITHIN_PAGE_FIELDS:
+        keys = _ordinals(chunks, field) if field in present else []
+        both = [page and key and (page, key) for page, key in zip(pages, keys, strict=False)]
+        if any(both) and not shared(chunks, both):
+            yield field, keys
 
 
 def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
@@ -540,7 +536,9 @@ def _page(key: Key, field: str, chunk: Chunk) -> str | int:
         return f"{key[1]} s"
     if key[0] == NUMBERED and isinstance(key[1], int):
         return key[1]
-    return str(chunk.span.page if field == _SPAN_PAGE and chunk.span else chunk.metadata[field]).strip()
+    return str(
+        chunk.span.page if field == _SPAN_PAGE and chunk.span else with_usual_fields(chunk.metadata)[field]
+    ).strip()
 
 
 def page_of(chunk: Chunk) -> str | int | None:
@@ -557,7 +555,7 @@ def page_of(chunk: Chunk) -> str | int | None:
 
 
 def _named_page(chunk: Chunk, field: str) -> str | int | None:
-    value = chunk.metadata.get(field)
+    value = with_usual_fields(chunk.metadata).get(field)
     if value is None:
         return None
     (key,) = label_keys([value], any_label=field == LABEL_FIELD)

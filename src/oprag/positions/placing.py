@@ -11,10 +11,10 @@ from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.masking import describe
 from oprag.options import ContextOptions
+from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.ladder import (
     FRAME_FIELDS,
     LOCATED,
-    READ_FIELDS,
     TIES_BY_STORE,
     PositionKey,
     find_positions,
@@ -24,7 +24,7 @@ from oprag.positions.ladder import (
     stamped_by_store,
     stated_span,
 )
-from oprag.positions.sources import NAME_FIELDS, SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
+from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.warn import warn
 
 __all__ = [
@@ -138,6 +138,7 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             stated = chunk.metadata.get(field)
         # Most names are a plain path or title: skipping the call for these saves most of the time.
         plain = type(stated) is str and (stated[:1].isalpha() or stated[:1] == "/") and "t=" not in stated
+        plain = plain and stated not in PLACEHOLDERS
         name = stated if plain and source_key is None else source_of(chunk, source_key)
         members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)

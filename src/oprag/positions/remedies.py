@@ -10,6 +10,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.masking import describe
 from oprag.options import ContextOptions
+from oprag.positions.fields import NAME_FIELDS
 from oprag.positions.placing import (
     CONFLICTING_OFFSETS,
     INSERTION_ORDER_ONLY,
@@ -21,7 +22,7 @@ from oprag.positions.placing import (
     place,
 )
 from oprag.positions.position_check import source_literal
-from oprag.positions.sources import NAME_FIELDS, first_name
+from oprag.positions.sources import first_name
 
 __all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from oprag.chunk import Chunk
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.masking import describe, listed
+from oprag.positions.fields import ID_FIELDS, NAME_FIELDS, PLACEHOLDERS, SOURCE_FIELDS, with_usual_fields
 from oprag.positions.values import ordinal, whole
 from oprag.warn import warn
 
 __all__ = [
-    "ID_FIELDS",
     "SourceKey",
     "SourceParts",
     "field_of",
@@ -30,12 +30,7 @@ __all__ = [
 
 SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
-# Names before ids: PDF readers make one document per page, each with a random id, so grouping by id would split the
-# file.
-NAME_FIELDS = ("source", "file_path", "url", "file_name")
-ID_FIELDS = ("ref_doc_id", "document_id")
-_FILES = ("file_path", "file_name")
-SOURCE_FIELDS = (*NAME_FIELDS, *ID_FIELDS)
+_FILES = ("file_path", "file_name", "filename")
 _MAX_PAGE_DIGITS = 6  # a longer number is an id
 _MAX_STORED = 2**63  # stores have 64-bit integers
 
@@ -71,8 +66,8 @@ class SourceParts(NamedTuple):
 def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
     """Return the name of the chunk's source, or None if nothing names it.
 
-    Lookup order: `source_key`, `chunk.source`, the metadata keys `source`, `file_path`, `url`, `file_name`, then
-    `fallback`, `ref_doc_id`, `document_id`, and `chunk.document_id`. A valid value is a non-empty string, a path or a
+    Lookup order: `source_key`, `chunk.source`, the metadata keys of `NAME_FIELDS`, then `fallback`, those of
+    `ID_FIELDS`, and `chunk.document_id`. A valid value is a non-empty string, a path or a
     finite number; any other value is skipped. A bare number in `source` next to a `file_path` or `file_name` is a page,
     and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
     """
@@ -82,8 +77,8 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
             return name
     if chunk.source is not None and (name := source_name(chunk.source)) is not None:
         return name
-    metadata = chunk.metadata
-    name = first_name(metadata, NAME_FIELDS)
+    metadata = with_usual_fields(chunk.metadata)
+    name = _stated_name(metadata)
     if name is not None and (len(name) <= _MAX_PAGE_DIGITS or "t=" in name):
         name = _parts(name, metadata).name
     return name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
@@ -101,8 +96,17 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """Return the source named by the usual metadata keys, and the page or time that their values contain."""
-    name = first_name(metadata, NAME_FIELDS)
+    name = _stated_name(metadata)
     return SourceParts(None) if name is None else _parts(name, metadata)
+
+
+def _stated_name(metadata: Mapping[str, Any]) -> str | None:
+    """Return the first name in the usual fields that is not a placeholder."""
+    name = first_name(metadata, NAME_FIELDS)
+    if name not in PLACEHOLDERS:
+        return name
+    names = (first_name(metadata, field) for field in NAME_FIELDS)
+    return next((one for one in names if one is not None and one not in PLACEHOLDERS), None)
 
 
 def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:

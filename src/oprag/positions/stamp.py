@@ -10,7 +10,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
 from oprag.masking import describe
-from oprag.positions.ladder import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
+from oprag.positions.fields import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
 from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
 from oprag.warn import warn

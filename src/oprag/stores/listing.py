@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk
+from oprag.positions.fields import ID_FIELDS
 from oprag.positions.insertion_order import ListedSource, StoredChunk, occurrences
 from oprag.positions.placing import place
-from oprag.positions.sources import ID_FIELDS, SourceKey, field_of
+from oprag.positions.sources import SourceKey, field_of
 from oprag.stores.adapter import StoreAdapter, has_own_adapter
 from oprag.stores.llama_index_nodes import source_in
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.insertion_order import StoredChunk
-from oprag.positions.sources import ID_FIELDS, source_name
+from oprag.positions.sources import source_name
 
 __all__ = [
     "NODE_FIELD",
@@ -44,11 +45,11 @@ def united(lists: Iterable[list[str]]) -> list[str]:
 
 
 def source_in(chunk: StoredChunk, field: str) -> str | None:
-    """Return the source name of a chunk from a metadata key; for a node and one of `ID_FIELDS`, its document's id.
+    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
 
     LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
     """
-    if chunk.node is not None and field in ID_FIELDS:
+    if chunk.node is not None and field in DOCUMENT_ID_FIELDS:
         return source_name(chunk.node.ref_doc_id)
     return source_name(chunk.metadata.get(field))
 

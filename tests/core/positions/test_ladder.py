@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.chunk import changed
-from oprag.positions.ladder import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS, Placement, PositionKey, find_positions
+from oprag.positions.fields import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS
+from oprag.positions.ladder import Placement, PositionKey, find_positions
 from tests.helpers import hit, ranks
 
 

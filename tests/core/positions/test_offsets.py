@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span
-from oprag.positions.ladder import START_FIELDS, find_positions, is_exact
+from oprag.positions.fields import START_FIELDS
+from oprag.positions.ladder import find_positions, is_exact
 
 Claim = tuple[int | None, int, int] | None
 

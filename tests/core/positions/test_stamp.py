@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from oprag import Chunk, MissingSourceError, OptionError, PositionWarning, arrange
-from oprag.positions.ladder import NUMBERING_FIELD, STAMP_FIELD
+from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.stamp import stamps
 from tests.helpers import hit, run_python, texts
 
