@@ -27,6 +27,7 @@ from oprag.compare.spec.axes import axes
 from oprag.methods import MethodOptions
 from oprag.option_fields import ContextFields
 from oprag.options import descriptions
+from oprag.positions.fields import LAYOUTS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -67,6 +68,17 @@ def fields_table(cls: type[BaseModel]) -> str:
 _NO_OPTIONS = "| option | default | what it does |\n|---|---|---|\n"
 _NOWHERE = object()
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
+
+
+def layouts_table() -> str:
+    """The fields of other tools as a Markdown table."""
+    rows = ["| tool | field | read as |", "|---|---|---|"]
+    rows += [
+        f"| {tool} | `{'.'.join(map(str, path))}` | `{field}` |"
+        for tool, paths in LAYOUTS.items()
+        for path, field in paths.items()
+    ]
+    return "\n".join(rows) + "\n"
 
 
 def axes_table() -> str:
@@ -122,6 +134,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "options": partial(options_table, ContextOptions),
     "method options": partial(options_table, MethodOptions),
     "axes": axes_table,
+    "layouts": layouts_table,
     "metrics": metrics_table,
     "versions": versions_table,
     "introduction": introduction,

@@ -17,7 +17,7 @@ index = VectorStoreIndex.from_documents([reference], transformations=steps, embe
 llm = MockLLM()  # your model here
 
 before = index.as_query_engine(llm, similarity_top_k=8)
-after = index.as_query_engine(llm, similarity_top_k=8, node_postprocessors=[OrderPreservingPostprocessor()])
+after = index.as_query_engine(llm, similarity_top_k=8, node_postprocessors=[OrderPreservingPostprocessor(index=index)])
 
 for name, engine in (("before:", before), ("after: ", after)):
     response = engine.query("What happens when an exception is raised inside a with statement?")

@@ -97,12 +97,14 @@ class StorePlace(NamedTuple):
         number: Number of the chunk in the source.
         evidence: A description of what the order is derived from.
         start: Offset of the chunk's first character in the text of the run.
+        confirmed_by: Metadata field whose values confirm the order of all chunks of the source; empty if none does.
     """
 
     run: int
     number: int
     evidence: str = ""
     start: int = 0
+    confirmed_by: str = ""
 
 
 @dataclass(frozen=True, init=False)

@@ -99,7 +99,7 @@ def _position_text(chunk: Chunk) -> str:
         return str(chunk.span.start)
     if position.kind is PositionKind.STORE:
         # Without the run, which is only needed for sorting.
-        return str(position.key[-1])
+        return str(position.key[-1]) if page is None else f"p. {page}"
     by_page = position.kind is PositionKind.PAGE
     field = position.field.removesuffix(TIES_BY_STORE).partition(", ")[0]
     if page is not None and by_page and field in (*PAGE_FIELDS, "source"):

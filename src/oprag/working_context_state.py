@@ -228,9 +228,12 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
         elif name == "located":
             rare[name] = _checked_span(value)
         elif name == "store_place":
-            run, number, evidence, start = value
-            _check(f"others.{name}", type(run) is type(number) is type(start) is int and type(evidence) is str)
-            rare[name] = StorePlace(run, number, evidence, start)
+            run, number, evidence, start, confirmed_by = value
+            numbers, texts = (run, number, start), (evidence, confirmed_by)
+            _check(
+                f"others.{name}", all(type(one) is int for one in numbers) and all(type(one) is str for one in texts)
+            )
+            rare[name] = StorePlace(run, number, evidence, start, confirmed_by)
         elif name == "child_ids":
             _check(f"others.{name}", type(value) is list and all(type(one) is str for one in value))
             rare[name] = tuple(value)

@@ -664,7 +664,11 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChun
     repeating = [
         check
         for check in checks
-        if check.repeated_text >= _MIN_OVERLAP_SHARE and check.source not in with_offsets and not check.problem
+        if check.repeated_text >= _MIN_OVERLAP_SHARE
+        and check.source not in with_offsets
+        # Neighbors in a store are stitched where their texts overlap.
+        and check.kind is not PositionKind.STORE
+        and not check.problem
     ]
     if repeating and lines.offsets:
         yield Note(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "BY_STORE_NUMBERING",
     "DOCUMENT_ID_FIELDS",
     "ID_FIELDS",
     "LABEL_FIELD",
@@ -23,6 +25,7 @@ __all__ = [
     "STAMP_FIELD",
     "START_FIELDS",
     "WITHIN_PAGE_FIELDS",
+    "is_by_store",
     "with_usual_fields",
 ]
 
@@ -42,6 +45,9 @@ PLACEHOLDERS = frozenset({"blob"})
 
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
+BY_STORE_NUMBERING = "s"
+"""First letter of numberings that come from a store's insertion order; a source text takes precedence over them."""
+_BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 STAMPED_FIELDS = (
     STAMP_FIELD,
     *("chunk_idx", "chunk_number", "chunk_order", "split_id"),
@@ -101,6 +107,12 @@ Stores that allow only plain values flatten a path: its parts are joined with do
 _PATHS = [(path, field) for paths in LAYOUTS.values() for path, field in paths.items()]
 # A path may be flattened up to any of its parts.
 _ROOTS = frozenset(".".join(map(str, path[:length])) for path, _ in _PATHS for length in range(1, len(path) + 1))
+
+
+def is_by_store(metadata: Mapping[Any, Any]) -> bool:
+    """Return whether the number of a chunk was stamped from a store's insertion order."""
+    name = metadata.get(NUMBERING_FIELD)
+    return isinstance(name, str) and _BY_STORE_NUMBERING.fullmatch(name) is not None
 
 
 def with_usual_fields(metadata: Mapping[Any, Any]) -> Mapping[Any, Any]:

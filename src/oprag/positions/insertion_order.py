@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, StorePlace
 from oprag.positions.fields import PAGE_FIELDS
+from oprag.positions.witnesses import confirmed_order
 
 __all__ = [
     "ADDED_AGAIN",
@@ -133,6 +134,11 @@ def read_insertion_order(stored: Sequence[StoredChunk], store: str) -> Insertion
         last = places[-1]
         start = last.start + len(before) - overlap if overlap else 0
         places.append(StorePlace(last.run + (not overlap), number, evidence, start))
+    confirmed = None if refuted else confirmed_order([chunk.metadata for chunk in stored[:count]], texts)
+    if confirmed is not None:
+        evidence = f"{store}, confirmed by {confirmed.field}"
+        for number, index in enumerate(confirmed.order):
+            places[index] = places[index]._replace(number=number, evidence=evidence, confirmed_by=confirmed.field)
     keys = occurrences(chunk.key for chunk in stored)
     return InsertionOrder({key: places[index % count] for index, key in enumerate(keys)}, refuted)
 

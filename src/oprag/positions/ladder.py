@@ -6,7 +6,6 @@ covers most chunks. Stamped numbers, offsets and pages are read here, links in `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import chain, compress, pairwise
@@ -23,6 +22,7 @@ from oprag.positions.fields import (
     STAMPED_FIELDS,
     START_FIELDS,
     WITHIN_PAGE_FIELDS,
+    is_by_store,
     with_usual_fields,
 )
 from oprag.positions.links import chain_keys, linked_keys
@@ -30,7 +30,6 @@ from oprag.positions.sources import source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [
-    "BY_STORE_NUMBERING",
     "FRAME_FIELDS",
     "LOCATED",
     "TIES_BY_STORE",
@@ -38,6 +37,7 @@ __all__ = [
     "PositionKey",
     "counts_from_document",
     "find_positions",
+    "is_confirmed",
     "is_exact",
     "kind_text",
     "numberings",
@@ -49,9 +49,6 @@ __all__ = [
 
 PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
-BY_STORE_NUMBERING = "s"
-"""First letter of numberings that come from a store's insertion order; a source text takes precedence over them."""
-_BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 _ATTRIBUTE = "span"
 _SPAN_PAGE = "span.page"
 LOCATED = "text of the source"
@@ -124,6 +121,9 @@ def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = N
         spans = _spans(chunks, frames) if frames else [None] * len(chunks)
     if position_key is not None:
         chosen: _KeyReading | None = _by_position_key(chunks, position_key)
+    elif not located and is_confirmed(chunks):
+        # It was decided from all chunks of the source.
+        chosen = next(_by_store(chunks))
     else:
         by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
         chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
@@ -215,8 +215,16 @@ def _by_store(chunks: Sequence[Chunk]) -> Iterator[_KeyReading]:
         yield _KeyReading(PositionKind.STORE, evidence, _store_keys(chunks))
 
 
+def is_confirmed(chunks: Sequence[Chunk]) -> bool:
+    """Return whether metadata of all chunks of their source confirm the insertion order of these chunks."""
+    places = [chunk.store_place for chunk in chunks]
+    return bool(places) and all(place is not None and place.confirmed_by for place in places)
+
+
 def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
-    return [chunk.store_place and chunk.store_place[:2] for chunk in chunks]
+    places = [chunk.store_place for chunk in chunks]
+    # Runs of overlapping chunks matter only where nothing else confirms the order.
+    return [place and (0 if place.confirmed_by else place.run, place.number) for place in places]
 
 
 def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
@@ -294,10 +302,7 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
 
 def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
     """Return whether any of these chunks has a number that was stamped from a store's insertion order."""
-    return any(
-        isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) and _BY_STORE_NUMBERING.fullmatch(name)
-        for chunk in chunks
-    )
+    return any(is_by_store(chunk.metadata) for chunk in chunks)
 
 
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:

@@ -11,13 +11,14 @@ from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
+from oprag.positions.fields import LABEL_FIELD, NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.ladder import (
     FRAME_FIELDS,
     LOCATED,
     TIES_BY_STORE,
     PositionKey,
     find_positions,
+    is_confirmed,
     numberings,
     page_of,
     shared,
@@ -30,6 +31,7 @@ from oprag.warn import warn
 __all__ = [
     "CONFLICTING_OFFSETS",
     "INSERTION_ORDER_ONLY",
+    "LABELS_ALONE",
     "MISSING",
     "PARTS",
     "RESTARTED",
@@ -66,6 +68,9 @@ SHARED_BY_STORE = (
     "store, which is wrong if some of them were added later"
 )
 MISSING = "chunks of a source have no position, so their order is unknown"
+LABELS_ALONE = (
+    "page labels alone tell the order of a source, which is wrong if they start again or change their style in it"
+)
 SHARED_POSITION = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
 CONFLICTING_OFFSETS = (
     "the character offsets of a source contradict each other (offsets that restart in every section or file do), so "
@@ -372,6 +377,8 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
         report: The report on them.
         retrieved: All retrieved chunks of the source; one that was not kept can contradict the order.
     """
+    if not report.missing and is_confirmed(group):
+        return None
     in_store = report.kind is PositionKind.STORE
     by_metadata = not in_store and report.field != LOCATED
     # Other metadata are unreliable here too: where stamps restart, offsets usually do.
@@ -382,14 +389,31 @@ def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Seq
     by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
     if (report.missing or by_page) and _ignored_offsets(retrieved):
         return CONFLICTING_OFFSETS
-    if report.missing:
-        return MISSING
+    return MISSING if report.missing else _doubt_about_pages(group, report)
+
+
+def _doubt_about_pages(group: Sequence[Chunk], report: SourceReport) -> str | None:
+    """Return why the order of chunks that all have a position is uncertain; None if it is certain."""
     if report.field.endswith(TIES_BY_STORE):
         pages = {
             (chunk.position.key[0], chunk.store_place.run) for chunk in group if chunk.position and chunk.store_place
         }
         return SHARED_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
-    return SHARED_POSITION if _has_ties(group, report) else None
+    if _has_ties(group, report):
+        return SHARED_POSITION
+    return LABELS_ALONE if _rests_on_labels(group, report) else None
+
+
+def _rests_on_labels(group: Sequence[Chunk], report: SourceReport) -> bool:
+    """Return whether only page labels tell the order of pages, and the store does not tell the same."""
+    if report.field.split(", ")[0] != LABEL_FIELD or len({page_of(chunk) for chunk in group}) < 2:
+        return False
+    numbers = [chunk.store_place.number for chunk in sorted(group, key=_key_of) if chunk.store_place is not None]
+    return len(numbers) < len(group) or numbers != sorted(numbers)
+
+
+def _key_of(chunk: Chunk) -> Any:
+    return chunk.position.key if chunk.position is not None else ()
 
 
 def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
 from oprag.masking import clean, masked_error, without_keys
-from oprag.positions.fields import NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
+from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
 from oprag.positions.insertion_order import places_in_store
-from oprag.positions.ladder import BY_STORE_NUMBERING, LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
+from oprag.positions.ladder import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
 from oprag.positions.locate import Place, SourceText
 from oprag.positions.placing import Placed, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key

@@ -245,6 +245,7 @@ PAGES: dict[str, dict[str, Callable[[int], Any]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
 @pytest.mark.parametrize("names", PAGES.values(), ids=PAGES)
 def test_page_and_offset_order_chunks_that_were_not_stamped(names: dict[str, Callable[[int], Any]]):
     chunks = by_page(**names)

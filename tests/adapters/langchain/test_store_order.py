@@ -156,8 +156,8 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
     assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
     assert told == []
     context = over(store_of(chunks), k=30).get_context(QUESTION)
-    assert {source.kind for source in context.sources} == {PositionKind.PAGE}
-    assert "(ties in insertion order)" in context.explain()
+    assert {source.kind for source in context.sources} == {PositionKind.STORE}
+    assert "InMemoryVectorStore, confirmed by page" in context.explain()
     assert "p. 2" in context.explain()
 
 

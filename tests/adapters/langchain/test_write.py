@@ -128,9 +128,10 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     book = {"a.pdf": "\n\n".join(pages)}
     store = store_of(documents)
     assert not in_order(asked(store)[0], book)
-    (source,) = write_positions(store, trust_store_order=True).sources
-    assert (source.written, source.field) == (len(documents), "page, store")
-    assert "insertion order only in part" in source.note
+    assert in_order(asked(store, store_order=True)[0], book)
+    (source,) = write_positions(store).sources
+    assert (source.written, source.field) == (len(documents), "InMemoryVectorStore, confirmed by page")
+    assert source.note == ""
     found, told = asked(store)
     assert (in_order(found, book), told) == (True, [])
     # Offsets found in the text let overlapping chunks be joined.

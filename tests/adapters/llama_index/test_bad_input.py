@@ -289,6 +289,7 @@ def test_a_start_without_an_end_is_a_position():
     assert texts(OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))) == ["a", "b"]
 
 
+@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
 def test_documents_have_no_offsets():
     nodes = [Document(text=page, metadata={"file_name": "a", "page_label": page}) for page in ("10", "iv", "9")]
     assert [

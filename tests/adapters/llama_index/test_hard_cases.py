@@ -117,6 +117,7 @@ def test_peers_keys_fail_on_such_pages():
         assert inversions(places(nodes, ranked(ordered))) > 0
 
 
+@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
 def test_pages_of_two_files_stay_apart():
     pages = [*pdf_pages(random.Random(2), LABELS), *pdf_pages(random.Random(3), LABELS)]
     for page in pages[len(LABELS) :]:

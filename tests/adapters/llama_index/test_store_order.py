@@ -131,6 +131,11 @@ def test_a_page_tells_documents_apart():
     retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=9)
     found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
+    # The labels do not count up in the store.
+    assert "page labels alone tell the order" in told[0]
+    retriever = index_of(nodes).as_retriever(similarity_top_k=9)
+    found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
+    assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert told == []
 
 

@@ -172,6 +172,7 @@ def test_a_chunk_without_a_stamp_is_placed_by_its_links(chunks):
         assert texts(build_context(context.kept, stitch=False).kept) == texts(chunks)
 
 
+@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
 @pytest.mark.parametrize(
     ("metadata", "kind"),
     [
@@ -192,6 +193,7 @@ def test_links_add_to_offsets_too(metadata, kind, link):
         assert [(report.kind, report.missing) for report in context.sources] == [(kind, 0)]
 
 
+@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
 def test_a_first_page_can_have_chunks_before_it():
     chunks = [
         Chunk("a", 1, source="book", id="a", next_id="b"),
