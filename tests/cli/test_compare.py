@@ -162,6 +162,16 @@ def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
     assert calls_in(log)
 
 
+def test_answers_that_rouge_cannot_read_are_told_before_anything_is_spent(tmp_path):
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["token_f1", "rouge_l"]')
+    questions = tmp_path / "data" / "questions.jsonl"
+    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    questions.write_text("".join(f"{json.dumps(line | {'answers': ['船长']})}\n" for line in lines), encoding="utf-8")
+    plan = done(path, "--plan").stdout
+    assert "token_f1: 4 of 4 questions can be scored" in plan
+    assert "not scored (no question has gold answers with letters from a to z or digits): rouge_l" in plan
+
+
 def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [2, 4]', model())
     questions = tmp_path / "data" / "questions.jsonl"

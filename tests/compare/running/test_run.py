@@ -385,7 +385,8 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
     with pytest.raises(ExperimentError) as raised:
         run(experiment(model, data=bare), path)
     for words in (
-        "no question has gold answers (for token_f1, exact_match, rouge_l, answer_cosine)",
+        "no question has gold answers (for token_f1, exact_match, answer_cosine)",
+        "no question has gold answers with letters from a to z or digits (for rouge_l)",
         "no question has evidence (for evidence_coverage)",
         'metrics = ["paper_token_usage"]',
     ):
@@ -415,6 +416,7 @@ def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
         replace(books.questions[0], choices=("Ada", "Ben"), right_choice=0),
         replace(books.questions[1], answers=()),
         replace(books.questions[2], evidence=()),
+        replace(books.questions[3], answers=("艾达布兰德",)),
     ]
     models = {"m": ModelSpec(RecordingModel(), "model", retries=0), "likely": Likely()}
     small = experiment(None, models=models, grid=grid, data=replace(books, questions=tuple(kept)), metrics=[metric])

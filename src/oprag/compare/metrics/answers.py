@@ -24,6 +24,7 @@ __all__ = [
     "normalized_words",
     "paper_token_usage",
     "rouge_l",
+    "rouge_l_reads",
     "token_f1",
 ]
 
@@ -194,9 +195,14 @@ def _tokenizer() -> Callable[[str], Sequence[str]]:
     return tokenize
 
 
+def rouge_l_reads(answers: Sequence[str]) -> bool:
+    """Return whether ROUGE-L finds tokens in an answer; without them, any prediction scores 0."""
+    return any(letter.isascii() and letter.isalnum() for answer in answers for letter in answer.lower())
+
+
 def _refuse_unreadable(answers: Sequence[str]) -> None:
     """Reject answers that score 0 for any prediction."""
-    if any(letter.isascii() and letter.isalnum() for answer in answers for letter in answer.lower()):
+    if rouge_l_reads(answers):
         return
     for answer in answers:
         if any(map(str.isalnum, answer)):

@@ -17,6 +17,7 @@ from oprag.compare.metrics.answers import (
     long_context_share,
     paper_token_usage,
     rouge_l,
+    rouge_l_reads,
     token_f1,
 )
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
@@ -155,7 +156,12 @@ METRICS: dict[str, Metric] = {
             has=lambda question: question.labels is not None,
             rule=REVISION,
         ),
-        Metric(name="rouge_l", score=lambda given: rouge_l(given.text, given.question.answers), **_GOLD),
+        Metric(
+            name="rouge_l",
+            score=lambda given: rouge_l(given.text, given.question.answers),
+            needs="gold answers with letters from a to z or digits",
+            has=lambda question: rouge_l_reads(question.answers),
+        ),
         Metric(name=COSINE, score=_cosine, **_GOLD),
         Metric(
             name="answer_likelihood",
