@@ -1,6 +1,7 @@
 import math
 import re
 import string
+import unicodedata
 from itertools import permutations
 
 import numpy as np
@@ -18,7 +19,7 @@ from oprag.compare.metrics import (
     rouge_l,
     token_f1,
 )
-from oprag.compare.metrics.answers import normalized_words
+from oprag.compare.metrics.answers import WITHOUT_SPACES, normalized_words
 
 # What ∞Bench's own function gives, seen by running it.
 OFFICIAL = [
@@ -45,8 +46,11 @@ OFFICIAL = [
     ("\ud800 bear", ["bear"], 0.6666666666666666),
 ]
 
+# Scripts without spaces between words have a rule of their own.
+spaced = st.text(st.characters().filter(lambda letter: not WITHOUT_SPACES.search(letter)), max_size=20)
 pieces = st.sampled_from(["bear", "Bear", "wolf", "the", "A", "an", "fox.", "(fox)", "ate", "-", "two\n", "été"])
-texts = st.lists(pieces, max_size=8).map(" ".join) | st.text(max_size=20)
+spaced_texts = st.lists(pieces, max_size=8).map(" ".join) | spaced
+texts = spaced_texts | st.text(max_size=20) | st.text("維生素a the B。、“” ", max_size=20)
 answer_lists = st.lists(texts, min_size=1, max_size=4)
 
 
@@ -63,14 +67,14 @@ def words_by_hand(text: str) -> list[str]:
     return re.findall(r"\S+", without_articles)
 
 
-@given(texts)
+@given(spaced_texts)
 def test_normalization_is_the_four_steps(text):
     words = normalized_words(text)
     assert words == words_by_hand(text)
     assert not set(string.punctuation) & set("".join(words))
 
 
-@given(texts, answer_lists)
+@given(spaced_texts, st.lists(spaced_texts, min_size=1, max_size=4))
 def test_f1_is_twice_the_matches_over_all_words(prediction, answers):
     scores = []
     for answer in answers:
@@ -120,6 +124,54 @@ def test_the_same_text_scores_one_where_it_has_words(text, others):
 )
 def test_exact_match(prediction, answers, score):
     assert exact_match(prediction, answers) == score
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "f1", "exact"),
+    [
+        # Chinese, Japanese, Thai, Lao, Khmer, Burmese: the gold answer within a sentence, and alone.
+        ("船长是艾达布兰德。", ["艾达布兰德"], 5 / 6.5, 0),
+        ("「艾达布兰德」。", ["艾达布兰德"], 1, 1),
+        ("首都は東京です。", ["東京"], 4 / 9, 0),
+        ("東京。", ["東京"], 1, 1),
+        ("เมืองหลวงคือกรุงเทพ", ["กรุงเทพ"], 7 / 13, 0),
+        ("กรุงเทพ ฯ", ["กรุงเทพ"], 14 / 15, 0),
+        ("ນະຄອນຫຼວງ", ["ນະຄອນ"], 5 / 7, 0),
+        ("ភ្នំពេញ។", ["ភ្នំពេញ"], 1, 1),
+        ("ရန်ကုန်၊", ["ရန်ကုန်"], 1, 1),
+        # Other words, and the spaces and punctuation between them.
+        ("iPhone 手机", ["IPHONE手机"], 1, 1),
+        ("iPhone", ["iPhone 手机"], 0.5, 0),
+        ("PDF、DOCX和TXT", ["TXT、PDF、DOCX"], 6 / 7, 0),
+        ("“二十”——《书》……", ["二十书"], 1, 1),
+        ("２０２１年", ["2021年"], 1, 1),
+        ("2021。", ["2021"], 1, 1),
+        ("1,000人", ["1000 人"], 1, 1),
+        # Korean separates words.
+        ("서울。", ["서울"], 1, 1),
+        ("서울 특별시", ["서울"], 2 / 3, 0),
+        # A letter is not an article.
+        ("维生素 A", ["维生素A"], 1, 1),
+        ("维生素 A", ["维生素"], 6 / 7, 0),
+        ("the Shijing (诗经)", ["Shijing (诗经)"], 1, 1),
+        ("用the iPhone", ["用 iPhone"], 1, 1),
+        ("。", ["。"], 0, 0),
+    ],
+)
+def test_scripts_without_spaces_are_split_by_character(prediction, answers, f1, exact):
+    assert token_f1(prediction, answers) == pytest.approx(f1)
+    assert exact_match(prediction, answers) == exact
+
+
+chinese = st.lists(st.sampled_from([*"船长是艾达五月带盐回。，“”《》", " pdf ", " 2021 ", " iPhone "]), max_size=12)
+
+
+@given(chinese.map("".join))
+def test_chinese_is_split_as_by_the_scorer_of_mlqa(text):
+    """MLQA removes all punctuation, and splits a text at white space and around Chinese characters."""
+    text = f"船{text}"
+    left = "".join(letter for letter in text.lower() if unicodedata.category(letter)[0] != "P")
+    assert normalized_words(text) == re.findall(r"[\u4e00-\u9fa5]|[^\u4e00-\u9fa5\s]+", left)
 
 
 def test_the_formula_of_the_paper():

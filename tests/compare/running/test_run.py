@@ -424,3 +424,13 @@ def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
     assert run(small, path).complete
     scored = rows(path, "SELECT count(DISTINCT question) FROM scores JOIN answers ON answers.id = answer")
     assert scored == [(plan.scorable[metric].questions,)]
+
+
+def test_answers_in_a_script_without_spaces_are_scored(tmp_path):
+    path = tmp_path / "results.db"
+    books = keepers()
+    chinese = tuple(replace(one, answers=("艾达布兰德",)) for one in books.questions)
+    model = RecordingModel(lambda _: "船长是艾达布兰德。")
+    run(experiment(model, data=replace(books, questions=chinese), metrics=["token_f1", "exact_match", "rouge_l"]), path)
+    scored = rows(path, "SELECT DISTINCT metric, value FROM scores ORDER BY metric")
+    assert scored == [("exact_match", 0.0), ("token_f1", pytest.approx(10 / 13))]

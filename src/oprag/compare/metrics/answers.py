@@ -12,11 +12,13 @@ from typing import Any
 
 from oprag.embedding.cosine import cosine
 from oprag.errors import MissingExtraError, OptionError
+from oprag.index.bm25 import words
 from oprag.masking import describe
 from oprag.options import check_count, check_text
 
 __all__ = [
     "REVISION",
+    "WITHOUT_SPACES",
     "answer_cosine",
     "choice_accuracy",
     "exact_match",
@@ -36,8 +38,8 @@ def token_f1(prediction: str, answers: Sequence[str]) -> float:
     `normalized_words`. This is `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's.
 
     If normalization leaves no words of the prediction or of an answer, their F1 is 0, even if both are empty, as in
-    ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 if both are empty). Words are split at white space, so the metric does not
-    suit languages that do not separate words.
+    ∞Bench and SQuAD 1.1 (SQuAD 2.0 gives 1 if both are empty). In scripts without spaces between words, it is the F1 of
+    characters.
 
     Args:
         prediction: Answer of the model; may be empty.
@@ -54,16 +56,16 @@ def token_f1(prediction: str, answers: Sequence[str]) -> float:
         0.5
     """
     check_texts(prediction, answers)
-    words = normalized_words(prediction)
-    return max(_f1(words, normalized_words(answer)) for answer in answers)
+    predicted = normalized_words(prediction)
+    return max(_f1(predicted, normalized_words(answer)) for answer in answers)
 
 
-def _f1(words: Sequence[str], gold: Sequence[str]) -> float:
-    common = (Counter(words) & Counter(gold)).total()
+def _f1(predicted: Sequence[str], gold: Sequence[str]) -> float:
+    common = (Counter(predicted) & Counter(gold)).total()
     if not common:
         return 0.0
     # Same order of operations as the reference, so that results are bit-identical.
-    precision, recall = common / len(words), common / len(gold)
+    precision, recall = common / len(predicted), common / len(gold)
     return 2 * precision * recall / (precision + recall)
 
 
@@ -89,12 +91,19 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
         1.0
     """
     check_texts(prediction, answers)
-    words = normalized_words(prediction)
-    return float(bool(words) and any(words == normalized_words(answer) for answer in answers))
+    predicted = normalized_words(prediction)
+    return float(bool(predicted) and any(predicted == normalized_words(answer) for answer in answers))
 
+
+WITHOUT_SPACES = re.compile(
+    # Thai, Lao, Burmese; Khmer; Chinese and Japanese with their punctuation and full-width forms
+    "[\u0e00-\u109f\u1780-\u17ff\u3001-\u312f\u31f0-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
+)
+"""A character of a script without spaces between words."""
 
 _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES_BEFORE_WORDS = re.compile(r"\b(?:a|an|the)\s+(?=[a-z0-9])", re.ASCII)
 
 
 def normalized_words(text: str) -> list[str]:
@@ -105,11 +114,22 @@ def normalized_words(text: str) -> list[str]:
     becomes the single word "wellknown", "A.N." becomes the article "an" and is deleted, while curly quotes and dashes
     are kept.
 
+    That rule makes a single word of a Chinese sentence. So text in a script without spaces between words (Chinese,
+    Japanese, Thai, Lao, Khmer, Burmese) is split into its characters and the words between them, as in the evaluation
+    of MLQA (Lewis et al. 2020, arXiv 1910.07475) for Chinese; that of MKQA (Longpre et al. 2021, arXiv 2007.15207) also
+    splits Japanese, Thai and Khmer by character. Full-width forms become ASCII, all other punctuation and symbols
+    separate words, and an article is deleted only before another English word: the "A" of "维生素 A" is not an article.
+
     Example:
         >>> normalized_words("The  cat's A-team, an old one.")
         ['cats', 'ateam', 'old', 'one']
+        >>> normalized_words("船长是 Ada。")
+        ['船', '长', '是', 'ada']
     """
-    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+    plain = text.lower().translate(_PUNCTUATION)
+    if WITHOUT_SPACES.search(text):
+        return words(_ARTICLES_BEFORE_WORDS.sub(" ", plain))
+    return _ARTICLES.sub(" ", plain).split()
 
 
 _BLOCK = 8_192  # tokens
@@ -248,6 +268,7 @@ def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
     - Labels keep their punctuation, but the prediction loses it: in step 3, an option such as "12 o'clock" never
       matches.
     - Step 4 only recognizes separate letters: "(B)", "*B*" and "B)" after another word are not found.
+    - The phrases are English: "答案是B" is wrong, "B" and "答案是 B" are right.
     - In step 4, "AB", "BC", "CD", "ABC", "BCD" and "ABCD" also count as letters and are wrong, and so does the article
       "A" after another word ("It is A man" is read as A).
 
@@ -286,8 +307,9 @@ def paper_token_usage(response: str) -> float:
     """Tokens of a response by the formula T = LR × 4 / 3, where LR is the length of the response.
 
     From Şakar and Emekci 2024 (doi 10.1017/nlp.2024.53), for comparison with its figures. **The paper does not give the
-    unit of LR.** Words are used here, since 4 tokens per 3 words is the usual rule of thumb for English text. The
-    formula ignores the prompt and all calls before the last one: to know what was spent, use the counted tokens.
+    unit of LR.** Words are used here, since 4 tokens per 3 words is the usual rule of thumb for English text; text
+    without spaces counts as one word. The formula ignores the prompt and all calls before the last one: to know what
+    was spent, use the counted tokens.
 
     Args:
         response: Answer of the model.
