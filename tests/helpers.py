@@ -6,10 +6,11 @@ import dataclasses
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,16 @@ def prose(words: int, seed: int = 0) -> str:
         if generator.random() < 0.1:
             parts[-1] += generator.choice([".", "?", ".\n\n"])
     return " ".join(parts)
+
+
+def with_answers(answers: Mapping[int, str]) -> tuple[str, list[str]]:
+    """A text in which "Yes, sir." occurs 1,500 times, and its chunks in sequence.
+
+    Most chunks are a question with its answer. Where other answers are given, each of their sentences is a chunk.
+    """
+    parts = [f"Part {number} asks. {answers.get(number, 'Yes, sir.')}" for number in range(1_500)]
+    pieces = [re.findall(r"[^.]+\.", part) if number in answers else [part] for number, part in enumerate(parts)]
+    return " ".join(parts), [piece.strip() for some in pieces for piece in some]
 
 
 def cut(text: str, spans: Sequence[tuple[int, int]], **metadata: Any) -> list[Chunk]:

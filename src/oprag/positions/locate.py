@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, compress, pairwise
+from operator import itemgetter
 from typing import Any
 
 from oprag.chunk import Chunk, PositionKind
@@ -23,7 +24,7 @@ __all__ = ["Located", "Place", "SourceText", "locate_positions"]
 Place = tuple[int, int]
 
 _SPACE = re.compile(r"\s+")
-# Maximum number of places of a text; a text with more is boilerplate.
+# Maximum number of places that are listed; of a text with more, only the places between two offsets are searched.
 _MAX_PLACES = 1000
 # Minimum number of rising places that prove source order: in a random list the chance is under 1 %.
 _MIN_RISING = 5
@@ -38,6 +39,7 @@ _BLOCK = 16, 64
 # The share of pieces that may be too short for a block.
 _SHORT = 0.1
 _MAX_CACHED = 50_000  # chunks for each text
+_START = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +187,12 @@ class SourceText:
         self._find(counts)
         for text, count in counts.items():
             places = self.places(text)
-            if len(places) <= count:
-                for start, end in places:
-                    covered[start:end] = b"\1" * (end - start)
-            elif len(places) < _MAX_PLACES:
+            if count < len(places) < _MAX_PLACES:
                 unclear[text] = places
-            else:
+                continue
+            for start, end in places:
+                covered[start:end] = b"\1" * (end - start)
+            if len(places) >= _MAX_PLACES:
                 # The search stopped here: anything after the last place may be covered by this text.
                 after = places[-1][0]
                 covered[after:] = b"\1" * (len(covered) - after)
@@ -208,21 +210,81 @@ class SourceText:
         places = {chunk.text: self.places(chunk.text) for chunk in chunks}
         chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
         if None in chosen:
-            _choose_by_page(chunks, places, chosen)
+            self._choose_by_page(chunks, chosen)
         # More chunks than places: some were added again, so numbers of equal chunks prove nothing.
         counts = Counter(chunk.text for chunk in chunks) | self.learned
         added_again = any(0 < len(found) < min(counts[text], _MAX_PLACES) for text, found in places.items())
         if None in chosen and not added_again:
-            bounds = _bounds_nearby(chosen) if in_sequence else _bounds(chosen)
-            taken: set[tuple[str, Place]] = set()
-            for index, chunk in enumerate(chunks):
-                if chosen[index] is None and (place := _choose(chunk, places[chunk.text], bounds[index])):
-                    # Only one of several equal chunks can be at this place.
-                    chosen[index] = None if (chunk.text, place) in taken else place
-                    taken.add((chunk.text, place))
+            self._choose_by_neighbors(chunks, chosen, _bounds_nearby(chosen) if in_sequence else _bounds(chosen))
             _assign_free(chunks, places, chosen)
             self._take_any(chunks, chosen)
         return chosen
+
+    def _between(self, piece: str, low: float, high: float, *, last: bool = False) -> Place | None:
+        """Return the first or the last place of a piece that starts after `low` and before `high`."""
+        places = self.places(piece)
+        if len(places) < _MAX_PLACES:
+            first, after = bisect_right(places, low, key=_START), bisect_left(places, high, key=_START)
+            return (places[after - 1] if last else places[first]) if first < after else None
+        if not self.text.startswith(piece, places[0][0]):
+            return self._folded.between(piece, low, high, last=last)
+        start = _search(self.text, piece, max(0, low + 1), min(high, len(self.text)), last=last)
+        return (start, start + len(piece)) if start >= 0 else None
+
+    def _choose_by_page(self, chunks: Sequence[Chunk], chosen: list[Place | None]) -> None:
+        """Choose the only place of a text on the page of its chunk, if the other chunks show where pages are."""
+        pages = [_page_key(chunk) for chunk in chunks]
+        extents: dict[Any, Place] = {}
+        for page, at in zip(pages, chosen, strict=True):
+            if page is not None and at is not None:
+                start, end = extents.get(page, at)
+                extents[page] = min(start, at[0]), max(end, at[1])
+        known = sorted(extents)
+        if any(extents[after][0] < extents[before][1] for before, after in pairwise(known)):
+            return
+        for index, chunk in enumerate(chunks):
+            page = pages[index]
+            if chosen[index] is None and page is not None:
+                before, after = bisect_left(known, page), bisect_right(known, page)
+                low = extents[known[before - 1]][1] - 1 if before else -math.inf
+                high = extents[known[after]][0] if after < len(known) else math.inf
+                at = self._between(chunk.text, low, high)
+                if at is not None and at[1] <= high and at == self._between(chunk.text, low, high, last=True):
+                    chosen[index] = at
+
+    def _choose_by_neighbors(
+        self, chunks: Sequence[Chunk], chosen: list[Place | None], bounds: Sequence[tuple[float, float] | None]
+    ) -> None:
+        """Choose the only place at which a chunk can be between its neighbors, else that of its own offset.
+
+        Consecutive chunks without a place are in sequence, too: a place is the only one if it is the same when all of
+        them are as early and as late as possible. Neighbors take precedence over offsets: one that was found by
+        searching can be that of another copy.
+        """
+        left = [index for index, at in enumerate(chosen) if at is None]
+        earliest: dict[int, Place] = {}
+        latest: dict[int, Place] = {}
+        for index in left:
+            if (bound := bounds[index]) is not None:
+                low = earliest[index - 1][0] if index - 1 in earliest else bound[0]
+                if at := self._between(chunks[index].text, low, bound[1]):
+                    earliest[index] = at
+        for index in reversed(left):
+            if (bound := bounds[index]) is not None:
+                high = latest[index + 1][0] if index + 1 in latest else bound[1]
+                if at := self._between(chunks[index].text, bound[0], high, last=True):
+                    latest[index] = at
+        taken: set[tuple[str, Place]] = set()
+        for index in left:
+            chunk, at = chunks[index], earliest.get(index)
+            if at is None or at != latest.get(index):
+                low, high = bounds[index] or (-math.inf, math.inf)
+                hint = stated_span(chunk)
+                at = hint and self._between(chunk.text, max(low, hint.start - 1), min(high, hint.start + 1))
+            # Only one of several equal chunks can be at this place.
+            if at is not None and (chunk.text, at) not in taken:
+                chosen[index] = at
+                taken.add((chunk.text, at))
 
     def _take_any(self, chunks: Sequence[Chunk], chosen: list[Place | None]) -> None:
         """Assign free places in any order if there are no more places than chunks with this text.
@@ -234,7 +296,7 @@ class SourceText:
             places = self.places(chunk.text)
             if chosen[index] is None and chunk.position and not chunk.position.known:
                 free = [place for place in places if not taken[chunk.text, place]]
-                if free and len(places) <= self.learned[chunk.text]:
+                if free and len(places) < _MAX_PLACES and len(places) <= self.learned[chunk.text]:
                     chosen[index] = free[0]
                     taken[chunk.text, free[0]] += 1
 
@@ -283,11 +345,10 @@ def _own_places(
 
 
 def _why(count: int) -> str:
-    return (
-        f"its text occurs at {count} places in the source, so its position is ambiguous"
-        if count
-        else "its text was not found in the source"
-    )
+    if not count:
+        return "its text was not found in the source"
+    number = f"{count:,}{' or more' if count == _MAX_PLACES else ''}"
+    return f"its text occurs at {number} places in the source, so its position is ambiguous"
 
 
 def _places(pieces: Sequence[str], text: str) -> dict[str, list[Place]]:
@@ -321,56 +382,40 @@ def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: in
     return found
 
 
-def _bounds(chosen: list[Place | None]) -> list[tuple[float, float]]:
+def _search(text: str, piece: str, start: float, end: float, *, last: bool) -> int:
+    """Return the first or the last offset of a piece from `start` up to `end` (exclusive); -1 if there is none."""
+    return (text.rfind if last else text.find)(piece, int(start), int(end) + len(piece) - 1)
+
+
+def _bounds(chosen: list[Place | None]) -> list[tuple[float, float] | None]:
     """Return the offsets between which each chunk must start, from the neighbors whose place is certain.
 
-    The bounds are infinite if the certain places do not rise, or if there are too few of them.
+    There are no bounds if the certain places do not rise, or if there are too few of them.
     """
     starts = [place[0] for place in chosen if place is not None]
     if len(starts) < _MIN_RISING or any(second < first for first, second in pairwise(starts)):
-        return [(-math.inf, math.inf)] * len(chosen)
+        return [None] * len(chosen)
     edges = [-math.inf, *starts, math.inf]
     before = list(accumulate((place is not None for place in chosen), initial=0))
     return [(edges[count], edges[count + 1]) for count in before[:-1]]
 
 
-def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float]]:
+def _bounds_nearby(chosen: list[Place | None]) -> list[tuple[float, float] | None]:
     """Like `_bounds`, but uses only the nearest neighbors of each chunk.
 
     Part of a store's insertion order may be wrong, because some chunks were added later. Where the places around a
-    chunk do not rise, its bounds are infinite.
+    chunk do not rise, it has no bounds.
     """
     starts = [place[0] for place in chosen if place is not None]
     before = list(accumulate((place is not None for place in chosen), initial=0))
-    bounds: list[tuple[float, float]] = []
+    bounds: list[tuple[float, float] | None] = []
     for count in before[:-1]:
         around = starts[max(0, count - _NEARBY) : count + _NEARBY]
         rising = all(first <= second for first, second in pairwise(around))
         low = starts[count - 1] if count else -math.inf
         high = starts[count] if count < len(starts) else math.inf
-        bounds.append((low, high) if rising and around else (-math.inf, math.inf))
+        bounds.append((low, high) if rising and around else None)
     return bounds
-
-
-def _choose_by_page(chunks: Sequence[Chunk], places: Mapping[str, list[Place]], chosen: list[Place | None]) -> None:
-    """Choose the only place of a text on the page of its chunk, if the places of other chunks show where pages are."""
-    pages = [_page_key(chunk) for chunk in chunks]
-    extents: dict[Any, Place] = {}
-    for page, at in zip(pages, chosen, strict=True):
-        if page is not None and at is not None:
-            start, end = extents.get(page, at)
-            extents[page] = min(start, at[0]), max(end, at[1])
-    known = sorted(extents)
-    if any(extents[after][0] < extents[before][1] for before, after in pairwise(known)):
-        return
-    for index, chunk in enumerate(chunks):
-        page = pages[index]
-        if chosen[index] is None and page is not None:
-            before, after = bisect_left(known, page), bisect_right(known, page)
-            low = extents[known[before - 1]][1] if before else 0
-            high = extents[known[after]][0] if after < len(known) else math.inf
-            here = [(start, end) for start, end in places[chunk.text] if low <= start and end <= high]
-            chosen[index] = here[0] if len(here) == 1 else None
 
 
 def _page_key(chunk: Chunk) -> Any:
@@ -382,24 +427,12 @@ def _page_key(chunk: Chunk) -> Any:
     return position.key[0] if ", " in position.field else position.key
 
 
-def _choose(chunk: Chunk, places: list[Place], bounds: tuple[float, float]) -> Place | None:
-    """Return the only place inside the bounds, or the one among several that matches the chunk's own offset.
-
-    The bounds take precedence: an offset that was found by searching can be that of another copy.
-    """
-    low, high = bounds
-    inside = [place for place in places if low < place[0] < high]
-    if len(inside) == 1:
-        return inside[0]
-    hint = stated_span(chunk)
-    return next((place for place in inside if hint is not None and place[0] == hint.start), None)
-
-
 def _assign_free(chunks: Sequence[Chunk], places: dict[str, list[Place]], chosen: list[Place | None]) -> None:
     """Assign the free places of a text if there are as many as remaining chunks with this text."""
     equal: dict[str, list[int]] = {}
     for index, chunk in enumerate(chunks):
-        equal.setdefault(chunk.text, []).append(index)
+        if len(places[chunk.text]) < _MAX_PLACES:
+            equal.setdefault(chunk.text, []).append(index)
     for text, indices in equal.items():
         taken = {chosen[index] for index in indices}
         free = [place for place in places[text] if place not in taken]
@@ -415,6 +448,10 @@ def _by_page(indices: Sequence[int], chunks: Sequence[Chunk]) -> list[int]:
     return sorted(indices, key=pages.__getitem__) if len(pages) == len(indices) else list(indices)
 
 
+def _folded(text: str) -> str:
+    return _SPACE.sub(" ", text.strip())
+
+
 class _Folded:
     """A text with every run of white space collapsed to one space; maps places back to the original offsets."""
 
@@ -425,17 +462,25 @@ class _Folded:
 
     def places(self, pieces: Iterable[str]) -> dict[str, list[Place]]:
         """Return the places of each piece in the original text."""
-        folded = {piece: _SPACE.sub(" ", piece.strip()) for piece in pieces}
+        folded = {piece: _folded(piece) for piece in pieces}
         if not folded:
             return {}
         if self._text is None:
             # Assign both in one statement: other threads may do the same.
             self._shifts, self._text = self._fold()
         found = _places([*dict.fromkeys(folded.values())], self._text or "")
-        return {
-            piece: [(self._back(start), self._back(end - 1) + 1) for start, end in found[text]]
-            for piece, text in folded.items()
-        }
+        return {piece: [self._original_place(*place) for place in found[text]] for piece, text in folded.items()}
+
+    def between(self, piece: str, low: float, high: float, *, last: bool) -> Place | None:
+        """Return the first or the last place of a piece that starts after `low` and before `high`.
+
+        Offsets are those of the original text. `places` was called before.
+        """
+        text, piece = self._text or "", _folded(piece)
+        first = bisect_right(range(len(text)), low, key=self._back)
+        after = bisect_left(range(len(text)), high, key=self._back)
+        start = _search(text, piece, first, after, last=last)
+        return self._original_place(start, start + len(piece)) if start >= 0 else None
 
     def _fold(self) -> tuple[list[tuple[int, int]], str]:
         """Return the folded text, and how much shorter it is from each run of several white spaces on."""
@@ -449,6 +494,9 @@ class _Folded:
                 shorter += match.end() - match.start() - 1
                 shifts.append((match.end() - shorter, shorter))
         return shifts, "".join([*parts, self._original[last:]])
+
+    def _original_place(self, start: int, end: int) -> Place:
+        return self._back(start), self._back(end - 1) + 1
 
     def _back(self, offset: int) -> int:
         index = bisect_left(self._shifts, (offset + 1, 0))

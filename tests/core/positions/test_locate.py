@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, ChunkError, MissingSourceError, Span, arrange, build_context, locate_positions
-from tests.helpers import prose, ranks
+from tests.helpers import prose, ranks, with_answers
 
 TEXT = prose(150, seed=6)
 
@@ -155,6 +155,54 @@ def test_chunks_that_were_added_again_do_not_share_out_the_places():
 def test_boilerplate_at_thousands_of_places_takes_no_time():
     text = "x" * 50_000 + "end"
     assert starts(["x" * 10] * 50 + ["end"], text) == [None] * 50 + [50_000]
+
+
+@pytest.mark.parametrize("space", [" ", "\n\n "])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {0: "Yes, sir."},
+        {700: "Yes, sir."},
+        {1_499: "Yes, sir."},
+        dict.fromkeys(range(1_200, 1_230), "Yes, sir."),
+        {1_300: "Yes, sir. Yes, sir. Yes, sir."},
+        {1_300: "Yes, sir. No. Yes, sir. No."},
+    ],
+    ids=["first", "middle", "last", "several", "equal neighbors", "mixed neighbors"],
+)
+def test_neighbours_tell_which_of_thousands_of_places(answers, space):
+    text, pieces = with_answers(answers)
+    text = text.replace(", ", f",{space}")
+    found = [start for start in starts(pieces, text) if start is not None]
+    assert len(found) == len(pieces)
+    assert found == sorted(found)
+    assert [text[start : start + 3] for start in found] == [one[:3] for one in pieces]
+
+
+def test_a_chunk_at_thousands_of_places_is_left_out_alone():
+    text, pieces = with_answers({1_300: "Yes, sir. Yes, sir."})
+    pieces.remove("Yes, sir.")
+    found = starts(pieces, text)
+    assert [one for one, start in zip(pieces, found, strict=True) if start is None] == ["Yes, sir."]
+    hinted = [chunk(one, rank, metadata={"start_index": text.rindex(one)}) for rank, one in enumerate(pieces)]
+    assert starts(random.Random(1).sample(hinted, len(hinted)), text).count(None) == 0
+    (located,) = locate_positions([chunk("Yes, sir.")], {"book": text})
+    assert located.detail == "its text occurs at 1,000 or more places in the source, so its position is ambiguous"
+
+
+def test_equal_chunks_do_not_share_out_the_first_thousand_of_more_places():
+    text, _ = with_answers({})
+    assert starts(["Yes, sir."] * 1_000, text) == [None] * 1_000
+
+
+def test_the_page_of_a_chunk_tells_which_of_thousands_of_places():
+    text, pieces = with_answers({1_200: "Yes, sir."})
+    numbers = [int(re.findall(r"\d+", one)[0]) if "Part" in one else 1_200 for one in pieces]
+    chunks = [chunk(one, metadata={"page": number}) for one, number in zip(pieces, numbers, strict=True)]
+    mixed = [replace(one, rank=rank) for rank, one in enumerate(random.Random(1).sample(chunks, len(chunks)))]
+    found = dict(zip([one.text for one in mixed], starts(mixed, text), strict=True))
+    assert found["Yes, sir."] == text.index("Yes, sir.", text.index("Part 1200"))
+    assert None not in found.values()
 
 
 @given(st.data())

@@ -4,6 +4,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,21 @@ def test_whatever_is_claimed_is_a_place_of_that_text_and_of_no_more_chunks_than_
     for index, place in zip(retrieved, places, strict=True):
         if sum(text.startswith(chunks[index], at) for at in range(len(text))) == 1:
             assert place is not None
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5), st.integers(0, 4), st.sampled_from([2, 5, 1_000]))
+def test_every_claim_about_chunks_in_sequence_is_true(seed, letters, overlap, most):
+    chance = random.Random(seed)
+    text = "".join(chance.choices("abcdefgh"[:letters], k=200))
+    edges = sorted({0, 200, *(chance.randrange(overlap + 1, 200) for _ in range(40))})
+    spans = [(max(0, start - overlap), end) for start, end in pairwise(edges)]
+    chunks = [Chunk(text[start:end], rank, position=UNKNOWN) for rank, (start, end) in enumerate(spans)]
+    source = SourceText(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(locate, "_MAX_PLACES", most)
+        source.learn(one.text for one in chunks)
+        places = source.locate(chunks, in_sequence=True)
+    assert [place or span for place, span in zip(places, spans, strict=True)] == spans
 
 
 def test_threads_may_look_at_once():
