@@ -35,8 +35,8 @@ def write_positions(
         store: A vector store, or a retriever with a list of documents. Save a store in memory, such as `FAISS`,
             afterwards.
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function that takes the name. If a text does not contain some chunks, positions
-            are written for the others.
+            source names to texts, or a function that takes the name. If some chunks cannot be located in their text,
+            positions are written for the others.
         trust_store_order: Whether to write the insertion order of the store even if overlapping texts do not confirm
             all of it. That order is wrong if part of a source was added later, for example by an update, and no warning
             is issued afterwards.

@@ -8,12 +8,12 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
-from oprag.masking import clean, masked_error, without_keys
+from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
 from oprag.positions.insertion_order import places_in_store
 from oprag.positions.ladder import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
 from oprag.positions.locate import Place, SourceText
-from oprag.positions.placing import Placed, place, without_order
+from oprag.positions.placing import Placed, SourceReport, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
 from oprag.text_table import html_table, shortened, table
@@ -230,14 +230,27 @@ class _Finder:
         if absent and not self._trusted:
             # The text is another version, or the chunks are of several versions.
             places = [None] * len(group)
+        found = self._placed(group, spans, places)
+        if any(spans) and not self._trusted and _by_store(found.sources[0]) and without_order(found):
+            # Insertion order that is not confirmed must not block the chunks that were located.
+            found = self._placed(group, spans, [None] * len(group))
+        if refuted and without_order(found):
+            doubts.append(f"insertion order is not used: {refuted}")
+        return found, doubts
+
+    def _placed(
+        self, group: Sequence[Chunk], spans: Sequence[Span | None], places: Sequence[StorePlace | None]
+    ) -> Placed:
         located = [
             changed(self._chunks[chunk.rank], located=span, store_place=at)
             for chunk, span, at in zip(group, spans, places, strict=True)
         ]
-        found = place(located, self._source_key, None)
-        if refuted and without_order(found):
-            doubts.append(f"insertion order is not used: {refuted}")
-        return found, doubts
+        return place(located, self._source_key, None)
+
+
+def _by_store(report: SourceReport) -> bool:
+    """Return whether insertion order determines the order of a source, or that of chunks on the same page."""
+    return report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
 
 
 def _located(
@@ -252,11 +265,14 @@ def _located(
     text.learn(chunk.text for chunk in group)
     places = text.locate(group, in_sequence=in_sequence)
     left = [chunk for chunk, at in zip(group, places, strict=True) if at is None]
-    absent = sum(not text.places(chunk.text) for chunk in left)
+    ambiguous = [chunk for chunk in left if text.places(chunk.text)]
+    absent = len(left) - len(ambiguous)
     if absent:
         doubts.append(f"{counted(absent, 'chunk')} not found in its text (another version?)")
-    if absent < len(left):
-        doubts.append(f"{counted(len(left) - absent, 'chunk')} found at several places in its text")
+    if ambiguous:
+        first = f"{describe(ambiguous[0].text)}, id {describe(ambiguous[0].id)}"
+        which = f"{first}): add its" if len(ambiguous) == 1 else f"such as {first}): add their"
+        doubts.append(f"{counted(len(ambiguous), 'chunk')} found at several places in its text ({which} start_index")
     alike = _interchangeable(group, places)
     if alike:
         doubts.append(f"{counted(alike, 'chunk')} with equal texts may be swapped")
@@ -291,7 +307,7 @@ def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, 
         trusted: Whether insertion order needs no confirmation by texts.
     """
     (report,) = found.sources
-    by_store = report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
+    by_store = _by_store(report)
     if report.missing:
         doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
     if by_store and (report.missing or without_order(found)):

@@ -24,6 +24,7 @@ from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
 from tests.counting import CountingEmbeddings
+from tests.helpers import with_answers
 from tests.pdfs import pdf
 
 QUESTION = "Where does the river end?"
@@ -113,6 +114,26 @@ def test_overlapping_documents_are_stitched_by_what_was_found_in_the_text():
     write_positions(store, read_source=TEXTS)
     context = OrderPreservingRetriever(vectorstore=store, k=len(store.store), token_budget=None).get_context(QUESTION)
     assert sorted(passage.text for passage in context.passages) == sorted(text.strip() for text in TEXTS.values())
+
+
+@pytest.mark.parametrize("at", [0, 700, 1_499])
+def test_a_chunk_whose_text_is_everywhere_is_placed_by_its_neighbors(at: int):
+    text, pieces = with_answers({at: "Yes, sir."})
+    store = store_of([Document(piece, metadata={"source": "book"}) for piece in pieces])
+    found, told = asked(store, k=len(pieces), read_source={"book": text})
+    assert ([one.page_content for one in found], told) == (pieces, [])
+    written = write_positions(store, read_source={"book": text})
+    assert (written.written, written.sources[0].note) == (len(pieces), "")
+
+
+def test_a_chunk_that_neighbors_cannot_place_is_named():
+    text, pieces = with_answers({1_400: "Yes, sir. Yes, sir."})
+    pieces.remove("Yes, sir.")
+    store = store_of([Document(piece, metadata={"source": "book"}) for piece in pieces])
+    written = write_positions(store, read_source={"book": text})
+    assert written.written == len(pieces) - 1
+    assert "1 chunk found at several places in its text ('Yes, sir.', id" in str(written)
+    assert "add its start_index" in str(written)
 
 
 def test_a_pdf_that_was_loaded_page_by_page(tmp_path):

@@ -21,6 +21,7 @@ from oprag.stores.adapter import adapter_of
 from oprag.warn import forget
 from tests.adapters.llama_index.conftest import pdf_pages, prose
 from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
+from tests.helpers import with_answers
 
 QUESTION = "Where does the river end?"
 NAMES = ("ant", "bee")
@@ -101,6 +102,17 @@ def in_order(found: list[Any], texts: Any = TEXTS) -> bool:
         for name, text in texts.items()
     }
     return all(len(places) > 3 and places == sorted(places) for places in of_source.values())
+
+
+def test_a_node_whose_text_is_everywhere_is_placed_by_its_neighbors():
+    text, pieces = with_answers({0: "Yes, sir.", 1_300: "Yes, sir.", 1_499: "Yes, sir. Yes, sir."})
+    pieces.pop()
+    index = index_of([TextNode(text=piece, metadata={"file_name": "book.txt"}) for piece in pieces])
+    found, _ = asked(index, len(pieces), read_source={"book.txt": text})
+    assert [one.node.text for one in found] == pieces
+    written = write_positions(index, read_source={"book.txt": text})
+    assert written.written == len(pieces) - 1
+    assert "1 chunk found at several places in its text ('Yes, sir.', id" in str(written)
 
 
 @pytest.mark.parametrize("way", ["links", "store", "text"])

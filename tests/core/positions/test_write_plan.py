@@ -12,7 +12,7 @@ from oprag import Chunk, PositionKind, SourceWarning, Span, build_context
 from oprag.positions.placing import place
 from oprag.positions.write_plan import plan_positions
 from oprag.warn import forget
-from tests.helpers import prose
+from tests.helpers import prose, with_answers
 
 TEXT = prose(700, seed=3)
 NOTICE = "The keeper signs each page at noon."
@@ -262,7 +262,7 @@ def test_a_chunk_without_a_place_costs_only_its_page():
     assert numbers(written, placed) == list(range(len(placed)))
     assert set(numbers(written, on_page)) == {None}
     assert one(written).note == (
-        "1 chunk found at several places in its text; "
+        f"1 chunk found at several places in its text ({twice!r}, id 'unclear'): add its start_index; "
         f"{len(on_page)} chunks on the same page as one that cannot be located"
     )
     # The numbers are used where all retrieved chunks have one.
@@ -347,9 +347,58 @@ def test_a_source_that_repeats_itself():
     in_order = sorted(chunks, key=lambda chunk: written.added[chunk.id]["chunk_index"])
     assert [chunk.text for chunk in in_order] == rows
     lacking = [chunk for chunk in chunks if chunk.id != "id 3"]
+    first = next(chunk for chunk in lacking if chunk.text == "La la la.")
     assert one(
         plan([replace(chunk, rank=rank) for rank, chunk in enumerate(lacking)], {"book": text}, in_sequence=False)
-    ).note == ("7 chunks found at several places in its text; the position of 7 chunks is unknown")
+    ).note == (
+        f"7 chunks found at several places in its text (such as 'La la la.', id {first.id!r}): add their start_index; "
+        "the position of 7 chunks is unknown"
+    )
+
+
+@pytest.mark.parametrize("in_sequence", [True, False])
+def test_a_chunk_at_too_many_places_does_not_block_its_source(in_sequence):
+    text, pieces = with_answers({3: "Yes, sir. Yes, sir.", 1_400: "Yes, sir."})
+    chunks = stored(pieces)
+    written = plan(chunks if in_sequence else shuffled(chunks), {"book": text}, in_sequence=in_sequence)
+    placed = [chunk for chunk in chunks if in_sequence or chunk.text != "Yes, sir."]
+    assert numbers(written, placed) == list(range(len(placed)))
+    assert len(written.added) == len(placed)
+
+
+def left_out():
+    """A text, the chunks of its source, of which one is at two places between its neighbors, and that chunk's rank."""
+    text, pieces = with_answers({1_400: "Yes, sir. Yes, sir."})
+    pieces.remove("Yes, sir.")
+    return text, stored(pieces), pieces.index("Yes, sir.")
+
+
+def test_a_chunk_that_neighbors_cannot_place_is_left_out_alone():
+    text, chunks, rank = left_out()
+    written = plan(chunks, {"book": text})
+    assert numbers(written, [*chunks[:rank], *chunks[rank + 1 :]]) == list(range(len(chunks) - 1))
+    assert len(written.added) == len(chunks) - 1
+    assert one(written).note == (
+        f"1 chunk found at several places in its text ('Yes, sir.', id 'id {rank}'): add its start_index; "
+        "the position of 1 chunk is unknown"
+    )
+    assert plan(chunks, {"book": text}, trusted=True).written == len(chunks)
+    partly = after(chunks, written)
+    assert (one(plan(partly, {"book": text})).note, plan(partly, {"book": text}).written) == (one(written).note, 0)
+    at = {"start_index": text.index("Yes, sir.", text.index("Part 1400"))}
+    partly[rank] = replace(partly[rank], metadata={"source": "book", **at})
+    assert plan(partly, {"book": text}).known == 1
+    chunks[rank] = partly[rank]
+    assert plan(chunks, {"book": text}).written == len(chunks)
+
+
+def test_a_chunk_that_neighbors_cannot_place_costs_only_its_page():
+    text, chunks, rank = left_out()
+    chunks = [replace(chunk, metadata={"source": "book", "page": chunk.rank // 10}) for chunk in chunks]
+    written = plan(chunks, {"book": text})
+    placed = [chunk for chunk in chunks if chunk.rank // 10 != rank // 10]
+    assert numbers(written, placed) == list(range(len(placed)))
+    assert len(written.added) == len(placed) == len(chunks) - 10
 
 
 def test_a_source_that_was_added_twice():
