@@ -19,10 +19,10 @@ from pydantic import ConfigDict, Field, model_validator
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.name_hints import RETRIEVER
-from oprag.langchain.search import Found, SearchType, search, search_by_vector, takes_a_vector
+from oprag.langchain.search import SearchType, documents_and_scores, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
     check_sources,
@@ -338,16 +338,13 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         vector = None
         if self.vectorstore is None:
             found = yield self._wrapped_search(query, filter, patch_config(request.config, callbacks=run.get_child()))
-            scores = None
         else:
-            (found, scores), vector = yield from self._store_search(query, filter, options, sources)
-        if not isinstance(found, list | tuple):
-            raise ChunkError(
-                f"the wrapped retriever must return a list of documents, got {type(found).__name__}", found
-            )
+            found, vector = yield from self._store_search(query, filter, options, sources)
         if _merges(self.retriever):
             found = _deduplicated(found)
-        inputs = ContextInputs(by_rank(chunks_of(found, scores), found), vector, neighbors, place_each=self._place_each)
+        searched = self.retriever if self.vectorstore is None else self.vectorstore
+        chunks = chunks_of(*documents_and_scores(searched, found))
+        inputs = ContextInputs(by_rank(chunks, found), vector, neighbors, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
@@ -383,8 +380,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
     def _store_search(
         self, query: str, filter: Any, options: ContextOptions, sources: VectorSources | None
-    ) -> Steps[tuple[Found, Any]]:
-        """The documents from the store with their scores, and the vector of the question if it was needed."""
+    ) -> Steps[tuple[Any, Any]]:
+        """What the store returns, and the vector of the question if it was needed."""
         assert self.vectorstore is not None  # noqa: S101 - checked by the caller
         if "k" in self.search_kwargs:
             raise OptionError(

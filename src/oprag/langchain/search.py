@@ -11,28 +11,28 @@ from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
-from oprag.errors import OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.masking import describe
+from oprag.positions.values import finite
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import adapter_of
 
-__all__ = ["Found", "SearchType", "search", "search_by_vector", "takes_a_vector"]
+__all__ = ["SearchType", "documents_and_scores", "search", "search_by_vector", "takes_a_vector"]
 
 SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
-Found = tuple[list[Document], list[float | None] | None]
 
 # LangChain's default `fetch_k` for MMR is 20, so a larger k would silently return only 20 documents.
 _MMR_CANDIDATES = 20
 _MMR_FACTOR = 2
 
 
-def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapping[str, Any]) -> Steps[Found]:
-    """Search a store, and return the documents, best first, with their scores if the store returns them."""
+def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapping[str, Any]) -> Steps[Any]:
+    """Search a store, and return what it returns: documents, best first, with their scores if it has them."""
     with _unsupported_as_option_error(store, search_type):
         if search_type == "mmr":
-            return (yield _call(store, "max_marginal_relevance_search", query, **_with_candidates(kwargs))), None
+            return (yield _call(store, "max_marginal_relevance_search", query, **_with_candidates(kwargs)))
         if search_type == "similarity_score_threshold":
-            return _unzipped((yield _call(store, "similarity_search_with_relevance_scores", query, **kwargs)))
+            return (yield _call(store, "similarity_search_with_relevance_scores", query, **kwargs))
         scored = "similarity_search_with_score"
         in_threads = _has_own(store, scored)
         # Prefer an async search without scores to one with scores in a thread.
@@ -40,10 +40,9 @@ def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapp
         names = [scored if in_threads else "similarity_search", f"a{scored}" if in_tasks else "asimilarity_search"]
         run, arun = (partial(getattr(store, name), query, **kwargs) for name in names)
         try:
-            found = yield Step(run, arun)
+            return (yield Step(run, arun))
         except NotImplementedError:
-            found = yield _call(store, "similarity_search", query, **kwargs)
-        return _unzipped(found)
+            return (yield _call(store, "similarity_search", query, **kwargs))
 
 
 def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[str, Any]) -> bool:
@@ -58,16 +57,15 @@ def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[
 
 def search_by_vector(
     store: VectorStore, vector: Iterable[float], search_type: SearchType, kwargs: Mapping[str, Any]
-) -> Steps[Found]:
+) -> Steps[Any]:
     """Version of `search` for a vector, so that the question is embedded once; requires `takes_a_vector`."""
     embedding = list(map(float, vector))
     if search_type == "mmr":
-        by_vector = _call(store, "max_marginal_relevance_search_by_vector", embedding, **_with_candidates(kwargs))
-        return (yield by_vector), None
+        return (yield _call(store, "max_marginal_relevance_search_by_vector", embedding, **_with_candidates(kwargs)))
     adapter = adapter_of(store)
     assert adapter is not None  # noqa: S101 - checked by `takes_a_vector`
     assert adapter.by_vector is not None  # noqa: S101
-    return _unzipped((yield _call(store, adapter.by_vector, embedding, **kwargs, **adapter.by_vector_keywords)))
+    return (yield _call(store, adapter.by_vector, embedding, **kwargs, **adapter.by_vector_keywords))
 
 
 def _call(store: VectorStore, method: str, *args: Any, **kwargs: Any) -> Step:
@@ -99,8 +97,29 @@ def _with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
 
 
-def _unzipped(found: Any) -> Found:
-    """Separate documents and scores; LanceDB's full-text search returns documents without scores."""
-    if isinstance(found, list | tuple) and all(isinstance(item, tuple | list) for item in found):
-        return [document for document, _ in found], [float(score) for _, score in found]
-    return found, None
+def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], list[float | None] | None]:
+    """Separate the documents and scores that a store or retriever returned; None if no score is a number.
+
+    Ranks are enough to order documents, so only a document that is missing is an error.
+    """
+    name = type(searched).__name__
+    if not isinstance(found, list | tuple):
+        raise ChunkError(f"{name} must return a list of documents, got {type(found).__name__}", found)
+    documents: list[Document] = []
+    scores: list[float | None] = []
+    for place, item in enumerate(found):
+        document, *others = item if isinstance(item, tuple | list) and item else [item]
+        # Several documents are a batch of results, not one result.
+        if not isinstance(document, Document) or any(isinstance(other, Document) for other in others):
+            raise ChunkError(
+                f"{name} must return documents, alone or as (document, score), got {_kind(item)} at index {place}", item
+            )
+        documents.append(document)
+        scores.append(finite(others[0]) if len(others) == 1 else None)
+    return documents, None if scores.count(None) == len(scores) else scores
+
+
+def _kind(item: Any) -> str:
+    """The type of an item, for messages; for a tuple or list, with the types of its parts."""
+    name = type(item).__name__
+    return f"{name} ({', '.join(type(part).__name__ for part in item)})" if isinstance(item, tuple | list) else name

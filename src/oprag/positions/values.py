@@ -76,14 +76,15 @@ def whole(value: Any) -> int | None:
 
 
 def finite(value: Any) -> float | None:
-    """Return the value as a score, or None if it is not a finite number."""
-    if value is None or isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    """Return the value as a score, or None if it is not a finite number; decimals, arrays and tensors may be one."""
+    if type(value) is not float:
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            return None
+        try:
+            value = float(value)
+        except Exception:  # noqa: BLE001 - arrays and tensors raise errors of their own
+            return None
+    return value if math.isfinite(value) else None
 
 
 def natural_key(text: str) -> Key:

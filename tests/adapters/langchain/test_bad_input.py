@@ -48,14 +48,21 @@ async def test_a_wrapped_runnable_that_gives_no_list(given: Any):
         await retriever.ainvoke(QUESTION)
 
 
-@pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, ("text", 0.5), (Document("x"), 0.5)])
+@pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, ("text", 0.5), (0.5, Document("x"))])
 async def test_a_wrapped_runnable_that_gives_something_else_than_documents(wrong: Any):
     retriever = OrderPreservingRetriever(retriever=giving([Document("x"), wrong]))
     with pytest.raises(ChunkError, match="at index 1") as caught:
         retriever.invoke(QUESTION)
     assert caught.value.value is wrong
-    with pytest.raises(ChunkError, match="at index 1"):
+    with pytest.raises(ChunkError, match=r"RunnableLambda must return documents, .* at index 1"):
         await retriever.ainvoke(QUESTION)
+
+
+async def test_a_wrapped_runnable_may_give_scores():
+    """As `RunnableLambda(store.similarity_search_with_score)` does."""
+    retriever = OrderPreservingRetriever(retriever=giving([(Document("x"), 0.5), (Document("y"), None)]), order="rank")
+    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
+        assert [(chunk.text, chunk.score) for chunk in context.kept] == [("x", 0.5), ("y", None)]
 
 
 def through_retriever(documents: list[Document], **options: Any) -> list[Document]:

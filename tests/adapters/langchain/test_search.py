@@ -1,13 +1,18 @@
 """What reaches the vector store, and what comes back from it."""
 
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ValidationError
 
-from oprag import OptionError
+from oprag import ChunkError, OptionError
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of, texts
 from tests.adapters.scripted import QUESTION
@@ -254,6 +259,103 @@ async def test_a_store_without_scores_has_ranks_alone(kind: type[PlainStore]):
     assert numbers_of(retriever.invoke(QUESTION)) == numbers_of(await retriever.ainvoke(QUESTION)) == [8, 9, 10, 11]
     context = retriever.get_context(QUESTION)
     assert [(chunk.rank, chunk.score) for chunk in context.kept] == [(3, None), (2, None), (1, None), (0, None)]
+
+
+class LooseStore(PlainStore):
+    """Returns any result from every search."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+        return self.found
+
+    def max_marginal_relevance_search(self, *args: Any, **kwargs: Any) -> Any:
+        return self.found
+
+
+class Unreadable:
+    """Like a tensor with several elements."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("a tensor with 2 elements cannot be converted")
+
+
+one_document = Document("text")
+every_search = pytest.mark.parametrize("search_type", ["similarity", "mmr"])
+NO_SCORES: list[Any] = [
+    *(None, "0.5", "high", b"9", [0.5], {"score": 0.5}, True, 1j, 10**400, math.nan, math.inf, -math.inf),
+    *(np.array([0.5, 1.0]), Decimal("NaN"), Decimal("sNaN"), Unreadable()),
+]
+
+
+@every_search
+@pytest.mark.parametrize("score", NO_SCORES, ids=repr)
+async def test_a_score_that_is_not_a_number_is_no_score(search_type: Any, score: Any):
+    store = LooseStore([(one_document, score), (Document("other"), 0.25)])
+    retriever = OrderPreservingRetriever(vectorstore=store, search_type=search_type, order="rank")
+    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
+        assert [(chunk.text, chunk.score) for chunk in context.kept] == [("text", None), ("other", 0.25)]
+
+
+@pytest.mark.parametrize("score", [0.5, np.float32(0.5), np.array(0.5), Decimal("0.5"), Fraction(1, 2)], ids=repr)
+def test_a_number_of_any_type_is_a_score(score: Any):
+    (chunk,) = OrderPreservingRetriever(vectorstore=LooseStore([(one_document, score)])).get_context(QUESTION).kept
+    assert (chunk.score, type(chunk.score)) == (0.5, float)
+
+
+@every_search
+@pytest.mark.parametrize(
+    "item", [one_document, (one_document,), (one_document, 0.5, "id"), (one_document, "id", 0.5)], ids=repr
+)
+def test_a_document_without_a_score_of_its_own_is_taken(search_type: Any, item: Any):
+    """Which of several other parts is the score is unknown."""
+    store = LooseStore([item, (Document("other"), 0.25)])
+    context = OrderPreservingRetriever(vectorstore=store, search_type=search_type, order="rank").get_context(QUESTION)
+    assert [(chunk.text, chunk.score) for chunk in context.kept] == [("text", None), ("other", 0.25)]
+
+
+@every_search
+@pytest.mark.parametrize("found", [None, "text", {"documents": [one_document]}, iter([(one_document, 0.5)]), 5])
+async def test_a_search_that_returns_no_list_is_named(search_type: Any, found: Any):
+    retriever = OrderPreservingRetriever(vectorstore=LooseStore(found), search_type=search_type)
+    message = f"LooseStore must return a list of documents, got {type(found).__name__}"
+    with pytest.raises(ChunkError, match=message) as caught:
+        retriever.invoke(QUESTION)
+    assert caught.value.value is found
+    with pytest.raises(ChunkError, match=message):
+        await retriever.ainvoke(QUESTION)
+
+
+@every_search
+@pytest.mark.parametrize(
+    ("item", "got"),
+    [
+        (None, "NoneType"),
+        ("text", "str"),
+        ((), "tuple ()"),
+        (("text", 0.5), "tuple (str, float)"),
+        ((0.5, one_document), "tuple (float, Document)"),
+        # Several results, of which only the first would be kept.
+        ([one_document, one_document], "list (Document, Document)"),
+        ([(one_document, 0.5)], "list (tuple)"),
+    ],
+)
+def test_an_item_that_is_not_a_document_is_named(search_type: Any, item: Any, got: str):
+    retriever = OrderPreservingRetriever(vectorstore=LooseStore([one_document, item]), search_type=search_type)
+    message = f"LooseStore must return documents, alone or as (document, score), got {got} at index 1"
+    with pytest.raises(ChunkError, match=re.escape(message)) as caught:
+        retriever.invoke(QUESTION)
+    assert caught.value.value is item
+
+
+def test_scores_of_a_search_by_vector_are_read_in_the_same_way():
+    class Loose(InMemoryVectorStore):
+        def similarity_search_with_score_by_vector(self, *args: Any, **kwargs: Any) -> Any:
+            return [(found, None) for found, _ in super().similarity_search_with_score_by_vector(*args, **kwargs)]
+
+    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(3), Loose), similarity_threshold=-1)
+    assert [chunk.score for chunk in retriever.get_context(QUESTION).kept] == [None] * 3
 
 
 def test_a_store_that_gives_more_than_it_was_asked_for_is_cut_by_rank():

@@ -1,3 +1,4 @@
+import math
 import sys
 from typing import Any
 
@@ -76,6 +77,29 @@ def test_scores():
         found = opened(given).search(question, 9)
         np.testing.assert_allclose([score or 0.0 for _, score in found], exact[[row for row, _ in found]], atol=1e-5)
     assert {score for _, score in opened(made_up.WithoutScores).search(question, 9)} == {None}
+
+
+@pytest.mark.parametrize("score", [None, "high", math.nan, [0.5]])
+def test_scores_that_are_not_numbers_are_none(score: Any):
+    class OfLangChain(made_up.Plain):
+        def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Any:
+            return [(found, score) for found, _ in super().similarity_search_with_score(*args, **kwargs)]
+
+    class OfLlamaIndex(SimpleVectorStore):
+        def query(self, *args: Any, **kwargs: Any) -> Any:
+            result = super().query(*args, **kwargs)
+            result.similarities = [score] * len(result.similarities or ())
+            return result
+
+    def of_llama_index() -> SimpleVectorStore:
+        return OfLlamaIndex()
+
+    for given in (OfLangChain, of_llama_index):
+        found = opened(given).search(QUESTIONS[0], 9)
+        assert ([row for row, _ in found], {score for _, score in found}) == (
+            [row for row, _ in opened("in_memory").search(QUESTIONS[0], 9)],
+            {None},
+        )
 
 
 def test_a_large_one_is_put_in_piece_by_piece():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oprag.compare.stores.store import EmptyStore, Store
 from oprag.errors import ExperimentError
-from oprag.langchain.search import search, search_by_vector, takes_a_vector
+from oprag.langchain.search import documents_and_scores, search, search_by_vector, takes_a_vector
 from oprag.steps import run_sync
 
 __all__ = ["LangChainStore"]
@@ -47,10 +47,11 @@ class LangChainStore(Store):
     def _search(self, unit: NDArray[np.float32], k: int) -> Iterator[tuple[Any, str, Any]]:
         keywords = {"k": k, **self._keywords}
         if takes_a_vector(self._store, "similarity", keywords):
-            documents, scores = run_sync(search_by_vector(self._store, unit, "similarity", keywords))
+            found = run_sync(search_by_vector(self._store, unit, "similarity", keywords))
         else:
             self._embeddings.question = unit.tolist()
-            documents, scores = run_sync(search(self._store, _QUERY, "similarity", keywords))
+            found = run_sync(search(self._store, _QUERY, "similarity", keywords))
+        documents, scores = documents_and_scores(self._store, found)
         for document, score in zip(documents, scores or [None] * len(documents), strict=True):
             yield document.metadata.get(_KEY, document.id), document.page_content, score
 

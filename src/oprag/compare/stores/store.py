@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError
 from oprag.masking import describe
+from oprag.positions.values import finite
 
 __all__ = ["EmptyStore", "FoundRow", "Store"]
 
@@ -79,7 +80,7 @@ class Store(ABC):
                 )
             if row in found:
                 raise ExperimentError(f"the store {self._name!r} returned chunk {row} twice for one question", row)
-            found[row] = None if score is None else float(score)
+            found[row] = finite(score)
         return list(found.items())[:limit]
 
     @abstractmethod
