@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
 from oprag.options import ContextOptions
+from oprag.positions.values import finite
 from oprag.ranked_list import RankedList
 from oprag.steps import Steps
 from oprag.stores.llama_index_nodes import united, with_metadata
@@ -55,7 +55,7 @@ def chunks_of(nodes: Any) -> list[Chunk]:
     for rank, scored in enumerate(nodes):
         if not isinstance(scored, NodeWithScore):
             raise ChunkError(f"expected NodeWithScore objects, got {type(scored).__name__} at index {rank}", scored)
-        chunks.append(chunk_of(scored.node, rank, score=scored.score, origin=scored))
+        chunks.append(chunk_of(scored.node, rank, score=finite(scored.score), origin=scored))
     return chunks
 
 
@@ -148,7 +148,7 @@ def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
 
 def _annotated(chunk: Chunk) -> NodeWithScore:
     scored: NodeWithScore = chunk.origin
-    return NodeWithScore(node=with_metadata(scored.node, {METADATA_KEY: chunk_to_dict(chunk)}), score=scored.score)
+    return scored.model_copy(update={"node": with_metadata(scored.node, {METADATA_KEY: chunk_to_dict(chunk)})})
 
 
 def _passage_node(passage: Passage) -> NodeWithScore:
@@ -156,7 +156,6 @@ def _passage_node(passage: Passage) -> NodeWithScore:
     nodes: list[TextNode] = [chunk.origin.node for chunk in passage.chunks]
     first = nodes[0]
     scores = [chunk.score for chunk in passage.chunks if chunk.score is not None]
-    comparable = [score for score in scores if not math.isnan(score)]
     span = passage.spans[0] if len(passage.spans) == 1 else None
     source = first.relationships.get(NodeRelationship.SOURCE)
     node = TextNode(
@@ -174,4 +173,4 @@ def _passage_node(passage: Passage) -> NodeWithScore:
         id_="+".join(chunk.id or str(chunk.rank) for chunk in passage.chunks),
     )
     about = with_metadata(node, {METADATA_KEY: passage_to_dict(passage)})
-    return NodeWithScore(node=about, score=max(comparable or scores[:1], default=None))
+    return NodeWithScore(node=about, score=max(scores, default=None))

@@ -183,7 +183,7 @@ def numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
     """The node of a chunk with its number, rank and position in the metadata."""
     scored: NodeWithScore = chunk.origin
     annotation = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
-    return NodeWithScore(node=with_metadata(scored.node, annotation), score=scored.score)
+    return scored.model_copy(update={"node": with_metadata(scored.node, annotation)})
 
 
 def _itself(output: ToolOutput) -> ToolOutput:

@@ -171,16 +171,31 @@ def test_metadata_keys_that_are_no_strings(key: Any):
     assert texts(_quietly(ranked(nodes), annotate=True)) == ["a", "b"]
 
 
-@pytest.mark.parametrize("score", [None, math.nan, math.inf, -3.0, 0.0])
-@pytest.mark.parametrize("options", [*OPTIONS, {"source_ranking": "score_sum"}, {"k": 2}])
-def test_scores_of_every_kind(score: float | None, options: dict[str, Any]):
-    given = [
-        NodeWithScore(node=stamped_node(str(number), number, source=source), score=score)
-        for number, source in [(2, "a"), (1, "b"), (1, "a")]
-    ]
-    kept = OrderPreservingPostprocessor(**options).postprocess_nodes(given)
-    for scored in kept:
-        assert scored.score == score or (score is not None and math.isnan(score) and math.isnan(scored.get_score()))
+SCORED: list[dict[str, Any]] = [*OPTIONS, {"source_ranking": "score_sum"}, {"k": 2}]
+
+
+@pytest.mark.parametrize("score", [None, math.nan, math.inf, -3.0, 0.0, "0.5", "high", [0.5], True, np.array([1, 2])])
+@pytest.mark.parametrize("options", SCORED)
+def test_scores_of_every_kind(score: Any, options: dict[str, Any]):
+    """LlamaIndex does not check a score that a postprocessor assigns."""
+    given = ranked(
+        stamped_node(str(number), number, source=source) for number, source in [(2, "a"), (1, "b"), (1, "a")]
+    )
+    for scored in given:
+        scored.score = score
+    postprocessor = OrderPreservingPostprocessor(**options)
+    own = score if type(score) is float and math.isfinite(score) else None
+    assert {chunk.score for chunk in postprocessor.get_context(given).kept} == {own}
+    for scored in postprocessor.postprocess_nodes(given):
+        # Nodes keep the score that they have; a passage has that of its chunks.
+        assert scored.score is (own if options.get("stitch") else score)
+
+
+def test_a_passage_has_the_best_usable_score_of_its_chunks():
+    given = ranked(TextNode(text=text, start_char_idx=at, end_char_idx=at + 2) for at, text in ((2, "cd"), (0, "ab")))
+    given[0].score, given[1].score = math.nan, np.float32(0.25)  # type: ignore[assignment]
+    (passage,) = _quietly(given, stitch=True, source_key=lambda _: "book")
+    assert (passage.text, passage.score) == ("abcd", 0.25)
 
 
 # Links
