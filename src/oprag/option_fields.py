@@ -73,7 +73,7 @@ class OptionFields(BaseModel):
     _name_hints: ClassVar[Mapping[str, str]] = {}
     """Hints for option names that other packages use."""
     _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Code for passing an object, by "package.Class" of the object; the first one with an option of this class wins."""
+    """Code for passing an object, by "package.Class" of the object, best first; ways without an option are skipped."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -94,23 +94,24 @@ class OptionFields(BaseModel):
         if isinstance(given, dict):
             check_names(given, cls.model_fields, cls._name_hints)
             for name in _CONFUSABLE:
-                option, _, value = (way := cls._passed_as(given.get(name))).partition("=")
-                if way and (option != name or not value.isidentifier()):
-                    raise OptionError(f"cannot use {type(given[name]).__name__} as {name}; pass {way}", given[name])
+                others = cls._ways_to_pass(given.get(name))
+                if others and not any(way.removeprefix(f"{name}=").isidentifier() for way in others):
+                    raise OptionError(
+                        f"cannot use {type(given[name]).__name__} as {name}; pass {others[0]}", given[name]
+                    )
             missing = cls._missing(given)
-            for way in map(cls._passed_as, given.values() if missing else ()):
+            ways = (way for value in given.values() if missing for way in cls._ways_to_pass(value))
+            for way in ways:
                 if (name := way.partition("=")[0]) in missing:
                     raise OptionError(f"{name} is missing; pass {way}", None)
         return given
 
     @classmethod
-    def _passed_as(cls, value: Any) -> str:
-        """The code for passing an object; empty if unknown."""
-        for kind in type(value).__mro__:
-            for way in cls._how_to_pass.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}", ()):
-                if way.partition("=")[0] in cls.model_fields:
-                    return way
-        return ""
+    def _ways_to_pass(cls, value: Any) -> list[str]:
+        """Code for passing an object, the best first; empty if unknown."""
+        names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(value).__mro__)
+        ways = (way for name in names for way in cls._how_to_pass.get(name, ()))
+        return [way for way in ways if way.partition("=")[0] in cls.model_fields]
 
     @classmethod
     def _missing(cls, given: Iterable[str]) -> list[str]:
@@ -120,7 +121,7 @@ class OptionFields(BaseModel):
     @classmethod
     def _as_keywords(cls, args: Sequence[Any], options: Iterable[str]) -> str:
         """Error message for positional arguments, with the equivalent keyword arguments if known."""
-        ways = [cls._passed_as(value) for value in args]
+        ways = [next(iter(cls._ways_to_pass(value)), "") for value in args]
         missing = iter(cls._missing([*options, *(way.partition("=")[0] for way in ways)]))
         ways = [way or f"{next(missing, '')}=..." for way in ways]
         refusal = f"{cls.__name__} takes keyword arguments only"

@@ -17,7 +17,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableSequence, RunnableSerializable
 from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.utils import AddableDict, ConfigurableFieldSpec, get_unique_config_specs
-from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag.embedding.cache import VectorCache
@@ -27,7 +26,7 @@ from oprag.langchain.documents import documents_of
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
 from oprag.langchain.name_hints import CHAIN
-from oprag.langchain.retriever import OrderPreservingRetriever, filter_of, unwrapped, with_store_defaults
+from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of, unwrapped
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, MethodFields
@@ -38,7 +37,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.task import Task
-from oprag.option_fields import OPTIONS, ContextFields, given_options
+from oprag.option_fields import OPTIONS, given_options
 from oprag.options import OP_RAG_16K, check_text, requires
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
@@ -65,7 +64,7 @@ class OrderPreservingChain(
     ReadSourceFields,
     StoreOrderFields,
     MethodFields,
-    ContextFields,
+    SearchFields,
     RunnableSerializable[Inputs, dict[str, Any]],
 ):
     """Answers questions from retrieved documents in the order of their source, with any of the methods.
@@ -82,6 +81,9 @@ class OrderPreservingChain(
         llm: Any LangChain model, including one with retries, fallbacks or structured output.
         retriever: Any retriever or vector store. Unless it is an `OrderPreservingRetriever`, it is wrapped in one, with
             the options of `oprag.ContextOptions` given here. A runnable that is not a retriever receives all inputs.
+        vectorstore: Any vector store, instead of `retriever`, as in `OrderPreservingRetriever`.
+        search_type: With a vector store: as in `OrderPreservingRetriever`.
+        search_kwargs: With a vector store: as in `OrderPreservingRetriever`.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
         vector_cache: Cache of computed vectors, shared with the retriever; by default that of an
             `OrderPreservingRetriever`, else 256 MiB in memory.
@@ -126,9 +128,6 @@ class OrderPreservingChain(
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, including one with retries, fallbacks or structured output."
     )
-    retriever: SkipValidation[Any] = Field(
-        description="Any retriever or vector store; wrapped in an OrderPreservingRetriever unless it is one."
-    )
     input_key: SkipValidation[str] = Field(default="input", description="Input key of the question.")
     output_key: SkipValidation[str] = Field(default="answer", description="Output key of the answer.")
     documents_key: SkipValidation[str | None] = Field(
@@ -137,13 +136,6 @@ class OrderPreservingChain(
     citations_key: SkipValidation[str | None] = Field(
         default="citations", description="Output key of the citations if cite=True; None leaves them out."
     )
-
-    # Set as field values, so that they are preserved when configurable fields recreate the chain.
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in_store_defaults(cls, given: Any) -> Any:
-        over_store = isinstance(given, dict) and isinstance(given.get("retriever"), VectorStore)
-        return with_store_defaults(cls, given) if over_store else given
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
@@ -173,8 +165,8 @@ class OrderPreservingChain(
     @cached_property
     def _retriever(self) -> OrderPreservingRetriever:
         """The given retriever, wrapped in an `OrderPreservingRetriever` unless it is one."""
-        retriever, given = self.retriever, given_options(self)
-        if isinstance(retriever, VectorStore):
+        given = given_options(self)
+        if not isinstance(self.retriever, Runnable):
             # Pass them even if None, because a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
         names = ("embeddings", "vector_cache", "read_neighbors", "read_source")
@@ -182,7 +174,7 @@ class OrderPreservingChain(
         parts = {name: value for name, value in parts.items() if value is not None}
         if not self.store_order:
             parts["store_order"] = False
-        if isinstance(retriever, OrderPreservingRetriever):
+        if isinstance(self.retriever, OrderPreservingRetriever):
             # The chain's embeddings are for its methods, and the cache is shared, so both are allowed here.
             misplaced = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
             if misplaced:
@@ -191,12 +183,9 @@ class OrderPreservingChain(
                     f"{', '.join(misplaced)} there",
                     given,
                 )
-            return retriever
-        if isinstance(retriever, VectorStore):
-            return OrderPreservingRetriever(vectorstore=retriever, **given, **parts)
-        if not isinstance(retriever, Runnable):
-            raise OptionError(f"retriever must be a LangChain retriever, got {type(retriever).__name__}", retriever)
-        return OrderPreservingRetriever(retriever=retriever, **given, **parts)
+            return self.retriever
+        searched = {name: getattr(self, name) for name in ("retriever", "vectorstore", "search_type", "search_kwargs")}
+        return OrderPreservingRetriever(**searched, **given, **parts)
 
     @cached_property
     def _retrieves_by_chain(self) -> bool:
@@ -246,8 +235,9 @@ class OrderPreservingChain(
             chain_type_kwargs: The prompts, under LangChain's names for this chain type (`prompt`, `question_prompt`,
                 `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
             return_source_documents: Whether the documents are returned, under the key "source_documents".
-            **options: `retriever`, `input_key` ("query" by default), `output_key` ("result" by default); callbacks,
-                tags, metadata and verbose, as for LangChain's chains; and the options of this class.
+            **options: `retriever` or `vectorstore`, `input_key` ("query" by default), `output_key` ("result" by
+                default); callbacks, tags, metadata and verbose, as for LangChain's chains; and the options of this
+                class.
 
         Returns:
             The chain, which also accepts a plain string.
@@ -829,7 +819,7 @@ def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | Non
 
 def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
     """The retriever for one input: the chain that it wraps receives the other inputs along with each question."""
-    assert retriever.retriever is not None  # noqa: S101 - checked by the caller
+    assert isinstance(retriever.retriever, Runnable)  # noqa: S101 - checked by the caller
 
     given = dict(inputs)
     if history := history_of(given.pop("chat_history", None)):

@@ -23,6 +23,22 @@ _ANSWERING = dict.fromkeys(
 )
 _SHARED = {**NAME_HINTS, **_RENDERING, **_VECTORS}
 
+_SEARCHING = {
+    "base_retriever": "use retriever=",
+    "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+    **dict.fromkeys(("retrievers", "weights"), "use retriever=EnsembleRetriever(retrievers=..., weights=...)"),
+    **dict.fromkeys(
+        ("docstore", "child_splitter", "parent_splitter"),
+        "use retriever=ParentDocumentRetriever(vectorstore=..., docstore=..., child_splitter=...)",
+    ),
+    "fetch_k": 'use max_candidates=, or search_type="mmr" and search_kwargs={"fetch_k": ...}',
+    "lambda_mult": 'use search_type="mmr" and search_kwargs={"lambda_mult": ...}',
+    "score_threshold": (
+        "use similarity_threshold=, a cosine similarity; or "
+        'search_type="similarity_score_threshold" and search_kwargs={"score_threshold": ...}'
+    ),
+}
+
 COMPRESSOR = {
     **_SHARED,
     **_ANSWERING,
@@ -36,29 +52,17 @@ COMPRESSOR = {
 RETRIEVER = {
     **_SHARED,
     **_ANSWERING,
-    "base_retriever": "use retriever=",
-    "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
-    "fetch_k": 'use max_candidates=, or search_type="mmr" and search_kwargs={"fetch_k": ...}',
-    "filter": 'use search_kwargs={"filter": ...} with vectorstore=, or invoke(question, filter=...)',
-    "lambda_mult": 'use search_type="mmr" and search_kwargs={"lambda_mult": ...}',
+    **_SEARCHING,
+    "filter": 'use search_kwargs={"filter": ...} with a vector store, or invoke(question, filter=...)',
     "return_source_documents": "remove it: a retriever always returns the documents",
-    "score_threshold": (
-        "use similarity_threshold=, a cosine similarity; or "
-        'search_type="similarity_score_threshold" and search_kwargs={"score_threshold": ...}'
-    ),
+    "response_format": "remove it: the artifact of a search tool is always the list of documents",
 }
 
 CHAIN = {
     **_SHARED,
     **dict.fromkeys(("model", "chat_model", "language_model"), "use llm="),
-    **dict.fromkeys(
-        ("vectorstore", "vector_store", "base_retriever"), "use retriever=, which also accepts a vector store"
-    ),
-    **dict.fromkeys(
-        ("search_type", "search_kwargs"),
-        "use retriever=OrderPreservingRetriever(vectorstore=..., search_type=..., search_kwargs=...)",
-    ),
-    "base_compressor": "use retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+    **_SEARCHING,
+    "filter": 'use search_kwargs={"filter": ...} with a vector store, or invoke({"input": ..., "filter": ...})',
     **dict.fromkeys(
         ("combine_docs_chain", "combine_documents_chain", "llm_chain"),
         'use llm= for its model, prompts={"answer": ...} for its prompt, and method= for combining documents',
@@ -76,9 +80,11 @@ CHAIN = {
     "combine_prompt": 'use prompts={"reduce": combine_prompt}',
     "collapse_prompt": 'use prompts={"collapse": collapse_prompt}',
     "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
+    **dict.fromkeys(("condense_question_llm", "question_generator"), "remove it: llm= rewrites a follow-up question"),
+    "combine_docs_chain_kwargs": "use prompts=",
+    **dict.fromkeys(("memory", "get_chat_history"), 'remove it: pass {"input": ..., "chat_history": [...]} to invoke'),
     "token_max": "use collapse_tokens=",
-    "memory": 'remove it: pass {"input": ..., "chat_history": [...]} to invoke',
-    **dict.fromkeys(("callbacks", "tags", "metadata"), "use chain.with_config(...)"),
+    **dict.fromkeys(("callbacks", "callback_manager", "tags", "metadata"), "use chain.with_config(...)"),
     "verbose": "remove it: callbacks and traces show every step",
 }
 

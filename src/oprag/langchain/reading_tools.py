@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def create_reading_tools(
-    retriever: RetrieverLike | VectorStore,
+    retriever: RetrieverLike | VectorStore | None = None,
     *,
     token_budget: int = 4_000,
     prefix: str = "",
@@ -61,7 +61,7 @@ def create_reading_tools(
     says so. Pass the same retriever as to `create_search_tool`.
 
     Args:
-        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
+        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`; for a store, `vectorstore=` as well.
         token_budget: Maximum number of tokens in one result, counted with `count_tokens`.
         prefix: Prefix of the tool names, for an agent with several stores, such as "manual_".
         **options: Options of `OrderPreservingRetriever`, such as `read_source`, `search_kwargs` or `count_tokens`.
@@ -70,9 +70,10 @@ def create_reading_tools(
         The tools `read_around`, `read_range` and `outline`. The artifact of the first two is the list of documents.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor a vector store; it is an `OrderPreservingRetriever` and
-            options are given; or `token_budget` or `prefix` is invalid.
-        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+        OptionError: `retriever` is an `OrderPreservingRetriever` and options are given, or `token_budget` or `prefix`
+            is invalid.
+        ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor a vector store
+            (pydantic's error, which is a ValueError).
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.assembly.select import warn_about_few
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OrderPreservingRetriever",
+    "SearchFields",
     "bare",
     "filter_of",
     "known_filter",
     "searched_in",
     "unwrapped",
-    "with_store_defaults",
 ]
 
 # Attributes in which LangChain's retrievers and compressors store those that they wrap, or lists of them.
@@ -68,10 +68,78 @@ _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCo
 _MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
 
 
-def with_store_defaults(kind: type[ContextFields], given: dict[str, Any]) -> dict[str, Any]:
-    """Add the default limits for a vector store to the options; a k from the user or a subclass is the only limit."""
-    own = {name: value for name in OP_RAG_16K if (value := kind.model_fields[name].default) is not None} | given
-    return own if own.get("k") is not None else OP_RAG_16K | own
+class SearchFields(ContextFields):
+    """What is searched, as pydantic fields: a retriever, or a vector store under either name."""
+
+    retriever: SkipValidation[RetrieverLike | VectorStore | None] = Field(
+        default=None, description="Any retriever; the rank of a document is its index in the list. Or any vector store."
+    )
+    vectorstore: VectorStore | None = Field(
+        default=None,
+        description="Any vector store, instead of retriever; without k, the limits are k=128 and token_budget=16,384.",
+    )
+    search_type: SearchType = Field(
+        default="similarity",
+        description="Type of search in a vector store: similarity, similarity_score_threshold or mmr.",
+    )
+    search_kwargs: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments for the search of a vector store, such as filter or score_threshold.",
+        repr=False,  # may contain API keys
+    )
+
+    # Set as field values, so that they are preserved when configurable fields recreate the object.
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_store_defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        if values.get("vectorstore") is None and not isinstance(values.get("retriever"), VectorStore):
+            return values
+        values = dict(values)
+        search_kwargs = values.get("search_kwargs")
+        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
+            if "k" in values:
+                raise OptionError(
+                    "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", search_kwargs
+                )
+            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
+            values["k"] = search_kwargs["k"]
+        # A k from the user or a subclass is the only limit.
+        own = {name: value for name in OP_RAG_16K if (value := cls.model_fields[name].default) is not None} | values
+        return own if own.get("k") is not None else OP_RAG_16K | own
+
+    @model_validator(mode="after")
+    def _check_searched(self) -> Self:
+        if (self.retriever is None) == (self.vectorstore is None):
+            got = "neither" if self.retriever is None else "both"
+            raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
+        if not isinstance(self.retriever, Runnable | VectorStore | None):
+            raise OptionError(
+                f"retriever must be a LangChain retriever or vector store, got {type(self.retriever).__name__}",
+                self.retriever,
+            )
+        if isinstance(self.retriever, Runnable):
+            if self.search_kwargs or self.search_type != "similarity":
+                raise OptionError(
+                    "search_type and search_kwargs require a vector store, got "
+                    f"retriever={type(self.retriever).__name__}; set them on the retriever that you pass, or pass "
+                    "vectorstore=...",
+                    self.search_kwargs,
+                )
+        elif self.k is None and self.max_candidates is None:
+            raise OptionError(
+                "k=None with a vector store requires max_candidates; pass max_candidates=..., the number of documents "
+                "to retrieve",
+                None,
+            )
+        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
+            raise OptionError(
+                'search_type="similarity_score_threshold" requires a score threshold; pass '
+                'search_kwargs={"score_threshold": ...}',
+                self.search_kwargs,
+            )
+        return self
 
 
 @dataclass
@@ -84,19 +152,19 @@ class _SearchRequest:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFields, ContextFields, BaseRetriever):
+class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFields, SearchFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
     Use it wherever a LangChain retriever is expected. Put rerankers and ensembles inside: once documents are in source
     order, their index in the list is no longer their rank.
 
     Args:
-        retriever: Any retriever; the rank of a document is its index in the list.
+        retriever: Any retriever; the rank of a document is its index in the list. Or any vector store.
         vectorstore: Any vector store, instead of `retriever`. Without `k`, up to 128 chunks or 16,384 tokens are
             returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, the number of tokens is not
             limited unless you set `token_budget`.
-        search_type: With `vectorstore`: "similarity", "similarity_score_threshold" or "mmr".
-        search_kwargs: With `vectorstore`: arguments for the store's search, such as `filter` or `score_threshold`.
+        search_type: With a vector store: "similarity", "similarity_score_threshold" or "mmr".
+        search_kwargs: With a vector store: arguments for its search, such as `filter` or `score_threshold`.
         embeddings: For thresholds, if vectors must be computed: LangChain's `Embeddings` or an `oprag.Embedder`; by
             default those of the store.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
@@ -131,69 +199,16 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
     _name_hints: ClassVar = RETRIEVER
 
-    retriever: RetrieverLike | None = Field(
-        default=None, description="Any retriever; the rank of a document is its index in the list."
-    )
-    vectorstore: VectorStore | None = Field(
-        default=None,
-        description="Any vector store, instead of retriever; without k, the limits are k=128 and token_budget=16,384.",
-    )
-    search_type: SearchType = Field(
-        default="similarity",
-        description="Type of search in vectorstore: similarity, similarity_score_threshold or mmr.",
-    )
-    search_kwargs: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Arguments for the search of vectorstore, such as filter or score_threshold.",
-        repr=False,  # may contain API keys
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in_store_defaults(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or values.get("vectorstore") is None:
-            return values
-        values = dict(values)
-        search_kwargs = values.get("search_kwargs")
-        if isinstance(search_kwargs, dict) and "k" in search_kwargs:
-            if "k" in values:
-                raise OptionError(
-                    "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", search_kwargs
-                )
-            values["search_kwargs"] = {name: value for name, value in search_kwargs.items() if name != "k"}
-            values["k"] = search_kwargs["k"]
-        return with_store_defaults(cls, values)
-
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:
-        if (self.retriever is None) == (self.vectorstore is None):
-            got = "neither" if self.retriever is None else "both"
-            raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
+        if isinstance(self.retriever, VectorStore):
+            self.retriever, self.vectorstore = None, self.retriever
         if (name := _reordered_by(self.retriever)) is not None:
             raise OptionError(
                 f"the wrapped retriever already puts documents in another order ({name}), so their index is no longer "
                 "their rank; the order must come last and only once: wrap the retriever without it, and set its "
                 "options here",
                 self.retriever,
-            )
-        if self.vectorstore is None:
-            if self.search_kwargs or self.search_type != "similarity":
-                raise OptionError(
-                    "search_type and search_kwargs require vectorstore=, got retriever=; set them on the retriever "
-                    "that you pass, or pass vectorstore=...",
-                    self.search_kwargs,
-                )
-        elif self.k is None and self.max_candidates is None:
-            raise OptionError(
-                "k=None with vectorstore= requires max_candidates; pass max_candidates=..., the number of documents to "
-                "retrieve",
-                None,
-            )
-        if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
-            raise OptionError(
-                'search_type="similarity_score_threshold" requires a score threshold; pass '
-                'search_kwargs={"score_threshold": ...}',
-                self.search_kwargs,
             )
         self._check_sources()
         return self
@@ -365,7 +380,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return documents_of(request.context, annotate=self.annotate)
 
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
-        assert self.retriever is not None  # noqa: S101 - checked at construction
+        assert isinstance(self.retriever, Runnable)  # noqa: S101 - checked at construction
         keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
         if keywords and not _takes_filter(bare(self.retriever)):
             # The filter would be ignored, and documents returned that it should exclude.

@@ -36,7 +36,7 @@ class _SearchInput(BaseModel):
 
 
 def create_search_tool(
-    retriever: RetrieverLike | VectorStore,
+    retriever: RetrieverLike | VectorStore | None = None,
     *,
     name: str = "search",
     description: str = _DESCRIPTION,
@@ -47,7 +47,7 @@ def create_search_tool(
     With `OrderPreservingMiddleware`, each result shows only what is new; without it, each result is complete.
 
     Args:
-        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`.
+        retriever: Any retriever or vector store, or an `OrderPreservingRetriever`; for a store, `vectorstore=` as well.
         name: The name of the tool.
         description: The description of the tool for the model.
         **options: Options of `OrderPreservingRetriever`. For a vector store, `k` is 16 by default.
@@ -56,9 +56,9 @@ def create_search_tool(
         The tool. Its artifact is the list of documents, with their ranks under the metadata key "oprag".
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor a vector store; it is an `OrderPreservingRetriever` and
-            options are given; or `name` is invalid.
-        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+        OptionError: `retriever` is an `OrderPreservingRetriever` and options are given, or `name` is invalid.
+        ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor a vector store
+            (pydantic's error, which is a ValueError).
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -114,13 +114,10 @@ def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRet
                 retriever,
             )
         return retriever
-    if isinstance(retriever, VectorStore):
-        kwargs = options.get("search_kwargs")
-        limits = {} if isinstance(kwargs, dict) and "k" in kwargs else {"k": _K}
-        return OrderPreservingRetriever(vectorstore=retriever, **{**limits, **options})
-    if isinstance(retriever, Runnable):
-        return OrderPreservingRetriever(retriever=retriever, **options)
-    raise OptionError(f"expected a retriever or a vector store, got {type(retriever).__name__}", retriever)
+    kwargs = options.get("search_kwargs")
+    if not isinstance(retriever, Runnable) and not (isinstance(kwargs, dict) and "k" in kwargs):
+        options = {"k": _K, **options}
+    return OrderPreservingRetriever(retriever=retriever, **options)
 
 
 def _result(context: Context) -> tuple[str, list[Document]]:

@@ -58,6 +58,8 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "top_k": "use k=",
         "max_tokens_limit": "use token_budget=",
         "score_threshold": 'search_kwargs={"score_threshold": ...}',
+        "weights": "use retriever=EnsembleRetriever(retrievers=..., weights=...)",
+        "docstore": "use retriever=ParentDocumentRetriever(vectorstore=..., docstore=..., child_splitter=...)",
     },
     langchain.OrderPreservingCompressor: {
         "top_n": "use k=",
@@ -70,14 +72,18 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "document_separator": "use separator=",
         "document_variable_name": "{context}",
         "return_source_documents": 'documents_key="source_documents"',
-        "search_kwargs": "retriever=OrderPreservingRetriever(vectorstore=..., search_type=..., search_kwargs=...)",
+        "filter": 'invoke({"input": ..., "filter": ...})',
+        "base_compressor": "retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
+        "score_threshold": 'search_kwargs={"score_threshold": ...}',
         "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
         "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",
         "combine_docs_chain": 'use llm= for its model, prompts={"answer": ...} for its prompt',
         "prompt": 'use prompts={"answer": prompt}',
         "combine_prompt": 'use prompts={"reduce": combine_prompt}',
         "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
-        "vectorstore": "use retriever=",
+        "condense_question_llm": "llm= rewrites a follow-up question",
+        "combine_docs_chain_kwargs": "use prompts=",
+        "vector_store": "did you mean 'vectorstore'",
         "model": "use llm=",
         "memory": '"chat_history"',
         "callbacks": "use chain.with_config(...)",
@@ -141,9 +147,9 @@ def test_from_chain_type_tells_too():
 MISPLACED: list[tuple[type[Any], dict[str, Any], str]] = [
     # LangChain
     (
-        langchain.OrderPreservingRetriever,
-        {"retriever": STORE},
-        "cannot use InMemoryVectorStore as retriever; pass vectorstore=store",
+        langchain.OrderPreservingChain,
+        {"llm": CHAT_MODEL, "vectorstore": RETRIEVER},
+        "cannot use VectorStoreRetriever as vectorstore; pass retriever=retriever",
     ),
     (
         langchain.OrderPreservingRetriever,
@@ -263,6 +269,7 @@ ANYTHING = RunnableLambda(lambda given: given)
     ],
 )
 def test_objects_in_their_own_place_are_taken(cls: type[Any], options: dict[str, Any]):
+        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "vectorstore": STORE}),
     made = cls(**options)
     for name in options.keys() & {"llm", "retriever", "vectorstore", "index", "read_neighbors"}:
         assert getattr(made, name) is options[name]
@@ -273,7 +280,7 @@ POSITIONAL: list[tuple[type[Any], tuple[Any, ...], dict[str, Any], str]] = [
     (langchain.OrderPreservingRetriever, (RETRIEVER,), {}, "OrderPreservingRetriever(retriever=retriever)"),
     (langchain.OrderPreservingRetriever, (STORE,), {"k": 3}, "OrderPreservingRetriever(vectorstore=store, k=...)"),
     (langchain.OrderPreservingChain, (CHAT_MODEL, RETRIEVER), {}, "OrderPreservingChain(llm=llm, retriever=retriever)"),
-    (langchain.OrderPreservingChain, (CHAT_MODEL, STORE), {}, "OrderPreservingChain(llm=llm, retriever=store)"),
+    (langchain.OrderPreservingChain, (CHAT_MODEL, STORE), {}, "OrderPreservingChain(llm=llm, vectorstore=store)"),
     (langchain.OrderPreservingChain, (RETRIEVER, CHAT_MODEL), {}, "OrderPreservingChain(retriever=retriever, llm=llm)"),
     (
         langchain.OrderPreservingChain,

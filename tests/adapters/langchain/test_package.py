@@ -17,13 +17,14 @@ from tests.helpers import declared_descriptions, shown_after_import
 
 ASSEMBLY, METHODS = declared_descriptions(ContextOptions), declared_descriptions(MethodOptions)
 SHARED = {*ASSEMBLY, "annotate", "embeddings", "vector_cache", "read_neighbors", "read_source"}
+SEARCHED = ("retriever", "vectorstore", "search_type", "search_kwargs")
 OPTIONS = {
     "DocumentIndexRetriever": {"index", "k", "search"},
     "OrderPreservingChain": {
         *(*SHARED, *METHODS),
         *(
             "llm",
-            "retriever",
+            *SEARCHED,
             "read_source",
             "input_key",
             "output_key",
@@ -33,10 +34,10 @@ OPTIONS = {
         ),
     },
     "OrderPreservingCompressor": SHARED,
-    "OrderPreservingRetriever": SHARED | {"retriever", "vectorstore", "search_type", "search_kwargs", "store_order"},
+    "OrderPreservingRetriever": SHARED | {*SEARCHED, "store_order"},
 }
 OF_LANGCHAIN = {"name", "tags", "metadata"}
-REQUIRED = {"DocumentIndexRetriever": ["index"], "OrderPreservingChain": ["llm", "retriever"]}
+REQUIRED = {"DocumentIndexRetriever": ["index"], "OrderPreservingChain": ["llm"]}
 
 
 def test_langchain_is_the_real_one():

@@ -36,10 +36,10 @@ def test_a_limit_that_there_is_not_stays_away_from_a_store_too(chain):
 
 def test_a_store_needs_to_know_how_many_to_search_for(store):
     profile = Profile(context={"k": None, "token_budget": 20})
-    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates") as caught:
+    with pytest.raises(ValidationError, match="k=None with a vector store requires max_candidates") as caught:
         OrderPreservingRetriever.from_profile(profile, vectorstore=store)
     assert caught.value.__notes__ == ["the profile sets k=None, token_budget=20"]
-    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates"):
+    with pytest.raises(ValidationError, match="k=None with a vector store requires max_candidates"):
         OrderPreservingChain.from_profile(profile, llm=Model(), retriever=store)
     assert OrderPreservingRetriever.from_profile(profile, vectorstore=store, max_candidates=12).invoke(QUESTION)
 

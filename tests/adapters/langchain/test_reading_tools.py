@@ -734,7 +734,7 @@ def test_bad_options():
     store = store_of(parts())
     with pytest.raises(OptionError, match="token_budget must be an integer >= 1"):
         create_reading_tools(store, token_budget=0)
-    with pytest.raises(OptionError, match="expected a retriever or a vector store, got str"):
+    with pytest.raises(ValueError, match="retriever must be a LangChain retriever or vector store, got str"):
         create_reading_tools("store")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown option 'top_k'"):
         create_reading_tools(store, top_k=3)

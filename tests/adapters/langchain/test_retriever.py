@@ -77,7 +77,7 @@ def test_the_defaults_over_a_vector_store_can_be_switched_off():
 
 
 def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
-    with pytest.raises(ValidationError, match="k=None with vectorstore= requires max_candidates"):
+    with pytest.raises(ValidationError, match="k=None with a vector store requires max_candidates"):
         OrderPreservingRetriever(vectorstore=store, k=None)
 
 
@@ -214,7 +214,6 @@ def test_exactly_one_thing_is_wrapped(store):
 def test_only_what_can_be_asked_is_wrapped(store):
     wrong: dict[str, Any]
     for wrong in (
-        {"retriever": store},
         {"retriever": "store"},
         {"vectorstore": store.as_retriever()},
         {"vectorstore": 3},
@@ -227,7 +226,7 @@ def test_search_options_go_with_a_vector_store_only(store):
     wrapped = store.as_retriever()
     options: dict[str, Any]
     for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
-        with pytest.raises(ValidationError, match="require vectorstore="):
+        with pytest.raises(ValidationError, match="require a vector store, got retriever=VectorStoreRetriever"):
             OrderPreservingRetriever(retriever=wrapped, **options)
 
 

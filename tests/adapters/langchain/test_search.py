@@ -166,7 +166,7 @@ def test_k_inside_search_kwargs_beside_k_is_refused(store, k: int | None):
 
 @pytest.mark.parametrize("k", [0, "3", 3.0, None])
 def test_an_impossible_k_inside_search_kwargs_is_refused(store, k: Any):
-    with pytest.raises(ValidationError, match=r"k must be an integer >= 1|k=None with vectorstore="):
+    with pytest.raises(ValidationError, match=r"k must be an integer >= 1|k=None with a vector store"):
         OrderPreservingRetriever(vectorstore=store, search_kwargs={"k": k})
 
 

@@ -136,10 +136,12 @@ async def test_faults_of_the_store_and_of_the_developer_are_raised(is_async: boo
         await called(unplaced, QUESTION, is_async=is_async)
 
 
-@pytest.mark.parametrize("searched", [None, "store", [], {"store": 1}, InMemoryVectorStore], ids=str)
+@pytest.mark.parametrize("searched", ["store", [], {"store": 1}, InMemoryVectorStore], ids=str)
 def test_what_cannot_be_searched_is_rejected(searched: Any):
-    with pytest.raises(OptionError, match="expected a retriever or a vector store"):
+    with pytest.raises(ValidationError, match="retriever must be a LangChain retriever or vector store, got"):
         create_search_tool(searched)
+    with pytest.raises(ValidationError, match="pass exactly one of retriever= and vectorstore=, got neither"):
+        create_search_tool()
 
 
 def test_invalid_options_are_rejected():
