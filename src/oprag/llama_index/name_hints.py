@@ -22,6 +22,7 @@ _SHARED = {
     "embeddings": "use embed_model=",
     "docstore": "use read_neighbors=docstore",
     "num_nodes": "use neighbors=",
+    "query_engine": "use retriever=query_engine.retriever",
     "vector_store": "use index=VectorStoreIndex.from_vector_store(vector_store)",
 }
 _ANSWERING = dict.fromkeys(
@@ -33,7 +34,15 @@ _RETRIEVING = {
     "vector_store": "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()",
     **{
         name: f"use retriever=index.as_retriever({name}=...)"
-        for name in ("filters", "vector_store_query_mode", "alpha", "sparse_top_k", "hybrid_top_k")
+        for name in (
+            "filters",
+            "node_ids",
+            "doc_ids",
+            "vector_store_query_mode",
+            "alpha",
+            "sparse_top_k",
+            "hybrid_top_k",
+        )
     },
 }
 
@@ -41,7 +50,10 @@ POSTPROCESSOR = {
     **_SHARED,
     **_ANSWERING,
     "similarity_top_k": "use k=, or index.as_retriever(similarity_top_k=...) for the retriever before it",
-    "retriever": "a postprocessor receives its nodes; use OrderPreservingRetriever(retriever=...)",
+    **dict.fromkeys(
+        ("retriever", "query_engine"),
+        "a postprocessor receives its nodes; use OrderPreservingRetriever(retriever=...)",
+    ),
 }
 
 RETRIEVER = {
@@ -62,6 +74,7 @@ ENGINE = {
     "text_qa_template": 'use prompts={"answer": text_qa_template}',
     "refine_template": 'use prompts={"refine": refine_template}',
     "summary_template": 'use prompts={"reduce": summary_template}',
+    **dict.fromkeys(("citation_chunk_size", "citation_qa_template"), "use cite=True"),
     "use_async": "remove it: aquery() is async",
     "verbose": "remove it: callbacks and instrumentation show every step",
 }

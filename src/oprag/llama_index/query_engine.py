@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -207,6 +207,21 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         if (ours := self._ours) is not None:
             return ours._sources(options, common_cache(self, ours))  # noqa: SLF001
         return super()._sources(options, cache)
+
+    @classmethod
+    def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **options: Any) -> Self:
+        """Create an engine for code that was written for `RetrieverQueryEngine.from_args`.
+
+        Args:
+            retriever: Any retriever.
+            llm: The model; `Settings.llm` by default.
+            **options: The options of this class. Options of LlamaIndex that it does not have, such as `response_mode`,
+                are rejected with the option to use instead.
+
+        Raises:
+            ValidationError: An option is unknown, invalid, or missing for the method.
+        """
+        return cls(retriever=retriever, llm=llm, **options)
 
     # LlamaIndex's interface.
 

@@ -65,9 +65,10 @@ def create_reading_tools(
         for the search tool.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor an index; it is an `OrderPreservingRetriever` and search
-            options are given; or `token_budget` or `prefix` is invalid.
-        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+        OptionError: `retriever` is an `OrderPreservingRetriever` and search options are given, or `token_budget` or
+            `prefix` is invalid.
+        ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor an index (pydantic's
+            error, which is a ValueError).
 
     Example:
         >>> from llama_index.core.agent.workflow import FunctionAgent

@@ -89,9 +89,9 @@ def create_search_tool(
         position under the metadata key "oprag", which is neither embedded nor shown to the model.
 
     Raises:
-        OptionError: `retriever` is neither a retriever nor an index; it is an `OrderPreservingRetriever` and search
-            options are given; or `name` is invalid.
-        ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
+        OptionError: `retriever` is an `OrderPreservingRetriever` and search options are given, or `name` is invalid.
+        ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor an index (pydantic's
+            error, which is a ValueError).
 
     Example:
         >>> from llama_index.core.agent.workflow import FunctionAgent
@@ -174,9 +174,7 @@ def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetrie
             options.pop("k")
         candidates = checked.max_candidates or checked.k or _K
         return OrderPreservingRetriever(retriever=retriever.as_retriever(similarity_top_k=candidates), **options)
-    if isinstance(retriever, BaseRetriever):
-        return OrderPreservingRetriever(retriever=retriever, **options)
-    raise OptionError(f"expected a retriever or an index, got {type(retriever).__name__}", retriever)
+    return OrderPreservingRetriever(retriever=retriever, **options)
 
 
 def numbered(chunk: Chunk, number: int | None) -> NodeWithScore:

@@ -102,11 +102,14 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "docstore": "use read_neighbors=docstore",
         "num_nodes": "use neighbors=",
         "retriever": "OrderPreservingRetriever(retriever=...)",
+        "query_engine": "OrderPreservingRetriever(retriever=...)",
         "embeddings": "use embed_model=",
     },
     llama_index.OrderPreservingRetriever: {
         "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...)",
         "node_postprocessors": "OrderPreservingQueryEngine",
+        "query_engine": "use retriever=query_engine.retriever",
+        "doc_ids": "use retriever=index.as_retriever(doc_ids=...)",
         "llm": "OrderPreservingQueryEngine",
         "text_qa_template": "OrderPreservingQueryEngine",
         "similarity_cutoff": "use similarity_threshold=, a cosine similarity",
@@ -123,6 +126,8 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "vector_store": "use retriever=VectorStoreIndex.from_vector_store(vector_store).as_retriever()",
         "embeddings": "use embed_model=",
         "use_async": "aquery()",
+        "query_engine": "use retriever=query_engine.retriever",
+        "citation_chunk_size": "use cite=True",
         "model": "use llm=",
     },
     llama_index.StampPositions: {
@@ -142,6 +147,18 @@ def test_options_of_other_classes_are_told_what_to_write_here(cls: type[Any], na
 def test_from_chain_type_tells_too():
     with pytest.raises(ValidationError, match="unknown option 'combine_prompt'; use prompts="):
         langchain.OrderPreservingChain.from_chain_type(CHAT_MODEL, retriever=STORE, combine_prompt="x")
+
+
+def test_from_args_takes_the_arguments_and_tells_the_options():
+    engine = llama_index.OrderPreservingQueryEngine
+    cutoff = SimilarityPostprocessor()
+    made = engine.from_args(LIST_RETRIEVER, LLAMA_INDEX_LLM, node_postprocessors=[cutoff], streaming=True, k=3)
+    assert (made.retriever, made.llm, list(made.node_postprocessors)) == (LIST_RETRIEVER, LLAMA_INDEX_LLM, [cutoff])
+    assert (made.streaming, made.k) == (True, 3)
+    with pytest.raises(ValidationError, match="unknown option 'response_mode'; use method=:"):
+        engine.from_args(LIST_RETRIEVER, llm=LLAMA_INDEX_LLM, response_mode="refine")
+    with pytest.raises(ValidationError, match=r"cannot use VectorStoreIndex as retriever; pass retriever=index.as_ret"):
+        engine.from_args(VECTOR_INDEX, LLAMA_INDEX_LLM)  # type: ignore[arg-type]
 
 
 MISPLACED: list[tuple[type[Any], dict[str, Any], str]] = [
@@ -252,6 +269,7 @@ ANYTHING = RunnableLambda(lambda given: given)
         (langchain.OrderPreservingRetriever, {"vectorstore": STORE, "read_neighbors": DOCUMENT_INDEX}),
         (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": RETRIEVER, "embeddings": EMBEDDINGS}),
         (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": STORE}),
+        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "vectorstore": STORE}),
         (langchain.OrderPreservingChain, {"llm": ANYTHING, "retriever": ANYTHING}),
         (langchain.DocumentIndexRetriever, {"index": DOCUMENT_INDEX, "search": "bm25"}),
         (llama_index.OrderPreservingPostprocessor, {"index": VECTOR_INDEX, "embed_model": EMBED_MODEL}),
@@ -269,7 +287,6 @@ ANYTHING = RunnableLambda(lambda given: given)
     ],
 )
 def test_objects_in_their_own_place_are_taken(cls: type[Any], options: dict[str, Any]):
-        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "vectorstore": STORE}),
     made = cls(**options)
     for name in options.keys() & {"llm", "retriever", "vectorstore", "index", "read_neighbors"}:
         assert getattr(made, name) is options[name]

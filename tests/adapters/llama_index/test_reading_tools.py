@@ -397,7 +397,7 @@ def test_bad_options():
     index = index_of(parts())
     with pytest.raises(OptionError, match="token_budget must be an integer >= 1"):
         create_reading_tools(index, token_budget=0)
-    with pytest.raises(OptionError, match="expected a retriever or an index, got str"):
+    with pytest.raises(ValueError, match="retriever\n  Input should be an instance of BaseRetriever"):
         create_reading_tools("index")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown option 'top_k'"):
         create_reading_tools(index, top_k=3)

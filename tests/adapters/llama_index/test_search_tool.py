@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from llama_index.core.agent.workflow import AgentStream, AgentWorkflow, Function
 from llama_index.core.agent.workflow.workflow_events import AgentInput, AgentOutput
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer, Memory
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import SimpleVectorStore
@@ -606,9 +609,18 @@ def test_invalid_options_are_refused(options: dict[str, Any], message: str):
         create_search_tool(index, **options)
 
 
-@pytest.mark.parametrize("wrong", [None, "index", SimpleVectorStore(), lambda query: []])
-def test_what_cannot_be_searched_is_refused(wrong: Any):
-    with pytest.raises(OptionError, match="expected a retriever or an index"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (None, "retriever\n  Input should be an instance of BaseRetriever"),
+        ("index", "retriever\n  Input should be an instance of BaseRetriever"),
+        (lambda query: [], "retriever\n  Input should be an instance of BaseRetriever"),
+        (SimpleVectorStore(), "pass retriever=VectorStoreIndex.from_vector_store(store).as_retriever()"),
+        (RetrieverQueryEngine.from_args(NumberedRetriever(), MockLLM()), "pass retriever=query_engine.retriever"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(wrong: Any, message: str):
+    with pytest.raises(ValidationError, match=re.escape(message)):
         create_search_tool(wrong)
 
 
