@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag.errors import ChunkError
-from oprag.masking import describe, listed
+from oprag.masking import describe, listed, shown
 from oprag.positions.values import Key, finite
 
 __all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
@@ -71,7 +71,7 @@ else:
 
 
 _NO_METADATA: Mapping[str, Any] = MappingProxyType({})
-_QUOTED = 60  # maximum number of characters of a text in a repr
+_QUOTED = 60  # maximum number of characters of a text or name in a repr
 
 
 class Span(NamedTuple):
@@ -224,7 +224,7 @@ class Chunk:
     def __repr__(self) -> str:
         kind = None if self.position is None else self.position.kind.name
         size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
-        return f"Chunk(rank={self.rank}, source={quoted(self.source)}, position={kind}, {size})"
+        return f"Chunk(rank={self.rank}, source={quoted_name(self.source)}, position={kind}, {size})"
 
     def keys_text(self) -> str:
         """The metadata keys, for messages."""
@@ -270,6 +270,11 @@ def quoted(text: Any) -> str:
     if not isinstance(text, str):
         return str(None) if text is None else type(text).__name__
     return repr(text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…")
+
+
+def quoted_name(name: Any) -> str:
+    """The name of a source in quotes, for one-line reprs."""
+    return shown(name, _QUOTED, repr) if isinstance(name, str) else quoted(name)
 
 
 def counted(number: int, noun: str) -> str:

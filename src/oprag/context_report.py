@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
-from oprag.masking import without_keys
+from oprag.masking import shown
 from oprag.positions.fields import PAGE_FIELDS
 from oprag.positions.ladder import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.placing import SourceReport
@@ -18,7 +18,7 @@ __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html"
 # Limits of the HTML table in notebooks.
 _ROWS_IN_HTML = 20
 _TEXT_IN_HTML = 300  # characters of a passage
-_NAME_IN_HTML = 80  # characters of a source name or page label
+_NAME_WIDTH = 80  # characters of a source name, page label or position
 
 
 def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
@@ -26,7 +26,7 @@ def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], s
     lines = [summary, "", "sources"]
     lines += table(
         ["source", "chunks", "without position", "order by"],
-        [[one.source or "(unknown)", str(one.chunks), str(one.missing), _kind_text(one)] for one in sources],
+        [[_name(one.source), str(one.chunks), str(one.missing), _kind_text(one)] for one in sources],
     )
     kept = [chunk for passage in passages for chunk in passage.chunks]
     chunks = [*kept, *(drop.chunk for drop in dropped)]
@@ -47,7 +47,7 @@ def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], s
             [*heads, "reason", "detail"],
             [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in dropped],
         )
-    return without_keys("\n".join(lines))
+    return "\n".join(lines)
 
 
 def passages_html(summary: str, passages: Sequence[Passage]) -> str:
@@ -67,13 +67,17 @@ def passages_html(summary: str, passages: Sequence[Passage]) -> str:
 
 def _place_columns(passage: Passage) -> tuple[str, str, str]:
     """Source, page and offsets of a passage."""
-    page = page_of(passage.chunks[0])
     offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
-    return (
-        shortened(without_keys(passage.source or "(unknown)"), _NAME_IN_HTML),
-        "" if page is None else shortened(str(page), _NAME_IN_HTML),
-        offsets,
-    )
+    return _name(passage.source), _page(passage.chunks[0]), offsets
+
+
+def _name(source: str | None) -> str:
+    return shown(source or "(unknown)", _NAME_WIDTH)
+
+
+def _page(chunk: Chunk) -> str:
+    page = page_of(chunk)
+    return "" if page is None else shown(str(page), _NAME_WIDTH)
 
 
 def _cell(text: str) -> str:
@@ -92,19 +96,19 @@ def _position_text(chunk: Chunk) -> str:
     position = chunk.position
     if position is None or not position.known:
         return "-"
-    page = page_of(chunk)
-    if page is not None and position.kind is PositionKind.PAGE_OFFSET:
+    page = _page(chunk)
+    if page and position.kind is PositionKind.PAGE_OFFSET:
         return f"p. {page}: {position.key[1]}"
     if position.kind is PositionKind.OFFSET and chunk.span is not None:
         return str(chunk.span.start)
     if position.kind is PositionKind.STORE:
         # Without the run, which is only needed for sorting.
-        return str(position.key[-1]) if page is None else f"p. {page}"
+        return f"p. {page}" if page else str(position.key[-1])
     by_page = position.kind is PositionKind.PAGE
     field = position.field.removesuffix(TIES_BY_STORE).partition(", ")[0]
-    if page is not None and by_page and field in (*PAGE_FIELDS, "source"):
+    if page and by_page and field in (*PAGE_FIELDS, "source"):
         return f"p. {page}"
-    return _key_text(position.key)
+    return shown(_key_text(position.key), _NAME_WIDTH)
 
 
 def _key_text(key: tuple[object, ...]) -> str:
@@ -114,7 +118,7 @@ def _key_text(key: tuple[object, ...]) -> str:
 def _span_text(chunk: Chunk) -> str:
     if chunk.span is None:
         return "-"
-    page = "" if chunk.span.page is None else f"p. {page_of(chunk)}: "
+    page = "" if chunk.span.page is None else f"p. {_page(chunk)}: "
     return f"{page}{chunk.span.start:,}–{chunk.span.end:,}"
 
 
@@ -130,7 +134,7 @@ _COLUMNS = (
     _ChunkColumn("rank", lambda chunk: str(chunk.rank)),
     _ChunkColumn("score", lambda chunk: "-" if chunk.score is None else f"{chunk.score:.3f}"),
     _ChunkColumn("cosine", lambda chunk: "-" if chunk.similarity is None else f"{chunk.similarity:.3f}", always=False),
-    _ChunkColumn("source", lambda chunk: chunk.source or "(unknown)"),
+    _ChunkColumn("source", lambda chunk: _name(chunk.source)),
     _ChunkColumn("position", _position_text),
     _ChunkColumn("span", _span_text),
     _ChunkColumn(

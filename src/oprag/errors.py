@@ -35,12 +35,12 @@
 
 `except OpragError` catches all errors. Each error is also a subclass of the matching built-in exception (in
 parentheses), and its `value` attribute contains the invalid value. Messages never contain keys or terminal control
-characters.
+characters, and are never huge.
 """
 
 from typing import Any
 
-from oprag.masking import clean
+from oprag.masking import safe, start_of
 
 __all__ = [
     "BudgetError",
@@ -76,6 +76,8 @@ __all__ = [
     "UntrustedExperimentError",
 ]
 
+_MAX_LENGTH = 10_000  # characters of a message, whose parts may come from documents
+
 
 class OpragError(Exception):
     """Base class of all errors that oprag raises.
@@ -85,7 +87,7 @@ class OpragError(Exception):
     """
 
     def __init__(self, message: str, value: Any = None) -> None:
-        super().__init__(clean(message))
+        super().__init__(safe(start_of(message, _MAX_LENGTH)))
         self.value = value
 
 
@@ -201,7 +203,7 @@ class OpragWarning(UserWarning):
     """Base class of all warnings of oprag."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(clean(message))
+        super().__init__(safe(start_of(message, _MAX_LENGTH)))
 
 
 class PositionWarning(OpragWarning):

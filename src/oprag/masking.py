@@ -1,8 +1,11 @@
-"""Keep keys, control characters and reprs of foreign objects out of messages.
+"""Keep keys, control characters, huge values and reprs of foreign objects out of messages.
 
 Model clients repeat their requests in error messages, including keys and logins. Errors, warnings, notes, names and
 URLs are masked wherever they are raised, printed or stored. Content is not masked: questions, documents, prompts,
 replies and answers are stored unchanged, since answers are verified against replies.
+
+Names, ids and metadata have any length that the author of a document chooses. They are printed with `shown`, which
+bounds the output as well as the work: masking 1 MB takes a second.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ __all__ = [
     "masked_error",
     "reason",
     "safe",
+    "shown",
+    "start_of",
     "without_keys",
 ]
 
@@ -37,7 +42,12 @@ _MASK = "***"
 _MAX_VALUE_LENGTH = 200  # characters of a value in a message
 _MAX_LIST_LENGTH = 10
 _MAX_ERROR_LENGTH = 4_000  # characters of a foreign message: clients repeat whole pages
-_CUT = 1_000  # characters removed from the end of a truncated message, which may end within a key
+_WINDOW = 2_000  # characters of a value that are read; the others are not masked, and not shown
+_MARGIN = 1_000  # characters at the end of a window that are not shown, because it may end within a key
+# A path or URL: nothing of text, JSON, HTML or a data: URL matches before the first slash.
+_PATH = re.compile(r"(?!data:)[^\s/\\<'\"]{0,255}[/\\]", re.IGNORECASE)
+_PARTS = re.compile(r"[/\\].*", re.DOTALL)
+_START_OF_LOGIN = re.compile(r"(://)[^/\s@'\"<>]*\Z")
 _MAX_NUMBER_BITS = 1_000  # bits; Python refuses to convert integers of several thousand digits to text
 # Characters that a terminal interprets or cannot encode: control characters, text direction changes, lone surrogates.
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -87,9 +97,7 @@ def _is_plain(value: Any) -> bool:
 def _literal(value: Any) -> str:
     """Plain data as a Python literal; for enum members, their value."""
     if isinstance(value, str):
-        # Mask before truncating, since part of a key would not be recognized.
-        start = str(value[: 10 * _MAX_VALUE_LENGTH])
-        return str.__repr__(without_keys(start))
+        return shown(value, _MAX_VALUE_LENGTH, repr)
     if isinstance(value, bool | None):
         return str(value)
     return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
@@ -97,8 +105,55 @@ def _literal(value: Any) -> str:
 
 def listed(names: Iterable[Any]) -> str:
     """Comma-separated names for a message, such as metadata keys, truncated if long; "none" if empty."""
-    text = ", ".join(name if isinstance(name, str) and name.isprintable() else describe(name) for name in names)
-    return (text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…") or "none"
+    text = ""
+    for name in names:
+        plain = shown(name, _MAX_VALUE_LENGTH + 1) if isinstance(name, str) else ""
+        text += f"{', ' if text else ''}{plain if plain and plain.isprintable() else describe(name)}"
+        if len(text) > _MAX_VALUE_LENGTH:
+            return f"{text[:_MAX_VALUE_LENGTH]}…"
+    return text or "none"
+
+
+def shown(value: str, longest: int, write: Callable[[str], str] = str) -> str:
+    """A foreign name or another value for display: masked, then cut to a maximum length.
+
+    Of a long path, the end is shown, since it contains the file name; of any other value, the start.
+
+    Args:
+        value: The value.
+        longest: Maximum number of characters.
+        write: Converts the masked text, such as to a literal.
+    """
+    end = _end_of(value)
+    if end is None:
+        return start_of(value, longest, write)
+    text = write(without_keys(end))
+    return text if len(end) == len(value) and len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def _end_of(value: str) -> str | None:
+    """The end of a path; None for other values, and if the end could be the rest of a secret."""
+    if not _PATH.match(value):
+        return None
+    if len(value) <= _WINDOW:
+        return value[:]
+    # A login, or a value in a query, could start before the window. So could a part of the path, which is skipped.
+    if any(mark in value for mark in ("@", "%40", "?", "#", "=")):
+        return None
+    found = _PARTS.search(value, len(value) - _WINDOW)
+    return found and found[0]
+
+
+def start_of(text: str, longest: int, write: Callable[[str], str] = str) -> str:
+    """The start of a foreign text for display, such as a message or a question; see `shown`."""
+    window = max(_WINDOW, longest + _MARGIN)
+    if len(text) <= window:
+        # Masked before it is cut, because part of a key is not recognized.
+        start = write(without_keys(text[:]))
+        return start if len(start) <= longest else f"{start[: longest - 1]}…"
+    masked = without_keys(_START_OF_LOGIN.sub(rf"\1{_MASK}", text[:window]))
+    masked = masked[: max(len(masked) - _MARGIN, masked.rfind(_MASK) + len(_MASK))]
+    return f"{write(masked)[: longest - 1]}…"
 
 
 def masked_error(error: BaseException | None) -> str:
@@ -112,9 +167,7 @@ def error_text(error: BaseException | str | None) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything
         return "its message cannot be read"
-    if len(text) <= _MAX_ERROR_LENGTH:
-        return without_keys(text)
-    return f"{without_keys(text[:_MAX_ERROR_LENGTH])[:-_CUT]}…"
+    return start_of(text, _MAX_ERROR_LENGTH)
 
 
 def without_keys(text: str) -> str:
@@ -416,7 +469,8 @@ def reason(error: Exception) -> str:
     """The first line of the message of another package's error."""
     if callable(details := getattr(error, "errors", None)):
         # For pydantic's validation errors, list the details: the first line contains only the name of a class.
-        return "; ".join(": ".join([*map(str, detail["loc"][:1]), detail["msg"]]) for detail in details())
+        text = "; ".join(": ".join([*map(str, detail["loc"][:1]), detail["msg"]]) for detail in details())
+        return start_of(text, _MAX_ERROR_LENGTH)
     # Some LangChain messages continue with pages of links.
     first = error_text(error).strip().partition("\n")[0]
     return first or type(error).__name__

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk
+from oprag.masking import start_of
 from oprag.methods.answer import without_markers
 from oprag.positions.ladder import is_exact, page_of
-from oprag.text_table import one_line, printable, shortened
+from oprag.text_table import one_line, printable
 
 __all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]
 
@@ -295,4 +296,4 @@ def _equal_parts(chunks: Sequence[Chunk]) -> list[OutlineEntry]:
 
 def _title(text: str) -> str:
     """A title on one line, without text that could be read as the number of a passage."""
-    return without_markers(shortened(printable(one_line(text)), _MAX_TITLE_LENGTH))
+    return without_markers(printable(one_line(start_of(text.strip(), _MAX_TITLE_LENGTH))))

@@ -14,7 +14,7 @@ from oprag.assembly.stitch import stitch
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.context import ContextInputs
 from oprag.errors import BudgetError, OptionError, SourceReadError
-from oprag.masking import describe
+from oprag.masking import describe, shown
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
 from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
@@ -39,7 +39,7 @@ from oprag.steps import run_sync
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.listing import can_list, each_once
 from oprag.stores.llama_index_nodes import source_in
-from oprag.text_table import one_line, printable, shortened
+from oprag.text_table import one_line, printable
 from oprag.tokens import count
 
 if TYPE_CHECKING:
@@ -278,14 +278,15 @@ class StoredSources:
         # Models read labels, which are shortened and cleaned names.
         wanted = _label(source)
         names = sorted({name for _, name in self._all(store) if name is not None}, key=natural_key)
-        alike = [name for name in names if _label(name) == wanted]
+        labels = {name: _label(name) for name in names}
+        alike = [name for name, label in labels.items() if label == wanted]
         if len(alike) == 1:
             return self._ordered(store, alike[0], self._list_source(store, alike[0]))
         if alike:
             raise OptionError(f"{len(alike)} sources are shown as {wanted}; read around one of their passages", source)
-        labels = list(dict.fromkeys(map(_label, names)))
-        close = [label for label in labels if wanted and wanted.casefold() in label.casefold()]
-        close += difflib.get_close_matches(wanted, labels[:_MAX_COMPARED], _SUGGESTIONS, _ALIKE)
+        distinct = list(dict.fromkeys(labels.values()))
+        close = [label for label in distinct if wanted and wanted.casefold() in label.casefold()]
+        close += difflib.get_close_matches(wanted, distinct[:_MAX_COMPARED], _SUGGESTIONS, _ALIKE)
         meant = ", ".join(list(dict.fromkeys(close))[:_SUGGESTIONS])
         raise OptionError(
             f"unknown source {wanted}; " + (f"did you mean {meant}?" if meant else "the outline lists all sources"),
@@ -462,7 +463,7 @@ def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
 
 def _label(name: str) -> str:
     """The name of a source on one line, without text that could be read as the number of a passage."""
-    return without_markers(shortened(printable(one_line(name)), _MAX_LABEL_LENGTH))
+    return without_markers(printable(one_line(shown(name, _MAX_LABEL_LENGTH))))
 
 
 def _numbers(first: int, last: int) -> str:

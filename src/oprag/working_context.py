@@ -18,7 +18,7 @@ from oprag.assembly.stitch import Passage, place_in_source, repeated_part
 from oprag.chunk import Chunk, Position, PositionKind, Span, changed, counted, sorted_by_rank
 from oprag.context import Context, build_context
 from oprag.errors import BudgetError, DataError, OpragError, OptionError
-from oprag.masking import describe, masked_error
+from oprag.masking import describe, masked_error, shown
 from oprag.methods.answer import Citation, citation_of, markers_in, without_markers
 from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text, plain_number
 from oprag.positions.fields import (
@@ -870,7 +870,8 @@ def _with_note(text: str, note: str) -> str:
 @lru_cache(maxsize=256)
 def _head_of(source: str, page: str) -> str:
     """The source and page as the model reads them."""
-    return _one_label(source[:_MAX_LABEL_LENGTH] + (f", page {page}" if page else ""))
+    page = f", page {shown(page, _MAX_LABEL_LENGTH)}" if page else ""
+    return _one_label(shown(source, _MAX_LABEL_LENGTH) + page)
 
 
 def _one_label(text: str) -> str:

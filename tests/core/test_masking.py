@@ -1,12 +1,14 @@
 """Messages: keys are masked, what a terminal obeys is marked, and foreign objects are named by their type."""
 
+import random
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
 
+from oprag import OpragError, masking
 from oprag.chunk import PositionKind
-from oprag.masking import describe, listed, safe, without_keys
+from oprag.masking import describe, error_text, listed, safe, shown, without_keys
 
 KEY = "made-up-value-of-a-key"
 
@@ -156,6 +158,9 @@ def test_a_secret_that_begins_as_another_one_does_is_masked_as_a_whole(monkeypat
         (without_keys, "the function without_keys"),
         ("x" * 300, "'" + "x" * 198 + "…"),
         ("sk-" + "0123456789abcdefXY" * 2, "'***'"),
+        ("/" + "folder/" * 40 + "a.pdf", "…" + ("folder/" * 40)[-193:] + "a.pdf'"),
+        ("/" + "folder/" * 4_000 + "a.pdf", "…" + ("folder/" * 40)[-193:] + "a.pdf'"),
+        ("data:text/html;base64," + "PHA/" * 4_000, "'data:text/html;base64," + ("PHA/" * 45)[:176] + "…"),
     ],
 )
 def test_plain_values_are_described_by_themselves_and_others_by_their_type(value, text):
@@ -168,6 +173,60 @@ def test_names_are_listed_as_they_are_unless_they_would_do_harm():
     )
     assert listed([]) == "none"
     assert len(listed(["x" * 1_000])) == 201
+    assert listed(["https://ada:swordfish@host/a", ""]) == "https://***@host/a, ''"
+
+
+# Characters before a secret, so that each end of it falls on each end of what is read of a long value.
+PADS = [*range(0, 2_300, 97), *range(1_994, 2_006, 3)]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "https://ada:{}@host/",
+        "?api_key={}&x=",
+        "sk-proj-{}/",
+        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+        "{{'Authorization': 'Bearer {}'}}, ",
+    ],
+)
+@pytest.mark.parametrize("length", [40, 3_000])
+@pytest.mark.parametrize("unit", ["folder/", "some words "])
+def test_part_of_a_secret_is_not_told_wherever_a_long_value_is_cut(secret, length, unit):
+    key = "".join(random.Random(length).choices("ABCDEFGHJKLMNPQRSTUVWXYZ0123456789", k=length))
+    hidden = "/" + secret.format(key)
+    for pad in PADS:
+        around = (unit * 400)[:pad]
+        for value in (around + hidden + unit * 500, unit * 500 + hidden + around):
+            for text in (shown(value, 80), describe(value)):
+                assert not any(text[start : start + 12] in key for start in range(max(0, len(text) - 11)))
+
+
+@pytest.mark.parametrize("unit", ["folder/", "some words "])
+def test_part_of_a_secret_of_the_environment_is_not_told_wherever_a_long_value_is_cut(monkeypatch, unit):
+    monkeypatch.setenv("A_TOKEN", KEY)
+    for pad in PADS:
+        around = (unit * 400)[:pad]
+        for value in (f"{around}/{KEY}{unit * 500}", f"{unit * 500}{KEY}/{around}"):
+            text = shown(value, 200)
+            assert not any(text[start : start + 6] in KEY for start in range(max(0, len(text) - 5)))
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, "/x" * 10**6, "some words " * 10**5, "https://ada:" + "x" * 10**6 + "@h/"]
+)
+def test_only_a_part_of_a_long_value_is_masked(monkeypatch, value):
+    masked: list[int] = []
+
+    def counting(text):
+        masked.append(len(text))
+        return text
+
+    monkeypatch.setattr(masking, "without_keys", counting)
+    for text in (shown(value, 80), describe(value), listed([value] * 1_000), error_text(ValueError(value))):
+        assert len(text) < 5_000
+    assert len(str(OpragError(value))) <= 10_000
+    assert sum(masked) < 50_000
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind, Vector
 from oprag.errors import MissingPositionError, RetrievalWarning
+from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.warn import warn
 
@@ -51,8 +52,8 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
         chunk = missing[0]
         raise MissingPositionError(
             f"{len(missing)} of {len(chunks)} chunks have no position; the first (rank {chunk.rank}, source "
-            f"{chunk.source!r}) has the metadata keys {chunk.keys_text()}; stamp positions at ingestion, add them "
-            'to the store with write_positions, or use on_missing_position="last", "first" or "drop"',
+            f"{describe(chunk.source)}) has the metadata keys {chunk.keys_text()}; stamp positions at ingestion, add "
+            'them to the store with write_positions, or use on_missing_position="last", "first" or "drop"',
             chunk,
         )
     ranks = {chunk.rank for chunk in missing}

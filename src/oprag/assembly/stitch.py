@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, Span, counted, quoted
+from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
 from oprag.positions.ladder import is_exact
 
 __all__ = ["Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
@@ -54,7 +54,7 @@ class Passage(NamedTuple):
     def __repr__(self) -> str:
         chunks = counted(len(self.chunks), "chunk")
         size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
-        return f"Passage(source={quoted(self.source)}, {chunks}, {size})"
+        return f"Passage(source={quoted_name(self.source)}, {chunks}, {size})"
 
 
 def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.chunk import counted
-from oprag.cli.console import console, echo_json, print_status
+from oprag.cli.console import NAME_WIDTH, console, echo_json, print_status
 from oprag.cli.context import characters_of
 from oprag.cli.index import Sources, index_sources, read_sources
 from oprag.cli.options import (
@@ -31,12 +31,13 @@ from oprag.compare.providers.names import LOCAL
 from oprag.compare.providers.provider_embedder import embedder_of
 from oprag.embedding.embedder import DualEncoder
 from oprag.errors import MissingExtraError, OptionError
-from oprag.masking import safe
+from oprag.masking import safe, shown
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
+from oprag.text_table import one_line
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
@@ -197,8 +198,9 @@ def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[
 def show_answer(answer: Answer) -> None:
     """Print the citations, calls, tokens and time of the answer."""
     for one in answer.citations:
+        name = one_line(safe(shown(one.source or "(unknown source)", NAME_WIDTH)))
         span = "" if one.span is None else f", {characters_of(one.span)}"
-        console().print(f"[{one.number}] {safe(one.source or '(unknown source)')}{span}")
+        console().print(f"[{one.number}] {name}{span}")
     usage = answer.usage
     about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""

@@ -22,6 +22,7 @@ __all__ = [
     "EXIT_INCOMPLETE",
     "EXIT_INTERRUPTED",
     "EXIT_PROBLEMS_FOUND",
+    "NAME_WIDTH",
     "console",
     "echo_json",
     "error_console",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 EXIT_INCOMPLETE, EXIT_INVALID_INPUT, EXIT_PROBLEMS_FOUND = 1, 2, 3
+NAME_WIDTH = 200  # characters of a source name
 EXIT_INTERRUPTED = 130  # 128 plus the signal number, as in shells
 
 _INVALID_INPUT_ERRORS = (

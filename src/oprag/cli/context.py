@@ -10,7 +10,7 @@ from rich.text import Text
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span
-from oprag.cli.console import console, echo_json
+from oprag.cli.console import NAME_WIDTH, console, echo_json
 from oprag.cli.index import context_of, read_sources
 from oprag.cli.options import (
     OUTPUT,
@@ -25,8 +25,9 @@ from oprag.cli.options import (
     typed_options,
 )
 from oprag.context import Context
-from oprag.masking import safe
+from oprag.masking import safe, shown
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
+from oprag.text_table import one_line
 
 __all__ = ["characters_of", "context", "place_of"]
 
@@ -82,7 +83,7 @@ def _show_context(context: Context) -> None:
 
 def place_of(passage: Passage) -> str:
     """Return the source, character spans and ranks of a passage on one line."""
-    where = safe(passage.source or "(unknown source)").replace("\n", " ")
+    where = one_line(safe(shown(passage.source or "(unknown source)", NAME_WIDTH)))
     if passage.spans:
         where += f"  {characters_of(passage.spans[0], passage.spans[-1])}"
     ranks = sorted(chunk.rank for chunk in passage.chunks)

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from oprag.chunk import DropReason, counted
-from oprag.cli.console import console, echo_json
+from oprag.cli.console import NAME_WIDTH, console, echo_json
 from oprag.cli.index import context_of, read_sources
 from oprag.cli.options import (
     AsJson,
@@ -25,8 +25,9 @@ from oprag.cli.options import (
     typed_options,
 )
 from oprag.context import Context
-from oprag.masking import safe
+from oprag.masking import safe, shown
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
+from oprag.text_table import one_line
 
 __all__ = ["KEPT", "SourceLine", "lines_of", "map_", "strip"]
 
@@ -146,7 +147,8 @@ def _show(context: Context, lengths: Mapping[str, int | Sequence[int]]) -> None:
     characters: Counter[str] = Counter()
     for line in lines:
         pages = f"{line.pages:,} pages, " if line.pages else ""
-        out.print(Text.assemble((safe(line.source).replace("\n", " "), "bold"), f"  {pages}{line.length:,} characters"))
+        name = one_line(safe(shown(line.source, NAME_WIDTH)))
+        out.print(Text.assemble((name, "bold"), f"  {pages}{line.length:,} characters"))
         cells = ((looks[state], state == KEPT and not half) for state, half in strip(line, list(counts), out.width))
         out.print(Text.assemble(*((part if is_part else glyph, style) for (glyph, style), is_part in cells)))
         for start, end, state in line.parts(list(counts)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from oprag.errors import InputFileError, OptionError, SourceReadError
 from oprag.files.opening import open_regular, same_drive
-from oprag.masking import describe
+from oprag.masking import describe, error_text
 from oprag.options import check_count, requires
 from oprag.positions.sources import text_of
 
@@ -87,7 +87,8 @@ class SourceFolder:
         try:
             data = self._data(path, name)
         except OSError as error:
-            raise SourceReadError(f"cannot read source {name!r}: {error.strerror or error}", name) from error
+            why = error.strerror or error_text(error)
+            raise SourceReadError(f"cannot read source {describe(name)}: {why}", name) from error
         if path.suffix.lower() == ".pdf":
             # Imported on demand: most folders contain no PDF.
             from oprag.files.pdf import pdf_pages
@@ -95,12 +96,14 @@ class SourceFolder:
             try:
                 return "\n\n".join(pdf_pages(name, data, "cli"))
             except InputFileError as error:
-                raise SourceReadError(f"cannot read source {name!r}: {error}", name) from error
+                raise SourceReadError(f"cannot read source {describe(name)}: {error}", name) from error
         try:
             return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
         except UnicodeDecodeError as error:
             raise SourceReadError(
-                f"source {name!r} is not UTF-8 text; convert it, or pass a function that reads it as read_source=", name
+                f"source {describe(name)} is not UTF-8 text; convert it, or pass a function that reads it as "
+                "read_source=",
+                name,
             ) from error
 
     def _path(self, name: str) -> Path:
@@ -111,27 +114,28 @@ class SourceFolder:
             inside = [path for path in paths if path.is_relative_to(folder)]
             path = next((path for path in inside if path.is_file()), None)
         except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links
-            raise SourceReadError(f"source {name!r} is not a file name: {error}", name) from error
+            why = getattr(error, "strerror", None) or error_text(error)
+            raise SourceReadError(f"source {describe(name)} is not a file name: {why}", name) from error
         if not inside:
             raise SourceReadError(
-                f"source {name!r} is outside the folder {str(folder)!r}; pass a folder that contains all sources as "
-                "read_source=",
+                f"source {describe(name)} is outside the folder {describe(folder)}; pass a folder that contains all "
+                "sources as read_source=",
                 name,
             )
         if path is None:
             raise SourceReadError(
-                f"file {name!r} not found in {str(folder)!r}; if the files have other names, pass a mapping or a "
-                "function as read_source=",
+                f"file {describe(name)} not found in {describe(folder)}; if the files have other names, pass a mapping "
+                "or a function as read_source=",
                 name,
             )
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
             raise SourceReadError(
-                f"source {name!r} is hidden, and names that start with a dot are not read; rename it", name
+                f"source {describe(name)} is hidden, and names that start with a dot are not read; rename it", name
             )
         if not path.name.lower().endswith(self._suffixes):
             raise SourceReadError(
-                f"source {name!r} is not read: its name must end with one of {', '.join(self._suffixes)}; to allow "
-                "others, use read_source=oprag.SourceFolder(folder, suffixes=...)",
+                f"source {describe(name)} is not read: its name must end with one of {', '.join(self._suffixes)}; to "
+                "allow others, use read_source=oprag.SourceFolder(folder, suffixes=...)",
                 name,
             )
         return path
@@ -142,8 +146,8 @@ class SourceFolder:
             size = os.fstat(file.fileno()).st_size
             if size > self._max_bytes:
                 raise SourceReadError(
-                    f"source {name!r} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise the "
-                    "limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
+                    f"source {describe(name)} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise "
+                    "the limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
                     name,
                 )
             return file.read(self._max_bytes)
@@ -190,7 +194,7 @@ class SourceReader:
         text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
-            raise SourceReadError(f"read_source must return the text of source {name!r}, got {found}", name)
+            raise SourceReadError(f"read_source must return the text of source {describe(name)}, got {found}", name)
         return text
 
 
@@ -203,6 +207,6 @@ def read_with(reader: SourceReader | None, name: str) -> str:
     """Return the whole text of a source; without a reader, raise `SourceReadError`."""
     if reader is None:
         raise SourceReadError(
-            f"source {name!r} cannot be read without read_source=; pass a folder, a mapping or a function", name
+            f"source {describe(name)} cannot be read without read_source=; pass a folder, a mapping or a function", name
         )
     return reader(name)

@@ -52,7 +52,7 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
         (data for data in contents.metadata if json.loads(json.dumps(data, ensure_ascii=False)) != data), None
     )
     if changed is not None:
-        raise IndexFileError(f"cannot save metadata that JSON would change: {changed!r}", path)
+        raise IndexFileError(f"cannot save metadata that JSON would change: {describe(changed)}", path)
     with replacing(path, private=private) as file:
         np.savez(file, header=np.frombuffer(encoded, dtype=np.uint8), vectors=contents.vectors, allow_pickle=False)
 

@@ -207,9 +207,9 @@ def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozen
             "tool to search_tools"
         )
     warn(
-        f"the results of the tool {message.name!r} are not gathered: {problem}",
+        f"the results of the tool {describe(message.name)} are not gathered: {problem}",
         RetrievalWarning,
-        cause=f"the tool {message.name!r}: {problem}",
+        cause=f"the tool {describe(message.name)}: {problem}",
     )
     return []
 

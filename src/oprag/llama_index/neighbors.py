@@ -17,6 +17,7 @@ from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
+from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.insertion_order import StoredChunk
 from oprag.stores.adapter import StoreAdapter
@@ -138,9 +139,9 @@ def _follow(
             return
         if found is None:
             raise OptionError(
-                f"the docstore does not contain node {related.node_id!r}, which is linked as the "
-                f"{relation.name.lower()} node of {node.node_id!r}; the docstore of an index over a store with texts "
-                "is empty unless store_nodes_override=True: use read_neighbors=index instead",
+                f"the docstore does not contain node {describe(related.node_id)}, which is linked as the "
+                f"{relation.name.lower()} node of {describe(node.node_id)}; the docstore of an index over a store with "
+                "texts is empty unless store_nodes_override=True: use read_neighbors=index instead",
                 related.node_id,
             )
         # Some splitters link the last node of a document to the first node of the next document.
@@ -198,7 +199,7 @@ def _matches(condition: MetadataFilter | MetadataFilters, metadata: Mapping[str,
 
 def _unknown(kind: Any) -> OptionError:
     return OptionError(
-        f"the filter of the search contains an unknown {kind!r}, so it cannot be applied to neighbors; set "
+        f"the filter of the search contains an unknown {describe(kind)}, so it cannot be applied to neighbors; set "
         "read_neighbors= to a function that returns the nodes around one",
         kind,
     )

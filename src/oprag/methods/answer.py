@@ -13,7 +13,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted, quoted
 from oprag.context import Context
 from oprag.context_report import passage_to_dict
-from oprag.masking import masked_error, without_keys
+from oprag.masking import masked_error, shown, start_of
 from oprag.methods.model_calls import Call, Usage
 from oprag.positions.ladder import page_of
 from oprag.text_table import escaped, one_line, printable, shortened, table
@@ -40,6 +40,8 @@ _REPLY_WIDTH = 60  # characters of a reply in a line of the report
 # Limits of the HTML in notebooks.
 _CHARACTERS_IN_HTML = 4_000
 _NOTES_IN_HTML = 5
+_NAME_WIDTH = 80  # characters of a source name, page label or generated question
+_MAX_LINE_LENGTH = 4_000  # characters of a question or note
 
 
 class Citation(NamedTuple):
@@ -340,10 +342,14 @@ class Answer:
         )
 
     def _repr_html_(self) -> str:
-        notes = [f"note: {note}" for note in self.notes[:_NOTES_IN_HTML]]
+        question, *notes = (start_of(text, _MAX_LINE_LENGTH) for text in (self.question, *self.notes[:_NOTES_IN_HTML]))
         paragraphs = [
-            f'<p style="white-space: pre-wrap">{escaped(shortened(text, _CHARACTERS_IN_HTML))}</p>'
-            for text in (f"question: {self.question}", self.text, *notes)
+            f'<p style="white-space: pre-wrap">{escaped(text)}</p>'
+            for text in (
+                f"question: {question}",
+                shortened(self.text, _CHARACTERS_IN_HTML),
+                *(f"note: {note}" for note in notes),
+            )
         ]
         context = "" if self.context is None else self.context._repr_html_()
         return f"<div>{''.join(paragraphs)}<p>{escaped(repr(self))}</p>{context}</div>"
@@ -351,9 +357,9 @@ class Answer:
 
 def _report(answer: Answer) -> Iterator[str]:
     """The lines of `Answer.explain`."""
-    yield f"question: {printable(one_line(answer.question))}"
+    yield f"question: {_line(answer.question)}"
     if answer.standalone_question is not None:
-        yield f"rewritten as: {printable(one_line(answer.standalone_question))}"
+        yield f"rewritten as: {_line(answer.standalone_question)}"
     yield f"answer: {printable(one_line(answer.text))}"
     route = f", route {answer.route}" if answer.route else ""
     usage = answer.usage
@@ -361,7 +367,7 @@ def _report(answer: Answer) -> Iterator[str]:
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{estimated}"
     yield f"method {answer.method}{route}: {counted(len(answer.calls), 'call')}, {tokens}, {answer.seconds:.2f} s"
     for note in answer.notes:
-        yield f"note: {printable(one_line(without_keys(note)))}"
+        yield f"note: {_line(note)}"
     if answer.calls:
         yield from ["", "calls", *table(["step", "tokens in", "tokens out", "seconds", "reply"], _call_rows(answer))]
     if answer.answers:
@@ -372,6 +378,10 @@ def _report(answer: Answer) -> Iterator[str]:
     for number, context in enumerate(answer.contexts, 1):
         yield from ["", f"context {number} of {len(answer.contexts)}" if len(answer.contexts) > 1 else "context"]
         yield context.explain()
+
+
+def _line(text: str) -> str:
+    return printable(one_line(start_of(text, _MAX_LINE_LENGTH)))
 
 
 def _call_rows(answer: Answer) -> Iterator[list[str]]:
@@ -388,12 +398,12 @@ def _call_rows(answer: Answer) -> Iterator[list[str]]:
 
 def _answer_rows(answer: Answer) -> Iterator[list[str]]:
     for part in answer.answers:
-        source = None if part.passage is None else part.passage.source
+        source = "-" if part.passage is None else shown(part.passage.source or "-", _NAME_WIDTH)
         yield [
             "*" if part.chosen else "",
             "-" if part.confidence is None else f"{part.confidence:g}",
             "-" if part.cosine is None else f"{part.cosine:.3f}",
-            part.question or source or "-",
+            start_of(part.question, _NAME_WIDTH) if part.question else source,
             shortened(one_line(part.text), _REPLY_WIDTH),
         ]
 
@@ -402,7 +412,7 @@ def _citation_rows(answer: Answer) -> Iterator[list[str]]:
     for citation in answer.citations:
         yield [
             f"[{citation.number}]",
-            citation.source or "(unknown)",
-            "-" if citation.page is None else str(citation.page),
+            shown(citation.source or "(unknown)", _NAME_WIDTH),
+            "-" if citation.page is None else shown(str(citation.page), _NAME_WIDTH),
             "-" if citation.span is None else f"{citation.span.start:,}–{citation.span.end:,}",
         ]

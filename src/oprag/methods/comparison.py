@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from oprag.errors import OptionError
-from oprag.masking import describe
+from oprag.masking import describe, start_of
 from oprag.methods.answer import Answer
 from oprag.text_table import html_table, one_line, printable, shortened, table
 
 __all__ = ["Comparison", "check_methods"]
 
 _ANSWER_WIDTH = 120  # characters of an answer in a row
-_QUESTION_IN_HTML = 4_000  # characters of a question in a notebook
+_QUESTION_LENGTH = 4_000  # characters
 _COLUMNS = ("method", "calls", "tokens in", "tokens out", "seconds", "passages", "answer")
 
 
@@ -64,13 +64,14 @@ class Comparison(Sequence[Answer]):
         return len(self.answers)
 
     def __str__(self) -> str:
-        return "\n".join([f"question: {printable(self.question)}", *table(_COLUMNS, self._cells())])
+        question = printable(start_of(self.question, _QUESTION_LENGTH))
+        return "\n".join([f"question: {question}", *table(_COLUMNS, self._cells())])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_table(shortened(self.question, _QUESTION_IN_HTML), _COLUMNS, self._cells())
+        return html_table(start_of(self.question, _QUESTION_LENGTH), _COLUMNS, self._cells())
 
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():

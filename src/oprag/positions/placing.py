@@ -290,7 +290,8 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         yield Doubt(
             f"{len(parts)} of {len(placed.chunks)} chunks each have a different source, but the names look like parts "
-            f"of one source, such as {parts[0]!r} and {parts[1]!r}, so their chunks are not put in order",
+            f"of one source, such as {describe(parts[0])} and {describe(parts[1])}, so their chunks are not put in "
+            "order",
             PARTS,
             [chunk for part in parts for chunk in placed.groups[part]],
         )

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
-from oprag.masking import clean, describe, without_keys
+from oprag.masking import clean, describe, safe, shown
 from oprag.positions.ladder import kind_text
-from oprag.text_table import escaped, html_table, printable, shortened, table
+from oprag.text_table import escaped, html_table, printable, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
 
@@ -25,6 +25,7 @@ _IMPORTED = re.compile(r"\b(?:\w+_positions|StampPositions|OrderPreservingRetrie
 _MAX_ROWS = 20  # sources in the table
 _MAX_NAMES = 3  # sources in a message
 _NAME_WIDTH = 40  # characters of a source name in the table
+_NAME_IN_JSON = 1_000  # characters of a source name
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +197,7 @@ class PositionCheck:
             "chunks": self.chunks,
             "total": self.total,
             "sampled": self.sampled,
-            "partial_source": clean(self.partial_source),
+            "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
             "sources": [_as_json(source) for source in self.sources],
             "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
         }
@@ -265,8 +266,7 @@ def _hash_of(name: str | None) -> str | None:
 
 
 def _shown(name: str | None) -> str:
-    """Return the name of a source on one line; masked before it is cut, because a partial key is not recognized."""
-    return "(unknown)" if name is None else shortened(printable(without_keys(name)), _NAME_WIDTH)
+    return "(unknown)" if name is None else printable(shown(name, _NAME_WIDTH))
 
 
 def _order_text(source: SourceCheck) -> str:
@@ -300,5 +300,5 @@ _ALWAYS = ("source", "chunks", "order by", "order known")
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:
     plain = {name: value for name, value in vars(source).items() if name not in ("ids", "duplicate_ids", "is_copied")}
-    masked = {name: clean(value) for name, value in plain.items() if isinstance(value, str)}
+    masked = {name: safe(shown(value, _NAME_IN_JSON)) for name, value in plain.items() if isinstance(value, str)}
     return {**plain, **masked, "kind": source.kind.name.lower()}

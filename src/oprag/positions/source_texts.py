@@ -236,6 +236,6 @@ def _read(source: str, reader: SourceReader) -> SourceText | None:
             f"the text of {describe(source)} cannot be read, so its chunks are not located in it: "
             f"{masked_error(error)}",
             PositionWarning,
-            cause=f"source that cannot be read: {source}",
+            cause=f"source that cannot be read: {describe(source)}",
         )
         return None

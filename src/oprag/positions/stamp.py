@@ -53,8 +53,8 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
         for before, after in pairwise(pages):
             if after < before:
                 warn(
-                    f"page numbers decrease, for example from page {before} to page {after} in {source!r}; chunks are "
-                    "numbered in the given order. If the pages are from several files, name each file with "
+                    f"page numbers decrease, for example from page {before} to page {after} in {describe(source)}; "
+                    "chunks are numbered in the given order. If the pages are from several files, name each file with "
                     "source_key=...; otherwise sort the chunks before stamping",
                     PositionWarning,
                     cause="pages that go back",

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
-from oprag.masking import clean, describe, masked_error, without_keys
+from oprag.masking import clean, describe, masked_error, safe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
 from oprag.positions.insertion_order import places_in_store
 from oprag.positions.ladder import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
@@ -16,7 +16,7 @@ from oprag.positions.locate import Place, SourceText
 from oprag.positions.placing import Placed, SourceReport, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
-from oprag.text_table import html_table, shortened, table
+from oprag.text_table import html_table, table
 
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
@@ -25,6 +25,7 @@ _START, _END = "start_index", "end_index"
 _OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
 _MAX_ROWS = 40  # sources in a table
 _NAME_WIDTH = 80  # characters of a source name in a table
+_NAME_IN_JSON = 1_000  # characters of a source name
 
 
 class WrittenSource(NamedTuple):
@@ -80,7 +81,7 @@ class WrittenPositions:
             "sources": [
                 {
                     **one._asdict(),
-                    "source": one.source and without_keys(one.source),
+                    "source": one.source and shown(one.source, _NAME_IN_JSON),
                     "kind": one.kind.name.lower(),
                     "note": clean(one.note),
                 }
@@ -112,7 +113,7 @@ class WrittenPositions:
         rows = sorted(self.sources, key=lambda one: not one.note)
         return [
             [
-                "(not named)" if one.source is None else shortened(clean(one.source), _NAME_WIDTH),
+                "(not named)" if one.source is None else safe(shown(one.source, _NAME_WIDTH)),
                 f"{one.chunks:,}",
                 f"{one.written:,}",
                 one.field or "-",

@@ -9,6 +9,7 @@ from typing import Any
 from oprag.chunk import counted
 from oprag.compare.stats.difference import Difference
 from oprag.compare.stats.summary import Summary
+from oprag.masking import describe, shown
 
 __all__ = [
     "amount",
@@ -30,6 +31,7 @@ __all__ = [
 
 # Axes whose values are clear without the name of the axis.
 _BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
+_MAX_VALUE_LENGTH = 200  # characters
 _UNITS = {"answer_likelihood": "nats per token", "answer_cosine": "cosine"}
 
 
@@ -45,7 +47,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
-        return value if value.strip() else repr(value)
+        return shown(value, _MAX_VALUE_LENGTH) if value.strip() else describe(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -112,7 +114,7 @@ def share(value: float | None) -> str:
 
 def printable(value: Any) -> str:
     """A value as written in an experiment file, with unprintable characters such as terminal escapes replaced."""
-    text = "none" if value is None else str(value)
+    text = "none" if value is None else shown(str(value), _MAX_VALUE_LENGTH)
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from oprag.compare.data.data_set import DataSet, Evidence, Question, problem_of
 from oprag.compare.data.files import is_within
 from oprag.errors import DataError, InputFileError
+from oprag.masking import describe
 
 __all__ = ["DataSetBuilder", "RecordError"]
 
@@ -69,9 +70,11 @@ class DataSetBuilder:
     def document(self, name: str, text: str | Sequence[str]) -> str:
         """Add a document and return its name; adding the same document again has no effect."""
         if not any(map(str.strip, [text] if isinstance(text, str) else text)):
-            raise RecordError(f"the text of the document {name!r} must not be empty")
+            raise RecordError(f"the text of the document {describe(name)} must not be empty")
         if self._documents.setdefault(name, text) != text:
-            raise RecordError(f"another document {name!r} already exists with a different text; names must be unique")
+            raise RecordError(
+                f"another document {describe(name)} already exists with a different text; names must be unique"
+            )
         return name
 
     def document_once(self, name: str, origin: str, read: Callable[[], str | Sequence[str]]) -> str:
@@ -111,7 +114,7 @@ class DataSetBuilder:
     ) -> None:
         """Add a question about documents that were added; the right choice is the gold answer if there are none."""
         if id in self._questions:
-            raise RecordError(f"the id {id!r} is used twice; ids must be unique")
+            raise RecordError(f"the id {describe(id)} is used twice; ids must be unique")
         if right_choice is not None and not answers:
             answers = choices[right_choice : right_choice + 1]
         question = Question(

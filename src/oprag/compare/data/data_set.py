@@ -11,7 +11,7 @@ from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 from oprag.errors import DataError, OptionError
-from oprag.masking import describe
+from oprag.masking import describe, listed
 from oprag.options import check_count
 
 __all__ = ["DataSet", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]
@@ -167,11 +167,11 @@ def _problems(question: Question, documents: Mapping[str, str | Sequence[str]]) 
 def _misplaced(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
     for place, (document, start, end) in enumerate(question.evidence):
         if document not in question.documents:
-            names = ", ".join(question.documents)
+            names = listed(question.documents)
             yield f"evidence[{place}] is in {describe(document)}, which is not a document of the question: {names}"
         elif not 0 <= start < end <= _length(documents[document]):
             yield (
-                f"evidence[{place}] must be a non-empty span of the document {document!r}, which has "
+                f"evidence[{place}] must be a non-empty span of the document {describe(document)}, which has "
                 f"{_length(documents[document]):,} characters, got {start} to {end}"
             )
 

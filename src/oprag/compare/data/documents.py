@@ -14,7 +14,7 @@ from oprag.compare.data.records import DataRow, json_lines
 from oprag.compare.validation import Name, Text
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
-from oprag.masking import listed
+from oprag.masking import describe, listed
 
 __all__ = ["DocumentLibrary", "document_file", "folder_library", "lines_library"]
 
@@ -36,8 +36,8 @@ class DocumentLibrary:
         """Add a document to the data set and return its name."""
         if name not in self.names:
             close = difflib.get_close_matches(name[:200], self.names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"available documents: {listed(self.names)}"
-            raise RecordError(f"document {name!r} not found in {self._place}; {hint}")
+            hint = f"did you mean {describe(close[0])}?" if close else f"available documents: {listed(self.names)}"
+            raise RecordError(f"document {describe(name)} not found in {self._place}; {hint}")
         return self._builder.document_once(name, str(self._place), lambda: self._read(name))
 
     def take_all(self) -> Sequence[str]:
@@ -74,7 +74,7 @@ def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
         with builder.at(record.place):
             line = _DocumentRow.read(record.fields)
             if line.document in texts:
-                raise RecordError(f"duplicate document {line.document!r}; names must be unique")
+                raise RecordError(f"duplicate document {describe(line.document)}; names must be unique")
             texts[line.document] = line.text
     builder.check()
     return DocumentLibrary(path, texts, texts.__getitem__, builder)

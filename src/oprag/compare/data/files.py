@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
 from oprag.files.opening import open_regular, same_drive
+from oprag.masking import describe, error_text
 
 __all__ = [
     "file_inside",
@@ -126,14 +127,14 @@ def file_inside(folder: Path, name: str) -> Path:
             inside = same_drive(root, path) and (path := path.resolve()).is_relative_to(root)
             found = inside and path.is_file()
         except (OSError, ValueError, RuntimeError) as error:
-            raise InputFileError(f"{name!r} is not a valid file path: {error}", name) from error
+            raise InputFileError(f"{describe(name)} is not a valid file path: {error_text(error)}", name) from error
         if not inside:
             raise InputFileError(
-                f"{name!r} is outside the folder {folder}; only files in it are read: copy the file there", name
+                f"{describe(name)} is outside the folder {folder}; only files in it are read: copy the file there", name
             )
         if found:
             return path
-    raise InputFileError(f"the file {name!r} is missing in the folder {folder}", name)
+    raise InputFileError(f"the file {describe(name)} is missing in the folder {folder}", name)
 
 
 def is_within(folder: Path, path: Path) -> bool:
@@ -159,7 +160,7 @@ def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
             )
         if bare in found:
             raise InputFileError(
-                f"{folder}: {bare!r} exists both compressed and uncompressed; remove one of them", str(folder)
+                f"{folder}: {describe(bare)} exists both compressed and uncompressed; remove one of them", str(folder)
             )
         found[bare] = file_inside(folder, name)
     if not found:

@@ -28,8 +28,7 @@ from oprag.compare.db.records import (
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
-from oprag.masking import without_keys
-from oprag.text_table import shortened
+from oprag.masking import describe, shown, without_keys
 
 __all__ = ["SPENDING", "ResultsReader"]
 
@@ -290,9 +289,9 @@ class ResultsReader:
         rows = self._connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
         found = [row for row in rows if name is None or row[1] == name]
         if len(found) != 1:
-            what = "no experiment" if name is None else f"no experiment {name!r}"
+            what = "no experiment" if name is None else f"no experiment {describe(name)}"
             what = "several experiments" if found else what
-            names = [shortened(row[1], _MAX_NAME_LENGTH) for row in rows]
+            names = [shown(row[1], _MAX_NAME_LENGTH) for row in rows]
             hint = "specify one of" if found else "available experiments"
             known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)

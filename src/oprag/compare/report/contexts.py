@@ -12,6 +12,7 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import ChunkRecord, ContextRecord, QuestionRecord, StoredAnswer
 from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.masking import shown
 from oprag.text_table import escaped, one_line, shortened
 
 __all__ = [
@@ -230,7 +231,7 @@ def _text(question: QuestionRecord, place: ChunkRecord, texts: Texts) -> str:
 
 
 def _place(place: ChunkRecord, *, several: bool) -> str:
-    where = f"{shortened(place.document, MAX_NAME_LENGTH)}, " if several else ""
+    where = f"{shown(place.document, MAX_NAME_LENGTH)}, " if several else ""
     where += "" if place.page is None else f"page {place.page}, "
     return f"{where}characters {place.start:,}–{place.end:,}"
 

@@ -18,6 +18,7 @@ from oprag.compare.results import Results
 from oprag.compare.running.replay import PromptReader, StoredPrompt
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError
+from oprag.masking import shown
 from oprag.text_table import one_line, shortened
 
 __all__ = ["section"]
@@ -229,7 +230,7 @@ def _without_middle(text: str, longest: int) -> str:
 
 
 def _summary(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
-    name = f"{shortened(question.data, MAX_NAME_LENGTH)}, {shortened(question.name, MAX_NAME_LENGTH)}"
+    name = f"{shown(question.data, MAX_NAME_LENGTH)}, {shown(question.name, MAX_NAME_LENGTH)}"
     if not scores or metric is None:
         return name
     low, high = min(scores.values()), max(scores.values())
@@ -248,13 +249,15 @@ def _about(question: QuestionRecord) -> list[tuple[str, str]]:
             for number, (letter, choice) in enumerate(letters)
         ]
         about.append(("Choices", "\n".join(choices)))
-    about.append(("Documents", "\n".join(question.documents)))
+    about.append(("Documents", "\n".join(shown(name, MAX_NAME_LENGTH) for name in question.documents)))
     if question.evidence:
-        places = [f"{name}, characters {start:,}–{end:,}" for name, start, end in question.evidence]
-        more = [f"and {len(places) - _MAX_EVIDENCE:,} more"] if len(places) > _MAX_EVIDENCE else []
-        about.append(("Gold evidence", "\n".join([*places[:_MAX_EVIDENCE], *more])))
+        places = [
+            f"{shown(name, MAX_NAME_LENGTH)}, characters {start:,}–{end:,}"
+            for name, start, end in question.evidence[:_MAX_EVIDENCE]
+        ]
+        hidden = len(question.evidence) - len(places)
+        about.append(("Gold evidence", "\n".join([*places, *([f"and {hidden:,} more"] if hidden else [])])))
     about += [
-        (shortened(str(name), MAX_NAME_LENGTH), str(value))
-        for name, value in list(question.about.items())[:_MAX_FIELDS]
+        (shown(str(name), MAX_NAME_LENGTH), str(value)) for name, value in list(question.about.items())[:_MAX_FIELDS]
     ]
     return [(name, shortened(text, _MAX_TEXT)) for name, text in about]

@@ -23,6 +23,7 @@ from oprag.compare.spec.axes import check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
 from oprag.errors import ExperimentError, ModelError, ResultsFileError
+from oprag.masking import describe
 from oprag.methods.model_calls import Message
 
 __all__ = ["PromptReader", "Replay", "StoredPrompt", "prompts_of"]
@@ -105,7 +106,9 @@ def prompts_of(
         outcome = reader.replayed(reader.item(question, values))
     if outcome is None or outcome.answer is None:
         why = "some of its replies are missing" if outcome is None else str(outcome.error)
-        raise ResultsFileError(f"{path} has no answer to {question!r} from these documents and prompts: {why}", path)
+        raise ResultsFileError(
+            f"{path} has no answer to {describe(question)} from these documents and prompts: {why}", path
+        )
     return _stored_prompts(outcome)
 
 
@@ -140,9 +143,9 @@ class PromptReader:
             if item.question.id == question and values.items() <= item.cell.values().items()
         ]
         if len(found) != 1:
-            given = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no axis values"
+            given = ", ".join(f"{name}={describe(value)}" for name, value in values.items()) or "no axis values"
             problem = "matches no cell" if not found else f"matches {len(found):,} cells; give values of more axes"
-            raise ExperimentError(f"the question {question!r} with {given} {problem}", question)
+            raise ExperimentError(f"the question {describe(question)} with {given} {problem}", question)
         return found[0]
 
     def replayed(self, item: WorkItem) -> Outcome | None:

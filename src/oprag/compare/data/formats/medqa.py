@@ -41,8 +41,8 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
                 right = letter_index(line.answer_idx, "answer_idx", choices)
                 if choices[right] != line.answer:
                     raise RecordError(
-                        f"answer_idx {line.answer_idx!r} is the option {describe(choices[right])}, but answer is "
-                        f"{describe(line.answer)}; they must agree"
+                        f"answer_idx {describe(line.answer_idx)} is the option {describe(choices[right])}, but answer "
+                        f"is {describe(line.answer)}; they must agree"
                     )
             builder.question(
                 id=record.name,

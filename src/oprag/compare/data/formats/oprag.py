@@ -68,7 +68,7 @@ def read(builder: DataSetBuilder, *, documents: Path | None = None) -> None:
         with builder.at(record.place):
             _question(builder, record, path.parent, library, shared)
     for name, meant in _misspelled(seen):
-        warn(f"{path}: unknown field {name!r}; did you mean {meant!r}? It is stored in `about`", OpragWarning)
+        warn(f"{path}: unknown field {describe(name)}; did you mean {meant!r}? It is stored in `about`", OpragWarning)
 
 
 def _misspelled(seen: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -144,7 +144,9 @@ def _right(right: Any, choices: Sequence[str]) -> int:
     if right in ascii_uppercase[: len(choices)]:
         places.append(ascii_uppercase.index(right))
     if len({*places}) > 1:
-        raise RecordError(f"right_choice is {right!r}, which matches several choices; give its index, counted from 0")
+        raise RecordError(
+            f"right_choice is {describe(right)}, which matches several choices; give its index, counted from 0"
+        )
     return places[0] if places else text_index(right, "right_choice", choices)
 
 
