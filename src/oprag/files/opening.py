@@ -9,15 +9,23 @@ import stat
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePath
 
-__all__ = ["open_private", "open_regular", "same_drive"]
+__all__ = ["open_private", "open_regular", "resolved", "same_drive"]
 
 # Do not block on a pipe, and do not let a terminal become the controlling one. Some systems lack some of these flags.
 _FLAGS = ("O_BINARY", "O_NOCTTY", "O_NONBLOCK")
+_MAX_PATH_LENGTH = 10_000  # characters; names of files come from metadata
 
 
 def same_drive(folder: PurePath, path: PurePath) -> bool:
     """Return whether two paths are on the same drive; checked first, because Windows logs in to remote shares."""
     return path.drive.lower() == folder.drive.lower()
+
+
+def resolved(path: Path) -> Path:
+    """Follow all links; reject a path that no file system accepts, because `resolve` takes quadratic time for it."""
+    if len(str(path)) > _MAX_PATH_LENGTH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return path.resolve()
 
 
 def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = None) -> io.BufferedReader:

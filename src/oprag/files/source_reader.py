@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.errors import InputFileError, OptionError, SourceReadError
-from oprag.files.opening import open_regular, same_drive
+from oprag.files.opening import open_regular, resolved, same_drive
 from oprag.masking import describe, error_text
 from oprag.options import check_count, requires
 from oprag.positions.sources import text_of
@@ -110,7 +110,7 @@ class SourceFolder:
         """Return the path of an allowed file, with all links resolved."""
         folder = self._folder
         try:
-            paths = [path.resolve() for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
+            paths = [resolved(path) for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
             inside = [path for path in paths if path.is_relative_to(folder)]
             path = next((path for path in inside if path.is_file()), None)
         except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links

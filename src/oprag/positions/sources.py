@@ -32,6 +32,7 @@ SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 _FILES = ("file_path", "file_name", "filename")
 _MAX_PAGE_DIGITS = 6  # a longer number is an id
+_MAX_PART_LENGTH = 2_000  # a longer name, such as a data: URL, does not end with a page or time
 _MAX_STORED = 2**63  # stores have 64-bit integers
 
 # A time in a URL: "&t=30s", "?t=1m30s", "#t=10,20", and YouTube's "?t=30" and "?start=30".
@@ -151,6 +152,8 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
     stems: dict[str, list[str]] = {}
     part = re.compile(f"(?:{_PART})$")
     for name in names:
+        if len(name) > _MAX_PART_LENGTH:
+            continue
         if "t=" in name and (timeless := _without_time(name)).seconds is not None:
             stems.setdefault(timeless.name or "", []).append(name)
             continue

@@ -23,6 +23,8 @@ _DIGITS = r"([0-9]+)"
 # Longer strings are not ordinals, and int() refuses very long ones.
 _MAX_NUMBER_LENGTH = 64
 TOO_LARGE = 10**_MAX_NUMBER_LENGTH
+_MAX_LABEL_LENGTH = 200  # characters; a longer string is no page label
+_MAX_NUMBERS = 100  # numbers in a name that are compared by value; a name can be a data: URL
 
 Key = tuple[Any, ...]
 
@@ -93,7 +95,7 @@ def natural_key(text: str) -> Key:
     Runs of digits compare by value. They are never converted to int, so a run of any length is safe.
     """
     parts: list[tuple[int, int, str]] = []
-    for index, part in enumerate(re.split(_DIGITS, text)):
+    for index, part in enumerate(re.split(_DIGITS, text, maxsplit=_MAX_NUMBERS)):
         if index % 2:
             digits = part.lstrip("0")
             parts.append((0, len(digits), digits))
@@ -108,6 +110,7 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
     A label such as "C" can be a roman numeral or a letter. Labels are read as roman numerals only if all labels of
     letters of the same case in this source are roman numerals.
     """
+    values = [None if isinstance(value, str) and len(value) > _MAX_LABEL_LENGTH else value for value in values]
     texts = {value.strip() for value in values if isinstance(value, str)}
     letters = [text for text in texts if text.isascii() and text.isalpha()]
     roman = {

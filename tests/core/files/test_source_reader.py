@@ -203,6 +203,20 @@ def test_what_a_function_raises_comes_through():
         read("a")
 
 
+def test_a_name_that_is_longer_than_any_path_is_refused_unread(folder, monkeypatch):
+    resolved: list[int] = []
+
+    def resolve(path):
+        resolved.append(len(str(path)))
+        return path
+
+    monkeypatch.setattr(Path, "resolve", resolve)
+    with pytest.raises(SourceReadError, match="is not a file name") as caught:
+        SourceReader(folder)("a/" * 400_000)
+    assert max(resolved) < 10_000
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize("given", ["no-such-folder", "", 5, ["a"], b"docs"])
 def test_what_reads_nothing_is_refused(given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

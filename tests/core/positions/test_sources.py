@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from oprag import Chunk, PositionWarning, SourceWarning, arrange, build_context, locate_positions
 from oprag.langchain import stamp_positions
-from oprag.positions.sources import source_name, source_of, source_parts
+from oprag.positions.sources import names_of_parts, source_name, source_of, source_parts
 
 
 def named(source_key: Any = None, *, given: Any = None, owner: str | None = None, **metadata: Any) -> str | None:
@@ -294,3 +294,9 @@ def test_a_misspelt_key_is_warned_about_where_positions_are_stamped_and_found():
         stamp_positions([Document("text", metadata={"source": "a", "book": "b"})], source_key="bok")
     with pytest.warns(SourceWarning, match="did you mean 'book'"):
         locate_positions([Chunk("text", 0, metadata={"source": "a", "book": "b"})], {"a": "text"}, source_key="boook")
+
+
+def test_names_as_long_as_documents_are_no_parts():
+    fitting, long = ([f"{'x' * length}.pdf-{number}" for number in range(3)] for length in (100, 2_000))
+    assert names_of_parts(fitting) == fitting
+    assert names_of_parts(long) == []

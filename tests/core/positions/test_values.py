@@ -129,6 +129,19 @@ def test_natural_sort_reads_runs_of_digits_as_numbers():
     ]
 
 
+def test_a_name_as_long_as_a_document_is_not_split_into_all_of_its_numbers():
+    first, second = (f"{'1a' * 100_000}{end}" for end in "xy")
+    assert len(natural_key(first)) < 300
+    assert natural_key(first) < natural_key(second)
+
+
+def test_a_string_that_is_too_long_is_no_page_label():
+    fitting, long = "x" * 200, "x" * 201
+    kept, ignored = label_keys([fitting, long], any_label=True)
+    assert kept is not None
+    assert ignored is None
+
+
 def test_natural_sort_takes_runs_of_digits_of_any_length():
     long, longer = "v" + "9" * 5000, "v1" + "0" * 5000
     assert sorted([longer, long, "v2"], key=natural_key) == ["v2", long, longer]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
-from oprag.files.opening import open_regular, same_drive
+from oprag.files.opening import open_regular, resolved, same_drive
 from oprag.masking import describe, error_text
 
 __all__ = [
@@ -124,7 +124,7 @@ def file_inside(folder: Path, name: str) -> Path:
     for candidate in (name, f"{name}.gz"):
         path = root / candidate
         try:
-            inside = same_drive(root, path) and (path := path.resolve()).is_relative_to(root)
+            inside = same_drive(root, path) and (path := resolved(path)).is_relative_to(root)
             found = inside and path.is_file()
         except (OSError, ValueError, RuntimeError) as error:
             raise InputFileError(f"{describe(name)} is not a valid file path: {error_text(error)}", name) from error
