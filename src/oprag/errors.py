@@ -20,7 +20,7 @@
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be computed
     ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a model call failed
-    ├── SourceReadError (OSError)           the full text of a source cannot be read
+    ├── SourceReadError (OSError)           a source, or the neighbors of a chunk, cannot be read
     ├── SourceTooLongError (ValueError)     whole sources do not fit, and overflow="error"
     └── MissingExtraError (ImportError)     an optional dependency is not installed
 
@@ -173,7 +173,7 @@ class ModelError(OpragError, RuntimeError):
 
 
 class SourceReadError(OpragError, OSError):
-    """The full text of a retrieved source cannot be read, or is stored where reading is not allowed."""
+    """A source, or the neighbors of a chunk, cannot be read; `__cause__` is the error of the function that reads it."""
 
 
 class SourceTooLongError(OpragError, ValueError):

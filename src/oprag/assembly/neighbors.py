@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from oprag.assembly.order import key_of
 from oprag.chunk import Chunk, Drop, PositionKind, changed
-from oprag.errors import ChunkError, OptionError, PositionWarning
-from oprag.masking import describe
+from oprag.errors import ChunkError, OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
+from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.ladder import PositionKey, counts_from_document
 from oprag.positions.placing import SourceReport, group_by_source, place, report_sources
@@ -101,9 +101,11 @@ def _has_unique_position(chunk: Chunk) -> bool:
 def _read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
     try:
         around = read(chunk, number)
-    except Exception as error:
-        error.add_note(f"while reading the neighbors of a chunk ({chunk.label()})")
+    except (OpragError, OpragWarning):
         raise
+    except Exception as error:
+        what = f"the neighbors of a chunk ({chunk.label()}) cannot be read"
+        raise SourceReadError(f"{what}: {masked_error(error)}", chunk) from error
     for neighbor in around:
         if not isinstance(neighbor, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects as neighbors, got {type(neighbor).__name__}", neighbor)

@@ -10,9 +10,9 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
-from oprag.errors import InputFileError, OptionError, SourceReadError
+from oprag.errors import InputFileError, OpragError, OpragWarning, OptionError, SourceReadError
 from oprag.files.opening import open_regular, resolved, same_drive
-from oprag.masking import describe, error_text
+from oprag.masking import describe, error_text, masked_error
 from oprag.options import check_count, requires
 from oprag.positions.sources import text_of
 
@@ -191,7 +191,14 @@ class SourceReader:
     def __call__(self, name: str) -> str:
         """Return the text of a source."""
         read_source, given = self._read_source, {} if self._filter is None else {"filter": self._filter()}
-        text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
+        try:
+            text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
+        except (OpragError, OpragWarning):
+            raise
+        except Exception as error:
+            raise SourceReadError(
+                f"read_source failed on source {describe(name)}: {masked_error(error)}", name
+            ) from error
         if not isinstance(text, str):
             found = "nothing" if text is None else type(text).__name__
             raise SourceReadError(f"read_source must return the text of source {describe(name)}, got {found}", name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag import OptionError, SourceFolder, SourceReadError
+from oprag import OptionError, SourceFolder, SourceReadError, SourceWarning
 from oprag.files.source_reader import SourceReader
 from tests.pdfs import pdf
 
@@ -194,13 +194,28 @@ def test_a_function():
             broken("a")
 
 
-def test_what_a_function_raises_comes_through():
-    def reader(name):
-        raise PermissionError(name)
+def failing(error):
+    def read(name):
+        raise error
 
-    read = SourceReader(reader)
-    with pytest.raises(PermissionError):
-        read("a")
+    return SourceReader(read)
+
+
+def test_the_error_of_a_function_is_the_cause():
+    error = PermissionError("no key sk-0123456789abcdefXY")
+    with pytest.raises(SourceReadError, match=r"failed on source 'a': PermissionError: no key \*\*\*$") as caught:
+        failing(error)("a")
+    assert caught.value.__cause__ is error
+    assert caught.value.value == "a"
+
+
+@pytest.mark.parametrize(
+    "error", [OptionError("wrong", 1), SourceReadError("missing", "a"), SourceWarning("odd"), KeyboardInterrupt()]
+)
+def test_errors_that_are_ours_or_stop_the_program_come_through(error):
+    with pytest.raises(type(error)) as caught:
+        failing(error)("a")
+    assert caught.value is error
 
 
 def test_a_name_that_is_longer_than_any_path_is_refused_unread(folder, monkeypatch):
