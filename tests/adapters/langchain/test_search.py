@@ -277,6 +277,9 @@ class LooseStore(PlainStore):
 class Unreadable:
     """Like a tensor with several elements."""
 
+    def __repr__(self) -> str:
+        return "Unreadable()"
+
     def __float__(self) -> float:
         raise RuntimeError("a tensor with 2 elements cannot be converted")
 
