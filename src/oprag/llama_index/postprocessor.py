@@ -61,12 +61,12 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 
     Example:
         >>> from llama_index.core.schema import TextNode
-        >>> def node(text, page, score):
-        ...     metadata = {"file_name": "abc", "page_label": page}
+        >>> def node(text, row, score):
+        ...     metadata = {"file_name": "abc", "row": row}
         ...     return NodeWithScore(node=TextNode(text=text, metadata=metadata), score=score)
-        >>> nodes = [node("ten", "10", 0.9), node("preface", "iv", 0.8), node("nine", "9", 0.7)]
+        >>> nodes = [node("ten", 10, 0.9), node("two", 2, 0.8), node("nine", "9", 0.7)]
         >>> [scored.text for scored in OrderPreservingPostprocessor().postprocess_nodes(nodes)]
-        ['preface', 'nine', 'ten']
+        ['two', 'nine', 'ten']
     """
 
     model_config = ConfigDict(

@@ -11,7 +11,7 @@ from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
 from oprag.masking import clean, describe, masked_error, safe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
 from oprag.positions.insertion_order import places_in_store
-from oprag.positions.ladder import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
+from oprag.positions.ladder import LOCATED, TIES_BY_STORE, is_confirmed, stamped_by_store, stated_span
 from oprag.positions.locate import Place, SourceText
 from oprag.positions.placing import Placed, SourceReport, place, without_order
 from oprag.positions.sources import SourceKey, warn_about_key
@@ -232,8 +232,10 @@ class _Finder:
             # The text is another version, or the chunks are of several versions.
             places = [None] * len(group)
         found = self._placed(group, spans, places)
-        if any(spans) and not self._trusted and _by_store(found.sources[0]) and without_order(found):
-            # Insertion order that is not confirmed must not block the chunks that were located.
+        unconfirmed = bool(without_order(found)) or is_confirmed(found.chunks)
+        if any(spans) and not self._trusted and _by_store(found.sources[0]) and unconfirmed:
+            # Insertion order that no text confirms must not replace the places in the text, or block them. Metadata
+            # that confirm it may be the stamps of an earlier call.
             found = self._placed(group, spans, [None] * len(group))
         if refuted and without_order(found):
             doubts.append(f"insertion order is not used: {refuted}")
