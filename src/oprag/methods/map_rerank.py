@@ -21,8 +21,8 @@ def map_rerank(task: Task) -> Body:
     """Answer from each passage with a confidence, and choose the best answer; ties by the order of the context.
 
     `rank_by="cosine"` ranks by the cosine similarity of question and answer instead; Şakar and Emekci (2024, doi
-    10.1017/nlp.2024.53) describe both. Answers whose confidence cannot be parsed are not chosen; if there is no other,
-    the result is the first answer, with a note.
+    10.1017/nlp.2024.53) describe both. Answers whose confidence cannot be parsed are not chosen, and a note has their
+    number; if there is no other, the result is the first answer.
 
     Calls: n, the number of passages of at most `passage_tokens`.
     """
@@ -50,6 +50,8 @@ def map_rerank(task: Task) -> Body:
         best = max(candidates, key=lambda number: answers[number].cosine or 0.0)
     elif rated := [number for number in candidates if answers[number].confidence is not None]:
         best = max(rated, key=lambda number: answers[number].confidence or 0.0)
+        if unrated := len(candidates) - len(rated):
+            notes = (f"no confidence could be parsed for {unrated} of {len(candidates)} answers, which cannot win",)
     else:
         best, notes = candidates[0], (_NO_CONFIDENCE,)
     answers[best] = replace(answers[best], chosen=True)

@@ -59,60 +59,86 @@ class RatedAnswer(NamedTuple):
 # Matches "85", "85.5", "85,5", "85 percent", "8.5/10" and "17 out of 20", but not part of a longer number like 1,000.
 _NUMBER = (
     r"(?<![\d.,])(?P<number>[-−]?\d++(?:\.\d++|,\d{1,2})?)(?!,?\d)"
-    r"\s{0,9}(?:percent|(?:/|out of)\s{0,9}(?P<scale>\d++))?"
+    r"[\s*_]{0,9}(?:(?P<percent>percent|[%％])|(?:/|(?:out\s{1,9})?of\b)\s{0,9}(?P<scale>\d++))?"
 )
-# The number after the colon, if any: there may be a scale before it, as in "Confidence (0-100): 85".
-_VALUE = re.compile(rf"(?:[^:=]*+[:=])?+.*?{_NUMBER}", re.IGNORECASE | re.DOTALL)
-_CONFIDENCE = r"(?:(?:my|the|overall|with)\s{1,9}){0,3}confidence"
-_CONFIDENCE_LINE = re.compile(
-    rf"^[^\w\n]*+{_CONFIDENCE}\b(?P<rest>\W{{0,9}}\n\W{{0,9}}\d.*|.*)$", re.IGNORECASE | re.MULTILINE
+# The number after the colon, if any.
+_VALUE = re.compile(rf"(?:[^:：=]*+[:：=])?+.*?{_NUMBER}", re.IGNORECASE | re.DOTALL)
+# The scale of a number, such as (1-10) in "Score (1-10): 9".
+_RANGE = re.compile(
+    r"(?:\A\W{0,9}(?:(?:score|level|rating)\W{1,9})?|\bscale\s{1,9})(?:(?:of|from|between)\s{1,9})?"
+    r"[01](?:\.0)?\s{0,9}(?:[-–]|to|and)\s{0,9}(?P<end>\d++)(?:\.0)?",
+    re.IGNORECASE,
 )
-# Within a line, the number must not be followed by words; after "Score:", the format of LangChain's prompts, there must
-# be only a number.
-_NUMBER_AT_END = re.compile(
-    rf"(?:\b{_CONFIDENCE}|(?P<score>^[^\w\n]*+score\s{{0,9}}[:=]))"
-    rf"(?P<rest>[\W_]*+{_NUMBER}(?(score)[\W_]*+|[\W\d_]*+))\Z",
-    re.IGNORECASE | re.MULTILINE,
+_ADJECTIVES = r"(?:(?:my|the|overall|with|helpful|(?<!the\s)final)\s{1,9}){0,3}"
+_LEVEL = r"(?:very\s{1,9})?(?:high|medium|moderate|low)"
+_ANSWER = r"(?:(?:my|the|final|helpful)\s{1,9})?answer[\s*_]{0,9}[:：]"
+_LINE_START = r"^[^\w\n]*+(?:\d[.)][^\w\n]{1,9})?+[*_]{0,3}"
+# To the end of the line, or to an answer on the same line.
+_REST = rf"(?:(?!\b{_ANSWER}).)*+"
+# A line may say anything about the confidence. Elsewhere, the label is followed by the number. "Score" is an ordinary
+# word, too: it starts a line, follows punctuation or is capitalized, and its number is not the result of a game (3-2).
+_RATING = re.compile(
+    rf"""
+    {_LINE_START} {_ADJECTIVES} confidence\b
+    (?P<line> (?=[^\n:：=]*+[:：=] | [^\n\d]*+\d) (?:\W{{0,9}}\n\W{{0,9}}\d)? {_REST})
+    |
+    (?: {_LINE_START}
+      | (?<=[^\w\s])\s?[*_]{{0,3}}
+      | (?<=\s)(?=(?-i:[A-Z]))
+      | \b(?={_ADJECTIVES}confidence[\s*_]{{0,9}}[:：=]) )
+    {_ADJECTIVES} (?:confidence | (?P<score>score))
+    (?P<rest>
+      (?:\s(?:score|level|rating)\b)? (?:\s?[(\[][^()\[\]\n]{{0,40}}[)\]])? [\s*_]{{0,9}}
+      (?: [:：=]?[^\w.!?;]{{0,9}} (?:(?:{_LEVEL}|about|around)[^\w.!?;]{{1,9}})?
+          [-−]?\d++(?:[.,]\d++)*+ (?(score)(?!\s{{0,9}}(?:[-–—:]|to)\s{{0,9}}\d)) {_REST}
+        | [:：=][^\w\n]*+ (?:{_LEVEL}|n/?a|none|unknown)?+ [^\w\n]*+$ ))
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_OPENING = " \t\r\n([{*_<-–—,;|"
-_ANSWER_LABEL = re.compile(r"\A\W*+answer\W{0,9}:\W*+", re.IGNORECASE)
+_OPENING = " \t\r\n([{<-–—,;|"
+_ANSWER_LABEL = re.compile(
+    rf"\A\W*+(?:question[\s*_]{{0,9}}[:：][^\n]*+\n\W*+)?(?:\d[.)]\W{{1,9}})?{_ANSWER}(?:\*\*|__)?\s*+", re.IGNORECASE
+)
 
 
 def rated_answer(reply: str) -> RatedAnswer:
-    """Separate an answer from its confidence, which may be on a separate line, at the end, or in JSON.
+    """Separate an answer from its confidence or score, which may be on a separate line, at the end, or in JSON.
 
     A number outside 0 to 100 is ignored.
     """
     if (parsed := _json_in(reply, dict)) is not None:
         parsed = {str(name).casefold(): value for name, value in parsed.items()}
-        if {"answer", "confidence"} <= parsed.keys():
-            return RatedAnswer(str(parsed["answer"]).strip(), _confidence(_VALUE.match(str(parsed["confidence"]))))
-    # The last line that starts with "confidence", preferably one with a number.
-    lines = sorted(_CONFIDENCE_LINE.finditer(reply), key=lambda line: _VALUE.match(line["rest"]) is not None)
-    found = lines[-1] if lines else _NUMBER_AT_END.search(reply)
-    if found is None:
+        rating = parsed.get("confidence", parsed.get("score"))
+        if "answer" in parsed and rating is not None:
+            return RatedAnswer(str(parsed["answer"]).strip(), _confidence(str(rating)))
+    ratings = [(_confidence(found["line"] or found["rest"]), found) for found in _RATING.finditer(reply)]
+    if not ratings:
         return RatedAnswer(_unlabelled(reply), None)
-    rest = found["rest"]
-    value = _VALUE.match(rest)
+    # The last one, preferably one that can be read, and a confidence rather than a score.
+    confidence, found = max(reversed(ratings), key=lambda rating: (rating[0] is not None, rating[1]["score"] is None))
     # Some models answer after the confidence. If the answer is before it, text after it is ignored.
     text = reply[: found.start()].rstrip(_OPENING) or reply[found.end() :].strip()
-    if not text and value is None and (not rest.strip() or any(map(str.isalnum, rest))):
-        return RatedAnswer(_unlabelled(reply), None)  # an answer that starts with the word "confidence"
-    return RatedAnswer(_unlabelled(text), _confidence(value))
+    return RatedAnswer(_unlabelled(text), confidence)
 
 
-def _confidence(value: re.Match[str] | None) -> float | None:
+def _confidence(rest: str) -> float | None:
+    """The number in a rating, from 0 to 100; None if there is none."""
+    stated = _RANGE.search(rest)
+    value = _VALUE.match(_RANGE.sub("", rest, count=1))
     if value is None:
         return None
     confidence = float(value["number"].replace(",", ".").replace("−", "-"))
-    if value["scale"]:
-        scale = float(value["scale"])
-        confidence = 100 * confidence / scale if scale else -1.0
+    if scale := value["scale"] or (stated and stated["end"]):
+        confidence = 100 * confidence / float(scale) if float(scale) else -1.0
+    elif confidence <= 1 and not value["number"].isdigit() and not value["percent"]:
+        confidence *= 100  # 0.9: a scale from 0 to 100 has no tenths of a percent
     return confidence if 0 <= confidence <= 100 else None
 
 
 def _unlabelled(text: str) -> str:
-    return _ANSWER_LABEL.sub("", text, count=1).strip()
+    text = _ANSWER_LABEL.sub("", text, count=1).strip()
+    # In "**Answer: Paris**", the label starts the emphasis.
+    return text.removesuffix("**") if text.count("**") == 1 else text
 
 
 _BULLET = re.compile(

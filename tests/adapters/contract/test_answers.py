@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from langchain_classic.chains.question_answering.map_rerank_prompt import PROMPT
 
 from oprag import OptionError, QueryError
 from oprag.methods import MethodOptions
@@ -68,6 +69,25 @@ async def test_answers_and_confidences(framework: Framework, way: str):
     assert all(one.cosine is not None for one in other.answers)
     routed = await framework.answer(framework.over(framework.model(reply=by_step), "self_route"), way)
     assert routed.passages[0].text == BOOK
+
+
+@each_way
+@pytest.mark.parametrize("reason", [" (the passage answers it fully)", "<|im_end|>", "/100."])
+async def test_the_scores_of_the_map_rerank_prompt_of_langchain(framework: Framework, reason: str, way: str):
+    def reply(prompt: str) -> str:
+        (number,) = part_numbers(prompt)
+        return f"Answer {number}.\nScore: {100 if number == 2 else 20}{reason}"
+
+    answerer = framework.over(framework.model(reply=reply), "map_rerank", prompts={"rerank": PROMPT.template})
+    assert await framework.run(answerer, way) == "Answer 2."
+
+
+@both_sides
+async def test_a_score_that_cannot_be_read_is_noted(framework: Framework, way: str):
+    model = framework.model(reply=lambda prompt: "An answer." if "Part 1 of" in prompt else "Another.\nScore: 20")
+    answer = await framework.answer(framework.over(model, "map_rerank"), way)
+    assert answer.text == "Another."
+    assert answer.notes == ("no confidence could be parsed for 1 of 4 answers, which cannot win",)
 
 
 @each_way

@@ -48,6 +48,15 @@ def test_an_unreadable_confidence_costs_its_passage_alone(unreadable):
     assert answer.text == "Answer 1."
     assert answer.answers[0].text == "Answer 0."
     assert answer.answers[0].confidence is None
+    assert answer.notes == ("no confidence could be parsed for 1 of 2 answers, which cannot win",)
+
+
+def test_answers_without_a_confidence_are_not_noted_where_it_does_not_rank_them():
+    assert ask("First.", *rate(1), rank_by="cosine")[1].notes == ()
+
+
+def test_an_empty_reply_is_no_answer_without_a_confidence():
+    assert ask("", *rate(1))[1].notes == ()
 
 
 def test_where_none_can_be_read_the_first_answer_stands_and_a_note_says_so():
