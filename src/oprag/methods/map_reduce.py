@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.passages import packed, split_passages
+from oprag.methods.passages import combined, packed, split_passages
 from oprag.methods.task import Task
 
 __all__ = ["map_reduce"]
@@ -19,12 +19,14 @@ def map_reduce(task: Task) -> Body:
     """Answer from each part of the context independently, then combine the partial answers.
 
     If the partial answers together have more than `collapse_tokens`, adjacent ones are first merged, in rounds, so that
-    they stay in the order of the context.
+    they stay in the order of the context. Answers of which not even two fit the model's window are cut, with a note.
 
     Calls: n + 1 for n parts of at most `passage_tokens`, and one for each merged group.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("map", context=""))
+    for step in ("collapse", "reduce"):
+        task.room(step, answers="")  # if the prompt alone does not fit, raise before any call
     passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
@@ -32,19 +34,20 @@ def map_reduce(task: Task) -> Body:
     partial = [reply.text for reply in replies if reply.error is None and reply.text.strip()]
     if not partial:
         return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))
-    partial = yield from _collapsed(task, partial)
-    (answer,) = yield Generate((task.prompt("reduce", answers=_SEPARATOR.join(partial)),), final=True)
-    return Result(answer.text, (context,), answer.parsed, passages)
+    partial, notes = yield from _collapsed(task, partial)
+    prompt, cut = combined(task, "reduce", partial, _SEPARATOR.join)
+    (answer,) = yield Generate((prompt,), final=True)
+    return Result(answer.text, (context,), answer.parsed, passages, notes=tuple(dict.fromkeys((*notes, *cut))))
 
 
-def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[str]]:
-    """Merge adjacent partial answers until all of them fit into one prompt."""
+def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, tuple[list[str], list[str]]]:
+    """Merge adjacent partial answers until all of them fit into one prompt; also returns notes."""
+    notes: list[str] = []
     while len(partial) > 1 and task.count(_SEPARATOR.join(partial)) > task.collapse_tokens:
         groups = _groups(task, partial)
-        merging = [group for group in groups if len(group) > 1]
-        replies = iter(
-            (yield Generate(tuple(task.prompt("collapse", answers=_SEPARATOR.join(group)) for group in merging)))
-        )
+        merging = [combined(task, "collapse", group, _SEPARATOR.join) for group in groups if len(group) > 1]
+        notes += [note for _, cut in merging for note in cut]
+        replies = iter((yield Generate(tuple(prompt for prompt, _ in merging))))
         merged: list[str] = []
         for group in groups:
             reply = next(replies) if len(group) > 1 else None
@@ -53,7 +56,7 @@ def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, list[
         if len(merged) == len(partial):
             break
         partial = merged
-    return partial
+    return partial, notes
 
 
 def _groups(task: Task, partial: Sequence[str]) -> list[list[str]]:

@@ -1,18 +1,33 @@
-"""Split a context into passages, and pack them into model calls."""
+"""Split a context into passages, and pack passages and answers into model calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from oprag.assembly.render import between, render
 from oprag.assembly.stitch import Passage, stitch
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
+from oprag.errors import BudgetError
+from oprag.methods.model_calls import Prompt
 from oprag.methods.task import Task
 from oprag.options import ContextOptions
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["packed", "split_passages"]
+__all__ = ["Part", "combined", "packed", "parts", "smaller", "split_passages"]
+
+
+class Part(NamedTuple):
+    """What one model call reads.
+
+    Attributes:
+        text: The rendered passages.
+        passages: The passages.
+    """
+
+    text: str
+    passages: tuple[Passage, ...]
 
 
 def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
@@ -40,6 +55,12 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
     return tuple(passage for passage in found if passage.text and not passage.text.isspace())
 
 
+def smaller(passages: Iterable[Passage], limit: int, counter: TokenCounter) -> tuple[Passage, ...]:
+    """Cut passages into smaller ones, of at most `limit` tokens."""
+    pieces = (piece for passage in passages for piece in _cut(passage, limit, counter))
+    return tuple(piece for piece in pieces if not piece.text.isspace())
+
+
 def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
     """Pack passages into the texts of model calls, in order.
 
@@ -53,12 +74,17 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
     Raises:
         TokenizerError: The counter returned no usable count.
     """
+    return tuple(part.text for part in parts(task, passages))
+
+
+def parts(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
+    """Like `packed`, with the passages of each call, which are numbered from `first`."""
     if task.options.cite:
-        return tuple(task.shown(passage, number) for number, passage in enumerate(passages, 1))
+        return [Part(task.shown(passage, number), (passage,)) for number, passage in enumerate(passages, first)]
     context_options, limit = task.context_options, task.options.passage_tokens
     groups: list[list[Passage]] = []
     total = 0
-    for number, passage in enumerate(passages, 1):
+    for number, passage in enumerate(passages, first):
         shown = task.shown(passage, number)
         if groups:
             tokens = task.count(between(groups[-1][-1], passage, context_options) + shown)
@@ -68,19 +94,35 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
                 continue
         groups.append([passage])
         total = task.count(shown)
-    texts: list[str] = []
-    number = 1
+    found: list[Part] = []
     for group in groups:
-        texts += _rendered(group, number, context_options, limit)
-        number += len(group)
-    return tuple(texts)
+        found += _rendered(group, first, context_options, limit)
+        first += len(group)
+    return found
 
 
-def _rendered(group: list[Passage], first: int, context_options: ContextOptions, limit: int) -> list[str]:
+def combined(
+    task: Task, step: str, answers: Sequence[str], join: Callable[[Sequence[str]], str]
+) -> tuple[Prompt, tuple[str, ...]]:
+    """The prompt that combines answers, and a note if the longest ones had to be cut to fit the model's window."""
+    limit = 0
+    while True:
+        try:
+            return task.prompt(step, answers=join(answers)), (
+                f"answers were cut to fit {task.window}",
+            ) if limit else ()
+        except BudgetError:
+            limit = (limit or max(map(task.count, answers))) * 3 // 4
+            if not limit:
+                raise
+        answers = [text[: _cut_end(text, 0, limit, task.context_options.count_tokens)] for text in answers]
+
+
+def _rendered(group: list[Passage], first: int, context_options: ContextOptions, limit: int) -> list[Part]:
     """Render a group as one text, or as several if the text has more tokens than the sum of its parts allows."""
     text = render(group, context_options, first=first)
     if len(group) == 1 or count(text, context_options.count_tokens) <= limit:
-        return [text]
+        return [Part(text, tuple(group))]
     half = len(group) // 2
     return [
         *_rendered(group[:half], first, context_options, limit),

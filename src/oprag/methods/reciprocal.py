@@ -8,7 +8,7 @@ from oprag.embedding.cosine import cosine
 from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Embed, Generate
 from oprag.methods.task import Task
-from oprag.methods.variants import answered_variants, no_answer, questions_and_answers
+from oprag.methods.variants import aggregation, answered_variants, no_answer
 
 __all__ = ["reciprocal"]
 
@@ -38,6 +38,6 @@ def reciprocal(task: Task) -> Body:
         notes += (f"no answer reached answer_threshold={threshold}, so the most similar one was used",)
     for number in chosen:
         answers[number] = replace(answers[number], chosen=True)
-    combined = questions_and_answers([answers[number] for number in chosen])
-    (reply,) = yield Generate((task.prompt("aggregate", answers=combined),), final=True)
-    return Result(reply.text, variants.contexts, reply.parsed, variants.passages, tuple(answers), notes=notes)
+    prompt, cut = aggregation(task, [answers[number] for number in chosen])
+    (reply,) = yield Generate((prompt,), final=True)
+    return Result(reply.text, variants.contexts, reply.parsed, variants.passages, tuple(answers), notes=notes + cut)

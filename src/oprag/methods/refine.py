@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from oprag.assembly.stitch import Passage
+from oprag.errors import BudgetError
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.model_calls import Completion
-from oprag.methods.passages import packed, split_passages
+from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.passages import Part, parts, smaller, split_passages
 from oprag.methods.task import Task
 
 __all__ = ["refine"]
+
+_SMALLEST_PART = 8
+"""How many times smaller the parts may become."""
 
 
 def refine(task: Task) -> Body:
     """Answer from the first part of the context, then improve the answer with each following part, in order.
 
-    An empty reply or a skipped call leaves the answer unchanged.
+    An empty reply or a skipped call leaves the answer unchanged. If the answer outgrows the part of the window that is
+    reserved for it, the remaining parts become smaller; if it fills the window, it is the result, with a note.
 
-    Calls: n, the number of parts of at most `passage_tokens`.
+    Calls: n, the number of parts of at most `passage_tokens`; more if the parts become smaller.
     """
     (context,) = yield Retrieve((task.question,))
     task = task.reading(context, task.room("answer", context=""))
@@ -26,14 +34,40 @@ def refine(task: Task) -> Body:
     passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
+    smallest = max(1, task.options.passage_tokens // _SMALLEST_PART)
     answer = Completion()
-    texts = packed(task, passages)
-    for number, shown in enumerate(texts, 1):
-        if answer.text:
-            prompt = task.prompt("refine", existing_answer=answer.text, context=shown)
-        else:
-            prompt = task.prompt("answer", context=shown)
-        (reply,) = yield Generate((prompt,), final=number == len(texts))
+    notes: tuple[str, ...] = ()
+    read: list[Passage] = []
+    unread = parts(task, passages)
+    while unread:
+        fitting = _fitting(task, answer.text, unread, len(read) + 1, smallest)
+        if fitting is None:
+            left = sum(len(part.passages) for part in unread)
+            notes = (f"{left} of {len(read) + left} passages were not read: the answer fills {task.window}",)
+            break
+        task, unread, prompt = fitting
+        (reply,) = yield Generate((prompt,), final=len(unread) == 1)
         if reply.error is None and reply.text.strip():
             answer = reply
-    return Result(answer.text, (context,), answer.parsed, passages)
+        read += unread.pop(0).passages
+    return Result(answer.text, (context,), answer.parsed, tuple(read), notes=notes)
+
+
+def _fitting(
+    task: Task, answer: str, unread: list[Part], first: int, smallest: int
+) -> tuple[Task, list[Part], Prompt] | None:
+    """Halve the parts until the first one fits beside the answer; None if even the smallest do not fit."""
+    while True:
+        try:
+            if answer:
+                return task, unread, task.prompt("refine", existing_answer=answer, context=unread[0].text)
+            return task, unread, task.prompt("answer", context=unread[0].text)
+        except BudgetError:
+            if not answer:
+                raise
+        limit = task.options.passage_tokens // 2
+        if limit < smallest:
+            return None
+        task = replace(task, options=replace(task.options, passage_tokens=limit))
+        passages = [passage for part in unread for passage in part.passages]
+        unread = parts(task, smaller(passages, limit, task.context_options.count_tokens), first)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Generate
 from oprag.methods.task import Task
-from oprag.methods.variants import answered_variants, no_answer, questions_and_answers
+from oprag.methods.variants import aggregation, answered_variants, no_answer
 
 __all__ = ["step_down"]
 
@@ -23,5 +23,6 @@ def step_down(task: Task) -> Body:
     if not variants.answers:
         return no_answer(task, variants)
     answers = tuple(replace(answer, chosen=True) for answer in variants.answers)
-    (reply,) = yield Generate((task.prompt("aggregate", answers=questions_and_answers(answers)),), final=True)
-    return Result(reply.text, variants.contexts, reply.parsed, variants.passages, answers, notes=variants.notes)
+    prompt, notes = aggregation(task, answers)
+    (reply,) = yield Generate((prompt,), final=True)
+    return Result(reply.text, variants.contexts, reply.parsed, variants.passages, answers, notes=variants.notes + notes)

@@ -10,11 +10,13 @@ from oprag.assembly.stitch import Passage
 from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found, renumbered
 from oprag.methods.effects import Effect, Generate, Together
+from oprag.methods.model_calls import Prompt
+from oprag.methods.passages import combined
 from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_in, reply_text
 from oprag.methods.task import Task
 
-__all__ = ["AnsweredVariants", "answered_variants", "no_answer", "questions_and_answers"]
+__all__ = ["AnsweredVariants", "aggregation", "answered_variants", "no_answer"]
 
 
 class AnsweredVariants(NamedTuple):
@@ -42,6 +44,7 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
 
     Calls: 1, plus those of `inner_method` for each variant.
     """
+    task.room("aggregate", answers="")  # if the prompt alone does not fit, raise before any call
     count = task.options.variants
     (context,) = yield task.retrieve("variants", count=count)
     if not context.text.strip():
@@ -69,9 +72,14 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
     return AnsweredVariants(tuple(contexts), tuple(answers), tuple(passages), notes)
 
 
-def questions_and_answers(answers: Sequence[PassageAnswer]) -> str:
-    """Questions with their answers, for a prompt."""
-    return "\n\n".join(f"Question: {answer.question}\nAnswer: {answer.text}" for answer in answers)
+def aggregation(task: Task, answers: Sequence[PassageAnswer]) -> tuple[Prompt, tuple[str, ...]]:
+    """The prompt with the questions and their answers, and a note if answers had to be cut."""
+
+    def join(texts: Sequence[str]) -> str:
+        pairs = zip(answers, texts, strict=True)
+        return "\n\n".join(f"Question: {answer.question}\nAnswer: {text}" for answer, text in pairs)
+
+    return combined(task, "aggregate", [answer.text for answer in answers], join)
 
 
 def no_answer(task: Task, variants: AnsweredVariants) -> Result:

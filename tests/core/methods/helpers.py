@@ -20,6 +20,7 @@ from oprag.methods import (
     Result,
     Retrieve,
     Task,
+    Window,
     answering,
 )
 from oprag.methods.effects import Body, Request, flattened
@@ -101,12 +102,13 @@ class World:
         choices: tuple[str, ...] = (),
         chat_history: tuple[Message, ...] = (),
         inputs: Mapping[str, Any] | None = None,
+        window: Window | None = None,
         **options: Any,
     ) -> Answer:
         """The answer to a question, each of the `parts` read by itself where nothing else is said."""
         chosen = MethodOptions(**{"passage_tokens": APART, **options})
         self.context_options = chosen.numbered(context_options or ContextOptions())
-        task = Task(question, chosen, self.context_options, choices, chat_history, inputs or {})
+        task = Task(question, chosen, self.context_options, choices, chat_history, inputs or {}, window=window)
         answer: Answer = self.drive(answering(task))
         return answer
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from oprag import ContextOptions, ModelWarning
-from oprag.methods import Generate, Prompt
+from oprag import BudgetError, ContextOptions, ModelWarning
+from oprag.methods import Generate, Prompt, Window
 from tests.core.methods.helpers import World, numbers, parts
 
 
@@ -131,6 +131,35 @@ def test_merging_is_asked_to_keep_the_markers():
         world.answer(method="map_reduce", cite=cite, collapse_tokens=20, context_options=WORDS)
         prompts.append(world.texts("collapse")[0])
     assert prompts[0] != prompts[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_answers_that_do_not_fit_the_window_in_pairs_are_cut(count):
+    def reply(prompt: Prompt) -> str:
+        return f"Part {min(numbers(prompt.text))} of " + "word " * 150
+
+    world = World(parts(count), map=reply, collapse=reply, reduce="Done.")
+    answer = world.answer(method="map_reduce", context_options=WORDS, window=Window(200))
+    assert answer.text == "Done."
+    assert max(words(prompt.text) for prompt in world.prompts) <= 200
+    assert max(words(text) for text in world.texts("reduce")) > 130
+    assert answer.notes == ("answers were cut to fit the model's context window of 200 tokens",)
+    assert {number for text in world.texts("collapse") for number in numbers(text)} == set(
+        range(count if count > 1 else 0)
+    )
+
+
+def test_a_prompt_that_cannot_fit_is_refused_before_any_call():
+    for step in ("collapse", "reduce"):
+        world = World(parts(2), map=found_in)
+        with pytest.raises(BudgetError, match=f"'{step}'"):
+            world.answer(
+                method="map_reduce",
+                context_options=WORDS,
+                window=Window(150),
+                prompts={step: "Long. " * 150 + "{answers} {question}"},
+            )
+        assert world.prompts == []
 
 
 def test_collapsing_takes_linear_time():

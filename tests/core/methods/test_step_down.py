@@ -1,7 +1,7 @@
 import pytest
 
-from oprag import Chunk, ModelError, ModelWarning, OptionError
-from oprag.methods import Completion, Generate, Retrieve
+from oprag import BudgetError, Chunk, ContextOptions, ModelError, ModelWarning, OptionError
+from oprag.methods import Completion, Generate, Retrieve, Window
 from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
@@ -46,6 +46,29 @@ def test_the_inner_bodies_go_side_by_side():
     world = World(parts(3), variants=lines(4))
     world.answer(method="step_down", inner_method="map_reduce")
     assert [len(request.prompts) for request in world.of(Generate)] == [1, 12, 4, 1]
+
+
+@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
+def test_answers_that_do_not_fit_the_window_together_are_cut(method):
+    long, short = "word " * 120, "Short."
+    world = World(parts(3), variants=lines(3), answer=[long, short, long])
+    options = ContextOptions(count_tokens=lambda text: len(text.split()))
+    answer = world.answer(method=method, context_options=options, window=Window(200), variants=3, answer_threshold=-1.0)
+    assert answer.text == "Answer of aggregate."
+    assert [one.text for one in answer.answers] == [long, short, long]
+    (prompt,) = world.texts("aggregate")
+    assert 140 < len(prompt.split()) <= 200
+    assert "Answer: Short." in prompt
+    assert answer.notes == ("answers were cut to fit the model's context window of 200 tokens",)
+
+
+@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
+def test_a_prompt_that_cannot_fit_is_refused_before_any_call(method):
+    world = World(parts(3))
+    prompts = {"aggregate": "Long. " * 300 + "{answers} {question}"}
+    with pytest.raises(BudgetError, match="'aggregate'"):
+        world.answer(method=method, window=Window(300), prompts=prompts)
+    assert world.prompts == []
 
 
 def test_only_the_last_reply_may_be_streamed():
