@@ -27,7 +27,8 @@ class ReadSourceFields(OptionFields):
 
     read_source: SkipValidation[ReadSource | None] = Field(
         default=None,
-        description="Full texts of the sources: a folder, a mapping of names to texts, or a function of the name. Used "
+        description="Full texts of the sources: a folder, a mapping of names to texts, a function of the name, or the "
+        "documents of a loader. Used "
         "to locate chunks without a position, and required by long_context and self_route.",
         exclude=True,
         repr=False,

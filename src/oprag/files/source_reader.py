@@ -1,25 +1,33 @@
-"""Reads the text of whole sources from a folder, a mapping of names to texts, or a function."""
+"""Reads the text of whole sources from a folder, a mapping of names to texts, a function, or a loader's documents."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
+from oprag.chunk import Chunk
 from oprag.errors import InputFileError, OpragError, OpragWarning, OptionError, SourceReadError
+from oprag.files.fork_safe import ForkSafeLock
 from oprag.files.opening import open_regular, resolved, same_drive
 from oprag.masking import describe, error_text, masked_error
 from oprag.options import check_count, requires
-from oprag.positions.sources import text_of
+from oprag.positions.sources import source_of, text_of
 
-__all__ = ["ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
+__all__ = ["READABLE", "ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
 
-ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | str | os.PathLike[str]
-"""Reads whole sources: a function that takes the name, a mapping of names to texts, or a folder.
+READABLE = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
+"""The suffixes of files that a folder reads by default."""
+_CACHE_SIZE = 64 * 2**20  # characters of the texts of files
+_LOCKS = 16
+
+ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | Sequence[Any] | str | os.PathLike[str]
+"""Reads whole sources: a function that takes the name, a mapping of names to texts, a folder, or the documents of a
+loader (LangChain or LlamaIndex), whose texts are those that were split.
 
 In LangChain, a function with a required parameter `filter` also receives the filter of the search, or None if nothing
 restricts the search; it is not called if the filter cannot be determined.
@@ -56,7 +64,7 @@ class SourceFolder:
         self,
         folder: str | os.PathLike[str],
         *,
-        suffixes: Iterable[str] = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf"),
+        suffixes: Iterable[str] = READABLE,
         max_bytes: int = 64 * 2**20,
     ) -> None:
         # Resolve now, because the program may change its working directory later.
@@ -85,10 +93,27 @@ class SourceFolder:
         """
         path = self._path(name)
         try:
-            data = self._data(path, name)
+            with open_regular(path, follow_links=False, below=self._folder) as file:
+                about = os.fstat(file.fileno())
+                self._check_size(name, about.st_size)
+                # Also a cached text is only returned if the file may be read, and can be opened.
+                return _texts.get(path, about, lambda: self._text(path, name, file.read(self._max_bytes)))
+        except SourceReadError:
+            raise
         except OSError as error:
             why = error.strerror or error_text(error)
             raise SourceReadError(f"cannot read source {describe(name)}: {why}", name) from error
+
+    def _check_size(self, name: str, size: int) -> None:
+        if size > self._max_bytes:
+            raise SourceReadError(
+                f"source {describe(name)} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise "
+                "the limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
+                name,
+            )
+
+    def _text(self, path: Path, name: str, data: bytes) -> str:
+        """Return the text of a file."""
         if path.suffix.lower() == ".pdf":
             # Imported on demand: most folders contain no PDF.
             from oprag.files.pdf import pdf_pages
@@ -140,27 +165,49 @@ class SourceFolder:
             )
         return path
 
-    def _data(self, path: Path, name: str) -> bytes:
-        """Read the bytes of a file, rejecting a link or pipe that replaced it after the check."""
-        with open_regular(path, follow_links=False, below=self._folder) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > self._max_bytes:
-                raise SourceReadError(
-                    f"source {describe(name)} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise "
-                    "the limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
-                    name,
-                )
-            return file.read(self._max_bytes)
+
+class _TextCache:
+    """The texts of files, each read once until the file changes."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, tuple[tuple[int, ...], str]] = {}
+        # Concurrent questions about one file wait for its text instead of reading it each.
+        self._locks = tuple(ForkSafeLock() for _ in range(_LOCKS))
+
+    def get(self, path: Path, about: os.stat_result, read: Callable[[], str]) -> str:
+        """Return the text of a file, from the cache if the file has not changed."""
+        version = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+        with self._locks[hash(path) % _LOCKS]:
+            known = self._texts.pop(path, None)
+            text = known[1] if known is not None and known[0] == version else read()
+            # The most recently used is last.
+            self._texts[path] = version, text
+        self._evict()
+        return text
+
+    def _evict(self) -> None:
+        """Drop the texts that were used longest ago until the cache is small enough; the last one stays."""
+        sizes = {path: len(text) for path, (_, text) in list(self._texts.items())}
+        size = sum(sizes.values())
+        for path in list(sizes)[:-1]:
+            if size <= _CACHE_SIZE:
+                return
+            self._texts.pop(path, None)
+            size -= sizes[path]
+
+
+# All folders share it: which files one of them may read is checked before.
+_texts = _TextCache()
 
 
 class SourceReader:
     """Reads the whole text of a source by its name.
 
     Args:
-        read_source: A function, a mapping or a folder.
+        read_source: A function, a mapping, a folder or a list of documents.
 
     Raises:
-        OptionError: `read_source` has another type, or the folder does not exist.
+        OptionError: `read_source` has another type, the folder does not exist, or a document does not name its source.
     """
 
     def __init__(self, read_source: ReadSource) -> None:
@@ -170,9 +217,13 @@ class SourceReader:
             self._read_source = SourceFolder(read_source)
         elif iscoroutinefunction(read_source):
             raise OptionError("read_source must be a regular function, got an async function", read_source)
+        elif isinstance(read_source, list | tuple):
+            self._read_source = _texts_of(read_source)
         elif not isinstance(read_source, Mapping) and not callable(read_source):
             raise OptionError(
-                f"read_source must be a folder, a mapping or a function, got {type(read_source).__name__}", read_source
+                "read_source must be a folder, a mapping, a function or the documents of a loader, got "
+                f"{type(read_source).__name__}",
+                read_source,
             )
 
     def filtered(self, filter: Callable[[], Any]) -> SourceReader:
@@ -205,6 +256,29 @@ class SourceReader:
         return text
 
 
+def _texts_of(documents: Sequence[Any]) -> dict[str, str]:
+    """Return the text of each source; the pages or sections of a file are joined with blank lines, as for a PDF."""
+    texts: dict[str, list[str]] = {}
+    for document in documents:
+        content = getattr(document, "page_content", None)
+        text = getattr(document, "text", None) if content is None else content
+        metadata = getattr(document, "metadata", None)
+        if not isinstance(text, str) or not isinstance(metadata, Mapping):
+            raise OptionError(
+                f"read_source must be a list of LangChain or LlamaIndex documents, got {type(document).__name__} in it",
+                document,
+            )
+        # A LlamaIndex document without a name is known by its id.
+        name = source_of(Chunk(text, 0, metadata=metadata, document_id=getattr(document, "node_id", None)))
+        if name is None:
+            raise OptionError(
+                "a document in read_source does not name its source; pass a mapping of source names to texts instead",
+                document,
+            )
+        texts.setdefault(name, []).append(text)
+    return {name: "\n\n".join(parts) for name, parts in texts.items()}
+
+
 def as_reader(read_source: ReadSource | None) -> SourceReader | None:
     """Return the reader for the option `read_source`, or None; raises the errors of `SourceReader`."""
     return None if read_source is None else SourceReader(read_source)
@@ -214,6 +288,8 @@ def read_with(reader: SourceReader | None, name: str) -> str:
     """Return the whole text of a source; without a reader, raise `SourceReadError`."""
     if reader is None:
         raise SourceReadError(
-            f"source {describe(name)} cannot be read without read_source=; pass a folder, a mapping or a function", name
+            f"source {describe(name)} cannot be read without read_source=; pass a folder, a mapping, a function or "
+            "the documents of a loader",
+            name,
         )
     return reader(name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import PurePath
 from typing import Any
 
 from oprag.chunk import Chunk
+from oprag.files.source_reader import READABLE
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.fields import NAME_FIELDS
@@ -22,7 +24,7 @@ from oprag.positions.placing import (
     place,
 )
 from oprag.positions.position_check import source_literal
-from oprag.positions.sources import first_name
+from oprag.positions.sources import first_name, source_of
 
 __all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
 
@@ -35,6 +37,7 @@ SHARED_NAME = (
 # Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
+_MAX_SUFFIX = 6  # characters of a file name suffix
 ADD_ONCE = "  # and add it once"
 _NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
 _UNLESS = "  # unless the source itself repeats these chunks"
@@ -88,7 +91,7 @@ class Remedies:
         if self.write:
             by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
             alternative = _TRUST if by_store else _EACH_NAME if cause == CONFLICTING_OFFSETS else ""
-            return self.writing('read_source="folder"') + alternative
+            return self.writing(_texts_of(chunks)) + alternative
         stated = any("start_index" in chunk.metadata for chunk in chunks)
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
 
@@ -131,6 +134,13 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
         if len(names) > 1 and not doubts(placed, placed.chunks, ContextOptions()):
             return key
     return ""
+
+
+def _texts_of(chunks: Sequence[Chunk]) -> str:
+    """Return the option that reads the text of a source: a folder, or for other files the documents of the loader."""
+    suffix = PurePath(source_of(chunks[0]) or "").suffix.lower()
+    is_file = 1 < len(suffix) <= _MAX_SUFFIX and suffix[1:].isalnum() and not suffix[1:].isdigit()
+    return "read_source=documents" if is_file and suffix not in READABLE else 'read_source="folder"'
 
 
 def _shared_name(chunks: Sequence[Chunk]) -> str:

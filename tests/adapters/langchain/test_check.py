@@ -21,6 +21,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     check_positions,
     stamp_positions,
+    write_positions,
 )
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
@@ -238,7 +239,7 @@ def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
     ("options", "message"),
     [
         ({"max_chunks": 0}, "max_chunks must be an integer >= 1"),
-        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents"),
         ({"read_source": "/not/there"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key"),
     ],
@@ -538,3 +539,28 @@ def test_a_chunk_without_metadata():
 def test_a_store_without_chunks():
     found = check_positions(store_of([]))
     assert (found.ok, str(found)) == (True, "InMemoryVectorStore: no chunks")
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("/data/guide.html", "documents"),
+        ("report.docx", "documents"),
+        ("book.txt", '"folder"'),
+        ("a.PDF", '"folder"'),
+        ("version 1.2", '"folder"'),
+    ],
+)
+def test_files_that_a_folder_does_not_read_are_read_from_the_documents_of_the_loader(name: str, option: str):
+    documents = [
+        Document("\n".join(f"Part {number}: {prose(9, number)}" for number in range(40)), metadata={"source": name})
+    ]
+    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0)
+    store = store_of(splitter.split_documents(documents))
+    line = only(check_positions(store)).remedy
+    assert line.startswith(f"write_positions(store, read_source={option})")
+    if option == "documents":
+        exec(line, {"store": store, "documents": documents, "write_positions": write_positions})
+        checked = only(check_positions(store))
+        assert (checked.problem, checked.kind) == ("", PositionKind.STAMPED)
+        assert check_positions(store, read_source=documents).ok

@@ -300,7 +300,7 @@ def test_other_things_in_a_list_are_refused(given):
     ("options", "message"),
     [
         ({"max_chunks": 0}, "max_chunks must be an integer >= 1"),
-        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents"),
         ({"source_key": 5}, "source_key"),
     ],
 )

@@ -296,7 +296,7 @@ def by_filter(name: str, filter: Any) -> str:
     ("options", "message"),
     [
         ({"read_source": by_filter}, "read_source is a function that requires filter"),
-        ({"read_source": 5}, "read_source must be a folder, a mapping or a function"),
+        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents"),
         ({"dry_run": 1}, "dry_run must be True or False, got 1"),
         ({"source_key": 1}, "source_key must be"),
     ],

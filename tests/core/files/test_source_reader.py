@@ -1,10 +1,13 @@
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from llama_index.core.schema import Document as NodeDocument
 
 from oprag import OptionError, SourceFolder, SourceReadError, SourceWarning
 from oprag.files.source_reader import SourceReader
@@ -242,3 +245,75 @@ def test_what_reads_nothing_is_refused(given, tmp_path, monkeypatch):
 def test_a_file_is_no_folder(folder):
     with pytest.raises(OptionError, match="existing folder"):
         SourceReader(folder / "a.txt")
+
+
+def test_a_file_is_read_once_until_it_changes(folder, monkeypatch):
+    from oprag.files import pdf as module
+
+    parsed: list[str] = []
+    pages = module.pdf_pages
+
+    def counted(name, data, extra):
+        parsed.append(name)
+        return pages(name, data, extra)
+
+    monkeypatch.setattr(module, "pdf_pages", counted)
+    path = folder / "a.pdf"
+    path.write_bytes(pdf("One.", "Two."))
+    # Every reader of the folder, also of a part of it, and concurrent ones.
+    readers = [SourceReader(folder), SourceReader(SourceFolder(folder)), SourceReader(folder.parent)]
+    names = ["a.pdf", "a.pdf", "docs/a.pdf"]
+    with ThreadPoolExecutor(3) as pool:
+        assert len(set(pool.map(lambda number: readers[number](names[number]), range(3)))) == 1
+    assert len(parsed) == 1
+    path.write_bytes(pdf("Another page."))
+    assert "Another page." in readers[0]("a.pdf")
+    assert len(parsed) == 2
+    path.unlink()
+    with pytest.raises(SourceReadError, match="not found"):
+        readers[0]("a.pdf")
+
+
+def test_a_cached_text_passes_the_limits_of_each_folder(folder):
+    assert SourceReader(folder)("a.txt")
+    with pytest.raises(SourceReadError, match="more than the limit of 3"):
+        SourceFolder(folder, max_bytes=3)("a.txt")
+    with pytest.raises(SourceReadError, match="must end with one of"):
+        SourceFolder(folder, suffixes=[".md"])("a.txt")
+    with pytest.raises(SourceReadError, match="is outside"):
+        SourceFolder(folder / "deep")("../a.txt")
+
+
+def test_texts_that_were_used_longest_ago_are_dropped(folder, monkeypatch):
+    from oprag.files import source_reader
+
+    monkeypatch.setattr(source_reader, "_CACHE_SIZE", 25)
+    monkeypatch.setattr(source_reader, "_texts", source_reader._TextCache())
+    for number in range(4):
+        (folder / f"{number}.txt").write_text(str(number) * 10)
+    read = SourceReader(folder)
+    for number in (0, 1, 0, 2, 3):
+        assert read(f"{number}.txt") == str(number) * 10
+    assert [path.name for path in source_reader._texts._texts] == ["2.txt", "3.txt"]
+
+
+def test_the_documents_of_a_loader():
+    pages = [Document(f"Page {number}.", metadata={"source": "a.pdf", "page": number}) for number in range(2)]
+    read = SourceReader([*pages, Document("Other.", metadata={"file_path": "b.html"})])
+    assert (read("a.pdf"), read("b.html")) == ("Page 0.\n\nPage 1.", "Other.")
+    nodes = [NodeDocument(text="Named.", metadata={"file_name": "c.docx"}), NodeDocument(text="Of an id.", id_="d1")]
+    read = SourceReader(nodes)
+    assert (read("c.docx"), read("d1")) == ("Named.", "Of an id.")
+    with pytest.raises(SourceReadError, match=r"text of source 'c\.html', got nothing"):
+        read("c.html")
+
+
+@pytest.mark.parametrize("wrong", [["a.txt"], [{"page_content": "a"}], [None], [Path("a.txt")]])
+def test_a_list_of_something_else(wrong):
+    with pytest.raises(OptionError, match="must be a list of LangChain or LlamaIndex documents"):
+        SourceReader(wrong)
+
+
+def test_a_document_without_a_name():
+    with pytest.raises(OptionError, match="does not name its source"):
+        SourceReader([Document("Text.")])
