@@ -145,7 +145,12 @@ def _store_of(searched: OrderPreservingRetriever) -> StoreAdapter | None:
 def _chunk_in(runtime: Any, number: int) -> Chunk:
     """The passage with this number in the working context of the agent."""
     state = getattr(runtime, "state", None)
-    working = None if state is None else working_context_of(state)
+    if state is None:
+        raise ToolException(
+            "the number of a passage is read from the state of an agent with OrderPreservingMiddleware; outside an "
+            "agent, read a range of chunks, which needs no number"
+        )
+    working = working_context_of(state)
     if not working:
         raise ToolException(
             "no passages are numbered yet: search first (the agent requires OrderPreservingMiddleware, which "

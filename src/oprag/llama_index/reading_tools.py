@@ -2,8 +2,7 @@
 
 # Without `from __future__ import annotations`, because LlamaIndex finds the `Context` parameter by its class.
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from oprag.errors import OptionError
 from oprag.llama_index.neighbors import chunk_of_stored
 from oprag.llama_index.search_results import gather_search_results, working_context_of
-from oprag.llama_index.search_tool import numbered, searched_with, tool_of
+from oprag.llama_index.search_tool import awaiting, numbered, searched_with, tool_of
 from oprag.options import ContextOptions
 from oprag.reading import Reading, StoredSources
 from oprag.reading_inputs import (
@@ -30,6 +29,7 @@ from oprag.reading_inputs import (
     refusal,
     warn_if_unreadable,
 )
+from oprag.steps import Step, Steps
 
 __all__ = ["create_reading_tools"]
 
@@ -51,6 +51,9 @@ def create_reading_tools(
     The tools read only nodes of the searched store that pass the filter of the search. If the store cannot list its
     nodes, or their order is unknown, the tools return an error to the model; if the order is uncertain, the result says
     so. Pass the same index or retriever, and the same options, as to `create_search_tool`.
+
+    Without a workflow, as in `tool.call(...)`, nothing is gathered or numbered, and `read_around` requires the `ctx=`
+    that was passed to the search tool.
 
     Args:
         retriever: Any retriever or index, or an `OrderPreservingRetriever`. The tools can read the index of a
@@ -88,18 +91,23 @@ def create_reading_tools(
     )
     warn_if_unreadable(sources)
 
-    async def around(ctx: WorkflowContext, asked: AroundInput) -> Reading:
-        working = await working_context_of(ctx)
+    def around(ctx: WorkflowContext | None, asked: AroundInput) -> Steps[Any]:
+        if ctx is None:
+            raise OptionError(
+                "the number of a passage is read from the context of a workflow; pass ctx=Context(agent) to the search "
+                "tool and to this one, or read a range of chunks, which needs no number",
+                asked.number,
+            )
+        working = yield awaiting(partial(working_context_of, ctx))
         if not len(working):
             raise OptionError("no passages are numbered yet: search first", asked.number)
-        chunk = working.chunk(asked.number)
-        return await asyncio.to_thread(sources.around, chunk, asked.before, asked.after)
+        return (yield Step(partial(sources.around, working.chunk(asked.number), asked.before, asked.after)))
 
-    async def range_of(_: WorkflowContext, asked: RangeInput) -> Reading:
-        return await asyncio.to_thread(sources.range, asked.source, asked.start, asked.end)
+    def range_of(_: WorkflowContext | None, asked: RangeInput) -> Steps[Any]:
+        return (yield Step(partial(sources.range, asked.source, asked.start, asked.end)))
 
-    async def outline(_: WorkflowContext, asked: OutlineInput) -> str:
-        return await asyncio.to_thread(sources.outline, asked.source)
+    def outline(_: WorkflowContext | None, asked: OutlineInput) -> Steps[Any]:
+        return (yield Step(partial(sources.outline, asked.source)))
 
     return [
         _tool(f"{prefix}{name}", description, schema, ask, gathering)
@@ -115,21 +123,28 @@ def _tool(
     name: str,
     description: str,
     schema: type[BaseModel],
-    ask: Callable[[WorkflowContext, Any], Awaitable[Reading | str]],
+    ask: Callable[[WorkflowContext | None, Any], Steps[Any]],
     gathering: ContextOptions,
 ) -> FunctionTool:
     """Create a tool that validates its arguments and adds the chunks that it reads to the working context."""
 
-    async def run(ctx: WorkflowContext, **given: Any) -> ToolOutput:
-        answer = await ask(ctx, _checked(schema, given))
+    def read(*args: Any, ctx: WorkflowContext | None, **given: Any) -> Steps[ToolOutput]:
+        if len(args) > len(schema.model_fields):
+            raise OptionError(f"{name} takes {', '.join(schema.model_fields)}, got {len(args)} arguments", args)
+        given = dict(zip(schema.model_fields, args, strict=False)) | given
+        answer: Reading | str = yield from ask(ctx, _checked(schema, given))
         result = partial(ToolOutput, tool_name=name, raw_input={"args": (), "kwargs": given})
         if isinstance(answer, str):
             return result(content=answer, raw_output=answer)
-        delta = await gather_search_results(ctx, answer.chunks, gathering, f"{name}: {given}", answer.note)
+        if ctx is None:
+            return result(content=answer.text, raw_output=[numbered(chunk, None) for chunk in answer.chunks])
+        delta = yield awaiting(
+            partial(gather_search_results, ctx, answer.chunks, gathering, f"{name}: {given}", answer.note)
+        )
         nodes = [numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in answer.chunks]
         return result(content=delta.text, raw_output=nodes)
 
-    return tool_of(FunctionTool, run, name, description, schema)
+    return tool_of(FunctionTool, read, name, description, schema)
 
 
 def _checked(schema: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:

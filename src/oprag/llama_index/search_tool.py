@@ -2,21 +2,23 @@
 
 # Without `from __future__ import annotations`, because LlamaIndex finds the `Context` parameter by its class.
 
-import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from llama_index.core import VectorStoreIndex
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, ToolOutput
-from llama_index.core.tools.function_tool import AsyncCallable
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, Field
 
 from oprag.chunk import Chunk, chunk_to_dict
+from oprag.context import Context
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError
 from oprag.llama_index.retriever import OrderPreservingRetriever
@@ -24,10 +26,11 @@ from oprag.llama_index.search_results import gather_search_results
 from oprag.option_fields import OPTIONS
 from oprag.options import ContextOptions
 from oprag.reading_inputs import check_tool_name
+from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.llama_index_nodes import with_metadata
-from oprag.working_context import SEARCH_OPTIONS, WorkingContext
+from oprag.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 
-__all__ = ["SearchTool", "create_search_tool", "numbered", "searched_with", "tool_of"]
+__all__ = ["SearchTool", "awaiting", "create_search_tool", "numbered", "searched_with", "tool_of"]
 
 T = TypeVar("T", bound=FunctionTool)
 
@@ -50,9 +53,11 @@ class SearchTool(FunctionTool):
 
     Attributes:
         options: The options of the working context.
+        working_context: The working context of all calls outside a workflow.
     """
 
     options: ContextOptions
+    working_context: WorkingContext
 
 
 def create_search_tool(
@@ -75,6 +80,9 @@ def create_search_tool(
     each result; in a workflow without any of these keys, all text counts as seen. A tool cannot change messages of
     earlier runs: if a memory drops a message later, older pointers to it stay in the memory.
     `OrderPreservingFunctionAgent` repairs these, and also offers the layout "compact".
+
+    Without a workflow, as in `tool.call(query="...")` or a loop of your own, the tool gathers all calls in its own
+    working context, `tool.working_context`; create a tool for each conversation, or pass `ctx=`.
 
     Args:
         retriever: Any retriever or index, or an `OrderPreservingRetriever`.
@@ -106,12 +114,21 @@ def create_search_tool(
     # The default `_aretrieve` calls the sync method on the event loop, which would block it.
     blocks = type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
 
-    async def search(query: str, ctx: WorkflowContext) -> ToolOutput:
-        if blocks:
-            found = await asyncio.to_thread(searched.get_context, query)
-        else:
-            found = await searched.aget_context(query)
-        delta = await gather_search_results(ctx, found, gathering, f"{name}: {query}") if found.kept else None
+    own, lock = WorkingContext(gathering), threading.Lock()
+
+    def gather(found: Context) -> Delta:
+        with lock:
+            return own.add(found)
+
+    def search(query: str, *, ctx: WorkflowContext | None) -> Steps[ToolOutput]:
+        found = yield Step(
+            partial(searched.get_context, query), None if blocks else partial(searched.aget_context, query)
+        )
+        delta = None
+        if found.kept and ctx is None:
+            delta = yield Step(partial(gather, found))
+        elif found.kept:
+            delta = yield awaiting(partial(gather_search_results, ctx, found, gathering, f"{name}: {query}"))
         return ToolOutput(
             tool_name=name,
             content=delta.text if delta else _NOTHING,
@@ -120,24 +137,41 @@ def create_search_tool(
         )
 
     tool = tool_of(SearchTool, search, name, description, _SearchInput)
-    tool.options = gathering
+    tool.options, tool.working_context = gathering, own
     return tool
 
 
-def tool_of(kind: type[T], run: AsyncCallable, name: str, description: str, schema: type[BaseModel]) -> T:
-    """Create a tool from a function that returns a `ToolOutput`."""
+def tool_of(
+    kind: type[T], steps: Callable[..., Steps[ToolOutput]], name: str, description: str, schema: type[BaseModel]
+) -> T:
+    """Create a tool from a body that takes the arguments, and `ctx`: the workflow's context, or None outside one."""
     # Errors that the model reads contain this name.
-    run.__name__ = run.__qualname__ = name
+    steps.__name__ = steps.__qualname__ = name
+
+    def run(*args: Any, ctx: WorkflowContext = None, **given: Any) -> ToolOutput:  # type: ignore[assignment]
+        return run_sync(steps(*args, ctx=ctx, **given))
+
+    async def arun(*args: Any, ctx: WorkflowContext = None, **given: Any) -> ToolOutput:  # type: ignore[assignment]
+        return await run_async(steps(*args, ctx=ctx, **given))
+
     tool = kind.from_defaults(
-        async_fn=run,
+        fn=run,
+        async_fn=arun,
         name=name,
         description=description,
         fn_schema=schema,
         callback=_itself,
         async_callback=_itself_async,
+        # LlamaIndex rejects a call without a context, even if the function has a default.
+        partial_params={"ctx": None},
     )
     assert isinstance(tool, kind)  # noqa: S101 - from_defaults returns an instance of its class
     return tool
+
+
+def awaiting(call: Callable[[], Coroutine[Any, Any, Any]]) -> Step:
+    """A step that LlamaIndex offers only async."""
+    return Step(lambda: asyncio_run(call()), call)
 
 
 def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPreservingRetriever, ContextOptions]:

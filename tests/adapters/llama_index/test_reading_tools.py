@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -236,6 +237,42 @@ async def test_a_call_of_ones_own():
     results = await asyncio.gather(*(read.acall(source="book", start=1, end=2, ctx=ctx) for _ in range(3)))
     assert sorted(result.content.count("Part") for result in results) == [0, 0, 2]
     assert results[0].raw_input["kwargs"] == {"source": "book", "start": 1, "end": 2}
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
+def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
+    _, read_around, read_range, outline = tools_for(index_of(parts()))
+
+    def called(tool: Any, *args: Any, **given: Any) -> ToolOutput:
+        output = asyncio.run(tool.acall(*args, **given)) if is_async else tool(*args, **given)
+        assert isinstance(output, ToolOutput)
+        return output
+
+    expected = f"{part('book', 1, 2)}\n\n(Chunks 2 to 3 of 10 of book)"
+    for _ in range(2):
+        output = called(read_range, source="book", start=2, end=3)
+        assert output.content == called(read_range, "book", 2, 3).content == expected
+        assert [scored.metadata["oprag"]["number"] for scored in output.raw_output] == [None, None]
+        assert [scored.text for scored in output.raw_output] == expected.split("\n\n")[:2]
+    assert called(outline).content == "1 source:\n- book: 10 chunks, 50 tokens"
+    assert called(outline, "book").content == called(outline, source="book").content
+    with pytest.raises(OptionError, match=r"pass ctx=Context\(agent\) to the search tool and to this one"):
+        called(read_around, number=1)
+    with pytest.raises(OptionError, match="read_range takes source, start, end, got 4 arguments"):
+        called(read_range, "book", 1, 2, 3)
+    with pytest.raises(OptionError, match="end: Field required"):
+        called(read_range, "book", 1)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
+def test_calls_with_one_context_have_one_numbering(is_async: bool):
+    tools = tools_for(index_of(parts()))
+    ctx: Context = Context(FunctionAgent(llm=ScriptedAgentLLM(turns=[]), tools=tools))
+    search, read_around, _, _ = (partial(tool.acall if is_async else tool.call, ctx=ctx) for tool in tools)
+    found, read = search(query="Part five"), partial(read_around, number=1, before=0, after=1)
+    contents = [asyncio.run(each).content for each in (found, read())] if is_async else [found.content, read().content]
+    assert contents[0] == "[1] book\nPart five of book."
+    assert contents[1].startswith("[1] (already shown)\n\n[2] book\nPart six of book.")
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

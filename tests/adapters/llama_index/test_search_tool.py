@@ -6,6 +6,10 @@ import asyncio
 import json
 import random
 import re
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,13 +21,14 @@ from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent,
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
+from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from pydantic import ValidationError
 
-from oprag import OptionError, build_context
+from oprag import OptionError, QueryError, build_context
 from oprag.llama_index import (
     OrderPreservingRetriever,
     chunks_of,
@@ -31,6 +36,7 @@ from oprag.llama_index import (
     create_search_tool,
     working_context_of,
 )
+from oprag.llama_index.search_tool import SearchTool
 from oprag.option_fields import OPTIONS
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
@@ -465,10 +471,105 @@ async def test_retrieval_is_instrumented_under_the_tool(kind: type[NumberedRetri
     assert parents == ["SearchTool.acall"] * 2
 
 
-def test_a_tool_without_a_context_says_so():
+def predicted(tool: SearchTool, query: str) -> str:
+    """The result of a call that a model makes in a loop without a workflow."""
+    llm = ScriptedAgentLLM(turns=[[{"query": query}]])
+    return llm.predict_and_call([tool], ChatMessage(content="What?")).response
+
+
+BY_HAND: dict[str, Callable[[SearchTool, str], str]] = {
+    "call": lambda tool, query: tool.call(query=query).content,
+    "call with the query": lambda tool, query: tool(query).content,
+    "acall": lambda tool, query: asyncio.run(tool.acall(query=query)).content,
+    "acall with the query": lambda tool, query: asyncio.run(tool.acall(query)).content,
+    "call_tool": lambda tool, query: call_tool(tool, {"query": query}).content,
+    "acall_tool": lambda tool, query: asyncio.run(acall_tool(tool, {"query": query})).content,
+    "predict_and_call": predicted,
+}
+
+
+@pytest.mark.parametrize("by_hand", BY_HAND.values(), ids=BY_HAND)
+@pytest.mark.parametrize("kind", [NumberedRetriever, AsyncNumberedRetriever], ids=["sync", "async"])
+def test_calls_without_a_workflow_have_one_working_context(
+    by_hand: Callable[[SearchTool, str], str], kind: type[NumberedRetriever]
+):
+    tool = create_search_tool(kind())
+    assert [by_hand(tool, query) for query in ("9 3 5", "5 1")] == [FIRST, SECOND]
+    assert tool.working_context.context().text == "\n\n".join(f"Text {number} of book." for number in (1, 3, 5, 9))
+    assert [one.passage.text for one in tool.working_context.cited("As [4] says.").citations] == ["Text 1 of book."]
+    assert len(create_search_tool(kind()).working_context) == 0
+
+
+async def test_a_call_beside_a_running_event_loop():
     tool = create_search_tool(NumberedRetriever())
-    with pytest.raises(ValueError, match="Context is required"):
-        tool.call(query="3")
+    assert [tool.call(query="9 3 5").content, (await tool.acall(query="5 1")).content] == [FIRST, SECOND]
+
+
+async def test_a_workflow_has_its_own_working_context():
+    tool, llm = create_search_tool(NumberedRetriever()), ScriptedAgentLLM(turns=[[{"query": "9 3 5"}], "Done."])
+    tool("3")
+    await FunctionAgent(llm=llm, tools=[tool]).run("What?")
+    assert llm.results() == [FIRST]
+    assert len(tool.working_context) == 1
+    assert tool("3 9").content == "[1] (already shown)\n\n[2] book\nText 9 of book."
+
+
+def test_a_call_uses_the_sync_methods_of_the_retriever():
+    """Stores such as Qdrant need a second client for async methods."""
+
+    class Sync(NumberedRetriever):
+        async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            raise NotImplementedError
+
+    tool = create_search_tool(Sync())
+    ctx: Context = Context(FunctionAgent(llm=ScriptedAgentLLM(turns=[]), tools=[tool]))
+    assert tool.call(query="9 3 5").content == tool.call(query="9 3 5", ctx=ctx).content == FIRST
+
+
+def test_the_budget_limits_the_calls_without_a_workflow():
+    tool = create_search_tool(NumberedRetriever(), token_budget=10, count_tokens=lambda text: len(text.split()))
+    assert "Text 3" in tool("3").content
+    assert "Text 5" not in tool("5").content
+
+
+@pytest.fixture
+def fast_switches():
+    """Threads that take turns after every few instructions."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("fast_switches")
+@pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
+def test_calls_in_threads_share_no_number_and_lose_nothing(is_async: bool):
+    tool = create_search_tool(NumberedRetriever())
+    start = threading.Barrier(8)
+
+    def work(worker: int) -> list[Any]:
+        start.wait()
+        queries = [f"{number} {number + 1} 99" for number in range(10 * worker, 10 * worker + 10)]
+        return [asyncio.run(tool.acall(query)) if is_async else tool(query) for query in queries]
+
+    with ThreadPoolExecutor(8) as pool:
+        outputs = [output for done in pool.map(work, range(8)) for output in done]
+    read = "\n".join(output.content for output in outputs)
+    texts = [f"Text {number} of book." for number in [*range(81), 99]]
+    assert all(read.count(text) == 1 for text in texts)
+    assert sorted(chunk.text for chunk in tool.working_context.context().kept) == sorted(texts)
+    numbers = {(node.text, node.metadata["oprag"]["number"]) for output in outputs for node in output.raw_output}
+    assert sorted(number for _, number in numbers) == list(range(1, 83))
+    assert len({text for text, _ in numbers}) == 82
+
+
+def test_wrong_arguments_of_a_call_are_named():
+    tool = create_search_tool(NumberedRetriever())
+    with pytest.raises(TypeError, match=r"search\(\) missing 1 required positional argument: 'query'"):
+        tool.call()
+    with pytest.raises(QueryError, match="the question is empty"):
+        tool(" ")
+    assert len(tool.working_context) == 0
 
 
 def test_a_tool_can_be_called_without_an_agent():
