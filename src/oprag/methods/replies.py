@@ -89,7 +89,7 @@ _RATING = re.compile(
     {_ADJECTIVES} (?:confidence | (?P<score>score))
     (?P<rest>
       (?:\s(?:score|level|rating)\b)? (?:\s?[(\[][^()\[\]\n]{{0,40}}[)\]])? [\s*_]{{0,9}}
-      (?: [:：=]?[^\w.!?;]{{0,9}} (?:(?:{_LEVEL}|about|around)[^\w.!?;]{{1,9}})?
+      (?: [:：=]?(?:_|[^\w.!?;]){{0,9}} (?:(?:{_LEVEL}|about|around)[^\w.!?;]{{1,9}})?
           [-−]?\d++(?:[.,]\d++)*+ (?(score)(?!\s{{0,9}}(?:[-–—:]|to)\s{{0,9}}\d)) {_REST}
         | [:：=][^\w\n]*+ (?:{_LEVEL}|n/?a|none|unknown)?+ [^\w\n]*+$ ))
     """,
@@ -118,6 +118,8 @@ def rated_answer(reply: str) -> RatedAnswer:
     confidence, found = max(reversed(ratings), key=lambda rating: (rating[0] is not None, rating[1]["score"] is None))
     # Some models answer after the confidence. If the answer is before it, text after it is ignored.
     text = reply[: found.start()].rstrip(_OPENING) or reply[found.end() :].strip()
+    if not text and confidence is None and any(map(str.isalpha, found["line"] or found["rest"])):
+        text = reply  # an answer that starts with the word "confidence"
     return RatedAnswer(_unlabelled(text), confidence)
 
 

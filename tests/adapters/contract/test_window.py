@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag import BudgetError, SourceTooLongError
+from oprag import BudgetError, ModelError, SourceTooLongError
 from tests.adapters.contract.frameworks import (
     SOURCE,
     Framework,
@@ -43,6 +43,27 @@ def over(framework: Framework, model: Any, method: str = "stuff", size: int = 20
 def windowed(framework: Framework, method: str = "stuff", window: int = 200, **options: Any) -> tuple[Any, Any]:
     model = framework.windowed(window, reply=options.pop("reply", by_step))
     return model, over(framework, model, method, **options)
+
+
+SERVERS = {
+    "llama.cpp": "Error code: 400 - {{'error': {{'code': 400, 'message': 'request ({prompt} tokens) exceeds the "
+    "available context size ({window} tokens), try increasing it', 'type': 'exceed_context_size_error', "
+    "'n_prompt_tokens': {prompt}, 'n_ctx': {window}}}}}",
+    "openai": "Error code: 400 - {{'error': {{'message': \"This model's maximum context length is {window} tokens. "
+    'However, your messages resulted in {prompt} tokens. Please reduce the length of the messages."}}}}',
+}
+
+
+def server(message: str, window: int) -> Any:
+    """A model that refuses a longer prompt; it has more tokens than words, as for rare words."""
+
+    def reply(prompt: str) -> str:
+        tokens = int(1.4 * words(prompt))
+        if tokens > window:
+            raise ValueError(message.format(prompt=tokens, window=window))
+        return "Unanswerable." if prompt.startswith("ROUTE") else by_step(prompt)
+
+    return reply
 
 
 def longest(model: Any) -> int:
@@ -221,6 +242,38 @@ async def test_no_answer_is_lost_if_answers_grow(framework: Framework, method: s
     model, answerer = windowed(framework, method, reply=reply, max_concurrency=1)
     assert await framework.run(answerer, way)
     assert longest(model) <= 200
+
+
+@each_way
+@pytest.mark.parametrize(("method", "option"), [("stuff", "token_budget"), ("map_reduce", "passage_tokens")])
+@pytest.mark.parametrize("message", SERVERS.values(), ids=SERVERS)
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_a_prompt_that_the_server_refuses_fits_with_the_limit_of_the_error(
+    framework: Framework, method: str, option: str, message: str, on_error: str, way: str
+):
+    model = framework.model(reply=server(message, 600))
+    given: Any = {"passage_tokens": 600, "size": 30, "on_error": on_error}
+    with pytest.raises(ModelError, match=rf"; set {option}=\d+$") as caught:
+        await framework.run(over(framework, model, method, **given), way)
+    limit = int(str(caught.value).rpartition("=")[2])
+    # 525 tokens of the model, without those of the reply, are 375 of ours, and 15 to 25 are not the context.
+    assert 325 < limit < 360
+    assert await framework.run(over(framework, model, method, **given | {option: limit}), way)
+
+
+@each_way
+async def test_without_the_size_of_the_prompt_each_error_names_a_smaller_limit(framework: Framework, way: str):
+    model = framework.model(reply=server("the request exceeds the available context size ({window} tokens)", 600))
+    budgets = [1_000]
+    while True:
+        try:
+            assert await framework.run(over(framework, model, size=30, token_budget=budgets[-1]), way)
+            break
+        except ModelError as error:
+            budgets.append(int(str(error).rpartition("; set token_budget=")[2]))
+    assert budgets == sorted(budgets, reverse=True)
+    assert len(budgets) <= 5
+    assert budgets[-1] > 300
 
 
 @both_sides
