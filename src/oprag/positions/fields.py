@@ -19,6 +19,7 @@ __all__ = [
     "PAGE_NUMBER_FIELDS",
     "PLACEHOLDERS",
     "READ_FIELDS",
+    "ROOTS",
     "SECONDS_FIELD",
     "SOURCE_FIELDS",
     "STAMPED_FIELDS",
@@ -105,8 +106,8 @@ Stores that allow only plain values flatten a path: its parts are joined with do
 """
 
 _PATHS = [(path, field) for paths in LAYOUTS.values() for path, field in paths.items()]
-# A path may be flattened up to any of its parts.
-_ROOTS = frozenset(".".join(map(str, path[:length])) for path, _ in _PATHS for length in range(1, len(path) + 1))
+ROOTS = frozenset(".".join(map(str, path[:length])) for path, _ in _PATHS for length in range(1, len(path) + 1))
+"""Metadata keys at which such a path begins; it may be flattened up to any of its parts."""
 
 
 def is_by_store(metadata: Mapping[Any, Any]) -> bool:
@@ -117,7 +118,7 @@ def is_by_store(metadata: Mapping[Any, Any]) -> bool:
 
 def with_usual_fields(metadata: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Return the metadata with the usual fields for what other tools write elsewhere; unchanged if nothing is."""
-    if _ROOTS.isdisjoint(metadata):
+    if ROOTS.isdisjoint(metadata):
         return metadata
     found: dict[Any, Any] = {}
     for path, field in _PATHS:

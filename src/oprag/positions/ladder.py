@@ -17,6 +17,7 @@ from oprag.positions.fields import (
     NUMBER_FIELDS,
     NUMBERING_FIELD,
     PAGE_FIELDS,
+    ROOTS,
     SECONDS_FIELD,
     STAMP_FIELD,
     STAMPED_FIELDS,
@@ -102,12 +103,13 @@ class _Frame(NamedTuple):
 
 def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
     """Read the positions and spans of the chunks of one source."""
-    read = [(chunk, with_usual_fields(chunk.metadata)) for chunk in chunks]
-    chunks = [chunk if usual is chunk.metadata else changed(chunk, metadata=usual) for chunk, usual in read]
-    fields: set[str] = set()
+    fields: set[str] = set().union(*(chunk.metadata for chunk in chunks))
+    # Checked once for all: metadata of other tools are rare, and this is part of every question.
+    if not fields.isdisjoint(ROOTS):
+        chunks = [changed(chunk, metadata=with_usual_fields(chunk.metadata)) for chunk in chunks]
+        fields = fields.union(*(chunk.metadata for chunk in chunks))
     linked = with_spans = located = False
     for chunk in chunks:
-        fields.update(chunk.metadata)
         linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
         with_spans = with_spans or chunk.span is not None
         located = located or chunk.located is not None
@@ -217,8 +219,9 @@ def _by_store(chunks: Sequence[Chunk]) -> Iterator[_KeyReading]:
 
 def is_confirmed(chunks: Sequence[Chunk]) -> bool:
     """Return whether metadata of all chunks of their source confirm the insertion order of these chunks."""
-    places = [chunk.store_place for chunk in chunks]
-    return bool(places) and all(place is not None and place.confirmed_by for place in places)
+    if not chunks or chunks[0].store_place is None:
+        return False
+    return all(chunk.store_place is not None and chunk.store_place.confirmed_by for chunk in chunks)
 
 
 def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
