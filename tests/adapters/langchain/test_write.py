@@ -369,7 +369,10 @@ def test_parents():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents of a loader, got int"),
+        (
+            {"read_source": 5},
+            "read_source must be a folder, a mapping, a function or the documents of a loader, got int",
+        ),
         ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key must be"),
         ({"trust_store_order": 1}, "trust_store_order must be True or False, got 1"),
