@@ -251,7 +251,7 @@ def requires(function: Any, parameter: str) -> bool:
 
 
 def refuse_filter(name: str, function: Any, why: str) -> None:
-    """Reject a function that requires the filter of the search where there is none to pass, for the given reason."""
+    """Reject a function that requires the filter of the search, for a given reason why it is not available."""
     if requires(function, "filter"):
         raise OptionError(
             f"{name} is a function that requires filter, but {why}; bind one with functools.partial(function, "

@@ -130,7 +130,7 @@ def with_usual_fields(metadata: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 
 def _value_at(metadata: Mapping[Any, Any], path: _Path) -> Any:
-    """Return the value at a path, whose first parts may be joined with dots; None if there is none."""
+    """Return the value at a path, whose first parts may be joined with dots; None if it is missing."""
     names = (".".join(map(str, path[:length])) for length in range(1, len(path) + 1))
     found = next(((metadata[name], path[length:]) for length, name in enumerate(names, 1) if name in metadata), None)
     value, left = found or (None, ())

@@ -91,7 +91,7 @@ class Remedies:
         if self.write:
             by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
             alternative = _TRUST if by_store else _EACH_NAME if cause == CONFLICTING_OFFSETS else ""
-            return self.writing(_texts_of(chunks)) + alternative
+            return self.writing(_reading_option(chunks)) + alternative
         stated = any("start_index" in chunk.metadata for chunk in chunks)
         return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
 
@@ -136,7 +136,7 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
     return ""
 
 
-def _texts_of(chunks: Sequence[Chunk]) -> str:
+def _reading_option(chunks: Sequence[Chunk]) -> str:
     """Return the option that reads the text of a source: a folder, or for other files the documents of the loader."""
     suffix = PurePath(source_of(chunks[0]) or "").suffix.lower()
     is_file = 1 < len(suffix) <= _MAX_SUFFIX and suffix[1:].isalnum() and not suffix[1:].isdigit()

@@ -23,7 +23,7 @@ _DIGITS = r"([0-9]+)"
 # Longer strings are not ordinals, and int() refuses very long ones.
 _MAX_NUMBER_LENGTH = 64
 TOO_LARGE = 10**_MAX_NUMBER_LENGTH
-_MAX_LABEL_LENGTH = 200  # characters; a longer string is no page label
+_MAX_LABEL_LENGTH = 200  # characters; a longer string is not a page label
 _MAX_NUMBERS = 100  # numbers in a name that are compared by value; a name can be a data: URL
 
 Key = tuple[Any, ...]

@@ -253,7 +253,7 @@ def chunks_with(
 
 
 def restrictions_of(search: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the keyword arguments of a search that may restrict it; None as a value is no restriction."""
+    """Return the names of the keyword arguments of a search that may restrict it; None values do not restrict it."""
     return frozenset(name for name, value in search.items() if value is not None and name not in _SETTINGS)
 
 
