@@ -268,12 +268,15 @@ class File:
         return [entry for _, entry in sorted(made, key=itemgetter(0))]
 
     def is_plain(self, entry: Entry) -> bool:
-        """Whether a chunk of other pages that is out of sequence can be told from a new part of the file.
+        """Whether a chunk that is out of sequence can be told from a new part of the file.
 
-        Where pages alone are known, the first page of a numbering and the last page do not tell it.
+        Where pages alone are known, the first page of a numbering and the last page do not tell it, and labels that
+        begin again never do.
         """
         if not self.style.startswith(("label", "page from", "page, label")):
             return True
+        if self.style == "label restarting":
+            return False
         names = (str(entry.metadata.get(name)) for name in ("page_label", "page", "page_number"))
         begins = any(name in ("0", "1", "i", "Cover") or name.endswith("-1") for name in names)
         return not begins and entry.piece.page < len(self.pages[entry.piece.version]) - 1
@@ -300,6 +303,10 @@ def _edited(file: File, entries: _Entries, *, keep: bool = False) -> _Entries:
     changed = change(file, [piece for piece in some if piece.version == version], version)
     now = file.pieces[version] = [changed.get(piece.place, piece) for piece in file.pieces[version]]
     made = [entry for entry in file.write(now) if entry.piece.place in changed]
+    for entry in made:
+        # Without an offset, nothing tells that the last chunk belongs elsewhere.
+        if entry.metadata.get("start_index") == -1:
+            entry.fields = entry.fields | {"metadata": entry.metadata | {"start_index": entry.piece.start}}
     if file.style in _NAMING_CALLS and file.chance.random() < 0.5:
         made = file.write_apart(made)
     return [one for one in entries if keep or one.piece.version != version or one.piece.place not in changed] + made

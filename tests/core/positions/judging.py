@@ -72,10 +72,14 @@ def _has_order(one: Entry, other: Entry) -> bool:
 def _is_lied_to(case: Case, wrong: Sequence[tuple[Entry, Entry]]) -> bool:
     """Whether a number of each pair lies, and neither the sequence of the whole source nor its text refutes that.
 
-    A text does not refute the offset of an earlier repetition.
+    A sequence that workers mixed up refutes nothing, nor does a text in which the chunk occurs several times.
     """
-    refuted = (case.complete and case.in_sequence) or (case.text is not None and "first" not in case.style)
-    return not refuted and all(one.lies or other.lies for one, other in wrong)
+
+    def lies(entry: Entry) -> bool:
+        return entry.lies and (case.text is None or case.text.count(entry.piece.text) != 1)
+
+    in_sequence = case.complete and case.in_sequence and "workers" not in case.history
+    return not in_sequence and all(lies(one) or lies(other) for one, other in wrong)
 
 
 def _is_equal(case: Case, rows: Sequence[int], order: SourceOrder, again: SourceOrder) -> bool:
