@@ -25,7 +25,7 @@ from benchmarks.result import Figure, Result, Table
 from benchmarks.texts import document
 from benchmarks.timing import Timing, ms
 from oprag import Chunk, WorkingContext
-from oprag.chunk import StorePlace
+from oprag.chunk import Place, PositionKind, Span
 from oprag.langchain import OrderPreservingMiddleware
 
 __all__ = ["ROUNDS", "times"]
@@ -173,8 +173,8 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
         for rank, one in enumerate(found[at : at + FOUND]):
             source = one.metadata["source"]
             start, number = one.metadata["start_index"], one.metadata["start_index"] // (CHUNK - OVERLAP)
-            place = StorePlace(0, number, evidence, start)
-            chunks.append(Chunk(one.page_content, rank, metadata={"source": source}, id=one.id, store_place=place))
+            place = Place((0, number), PositionKind.STORE, evidence, run=Span(start, start + len(one.page_content), 0))
+            chunks.append(Chunk(one.page_content, rank, metadata={"source": source}, id=one.id, place=place))
         working.add(chunks)
     text = sum(len(one.page_content.encode()) for one in found)
     rows = []

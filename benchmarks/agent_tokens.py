@@ -328,8 +328,7 @@ def _all_found(
             chunk.source,
             chunk.metadata,
             id=chunk.id,
-            located=chunk.located,
-            store_place=chunk.store_place,
+            place=chunk.place,
         )
         for rank, (_, chunk) in enumerate(ranked)
     ]

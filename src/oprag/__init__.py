@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from oprag._version import __version__
 from oprag.assembly.order import arrange
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, Drop, Position, PositionKind, Span, StorePlace
+from oprag.chunk import Chunk, Drop, Place, Position, PositionKind, Span, Uncertain
 from oprag.context import Context, build_context
 from oprag.errors import (
     BudgetError,
@@ -79,6 +79,7 @@ __all__ = [
     "OpragWarning",
     "OptionError",
     "Passage",
+    "Place",
     "Position",
     "PositionCheck",
     "PositionKind",
@@ -95,9 +96,9 @@ __all__ = [
     "SourceTooLongError",
     "SourceWarning",
     "Span",
-    "StorePlace",
     "TokenWindow",
     "TokenizerError",
+    "Uncertain",
     "UntrustedExperimentError",
     "VectorCache",
     "WorkingContext",

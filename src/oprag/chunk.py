@@ -13,7 +13,7 @@ from oprag.errors import ChunkError
 from oprag.masking import describe, listed, shown
 from oprag.positions.values import Key, finite
 
-__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Position", "PositionKind", "Span", "StorePlace"]
+__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Place", "Position", "PositionKind", "Span", "Uncertain"]
 
 
 class PositionKind(IntEnum):
@@ -88,23 +88,41 @@ class Span(NamedTuple):
     page: str | int | None = None
 
 
-class StorePlace(NamedTuple):
-    """Place of a chunk in the insertion order of its source, as recorded by the store.
+class Uncertain(NamedTuple):
+    """What is uncertain about the place of a chunk.
 
     Attributes:
-        run: Number of the run that contains the chunk. Adjacent chunks of a run overlap, so their texts confirm the
-            order.
-        number: Number of the chunk in the source.
-        evidence: A description of what the order is derived from.
-        start: Offset of the chunk's first character in the text of the run.
-        confirmed_by: Metadata field whose values confirm the order of all chunks of the source; empty if none does.
+        cause: The reason, in words.
+        among: Which chunks in one answer it concerns: this one with any other ("alone"), those of the same group
+            ("within"), those of different groups ("across"), or those of groups with the same first part ("split").
+        group: The group of the chunk.
     """
 
-    run: int
-    number: int
-    evidence: str = ""
-    start: int = 0
-    confirmed_by: str = ""
+    cause: str
+    among: str
+    group: Any = None
+
+
+class Place(NamedTuple):
+    """Place of a chunk in its source, decided from all chunks or the text of the source.
+
+    Attributes:
+        key: Sort key among the chunks of the source; empty if unknown.
+        kind: How the order is known.
+        field: What it was read from.
+        span: Character offsets in the source, or in its page.
+        run: Character offsets in a run of chunks that overlap; the page is the number of the run.
+        uncertain: What is uncertain about the place.
+        basis: How certain the order of the source is: "known" or "assumed".
+    """
+
+    key: Key
+    kind: PositionKind
+    field: str = ""
+    span: Span | None = None
+    run: Span | None = None
+    uncertain: tuple[Uncertain, ...] = ()
+    basis: str = "known"
 
 
 @dataclass(frozen=True, init=False)
@@ -127,8 +145,7 @@ class Chunk:
         parent_id: ID of the larger chunk that contains this one.
         child_ids: IDs of the smaller chunks that this one was split into, in order.
         span: Character offsets in the source, if the framework stores them outside `metadata`.
-        located: Character offsets at which the chunk was found in the text of its source, if it was searched there.
-        store_place: Place in the insertion order of the store, if it was requested.
+        place: Place in the source, if it was decided from more than the retrieved chunks.
         position: Position of the chunk in its source, and how it is known.
         vector: Embedding of the chunk, of shape (dimension,).
         similarity: Cosine similarity of chunk and question, if a threshold needed it.
@@ -152,8 +169,7 @@ class Chunk:
     parent_id: str | None = None
     child_ids: tuple[str, ...] = ()
     span: Span | None = None
-    located: Span | None = None
-    store_place: StorePlace | None = None
+    place: Place | None = None
     position: Position | None = None
     vector: Vector | None = field(default=None, compare=False, repr=False)
     similarity: float | None = field(default=None, compare=False)
@@ -176,8 +192,7 @@ class Chunk:
         parent_id: str | None = None,
         child_ids: tuple[str, ...] = (),
         span: Span | None = None,
-        located: Span | None = None,
-        store_place: StorePlace | None = None,
+        place: Place | None = None,
         position: Position | None = None,
         vector: Vector | None = None,
         similarity: float | None = None,
@@ -197,8 +212,7 @@ class Chunk:
             parent_id=parent_id,
             child_ids=child_ids,
             span=span,
-            located=located,
-            store_place=store_place,
+            place=place,
             position=position,
             vector=vector,
             similarity=similarity,

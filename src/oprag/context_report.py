@@ -9,8 +9,8 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import shown
 from oprag.positions.fields import PAGE_FIELDS
-from oprag.positions.ladder import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.placing import SourceReport
+from oprag.positions.readings import TIES_BY_STORE, kind_text, page_of
 from oprag.text_table import escaped, shortened, table
 
 __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html", "report"]

@@ -29,7 +29,7 @@ from oprag.options import (
     descriptions,
     with_plain_numbers,
 )
-from oprag.positions.ladder import PositionKey
+from oprag.positions.readings import PositionKey
 from oprag.positions.sources import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 

@@ -17,7 +17,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
 from oprag.errors import OptionError, QueryError
 from oprag.masking import describe
-from oprag.positions.ladder import PositionKey
+from oprag.positions.readings import PositionKey
 from oprag.positions.sources import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 

@@ -12,7 +12,7 @@ from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk
 from oprag.masking import start_of
 from oprag.methods.answer import without_markers
-from oprag.positions.ladder import is_exact, page_of
+from oprag.positions.readings import is_exact, page_of
 from oprag.text_table import one_line, printable
 
 __all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, SkipValidation, field_validator
@@ -13,8 +13,7 @@ from oprag.option_fields import OptionFields
 from oprag.options import ContextOptions, check_bool
 from oprag.steps import Steps
 from oprag.stores.adapter import StoreAdapter
-from oprag.stores.listing import all_chunks
-from oprag.stores.order_cache import InsertionOrderCache
+from oprag.stores.orders import SourceOrders
 
 if TYPE_CHECKING:
     from oprag.positions.source_texts import SourceTexts
@@ -33,6 +32,7 @@ class ReadSourceFields(OptionFields):
         exclude=True,
         repr=False,
     )
+    _orders: SourceOrders = PrivateAttr(default_factory=SourceOrders)
     _texts: Any = PrivateAttr(default=None)
     _texts_of: Any = PrivateAttr(default=None)
 
@@ -59,20 +59,15 @@ class ReadSourceFields(OptionFields):
         texts = self._source_texts
         return None if texts is None else texts.reader
 
-    def _located(
+    def _with_places(
         self,
         inputs: ContextInputs,
         options: ContextOptions,
+        stores: Callable[[], Iterable[StoreAdapter]] = tuple,
         filter: Callable[[], Any] = lambda: None,
-        stores: Callable[[], Collection[StoreAdapter]] = tuple,
-        *,
-        store_order: bool = False,
     ) -> Steps[ContextInputs]:
-        """The inputs, with chunks of unknown order located in the text of their source."""
-        texts = self._source_texts
-        assert texts is not None  # noqa: S101 - called with read_source
-        listed = lambda chunks: all_chunks(chunks, stores(), options.source_key, store_order=store_order)  # noqa: E731
-        return (yield from texts.complete(inputs, options, filter, listed))
+        """The inputs, with the places of chunks whose metadata do not tell their order."""
+        return self._orders.complete(inputs, options, stores, self._source_texts, filter)
 
 
 class StoreOrderFields(OptionFields):
@@ -82,7 +77,6 @@ class StoreOrderFields(OptionFields):
         default=True,
         description="Use the order in which chunks were inserted into the store if the order is otherwise unknown.",
     )
-    _order_cache: InsertionOrderCache = PrivateAttr(default_factory=InsertionOrderCache)
     # Set by search tools, whose results are ordered together with the results of other searches.
     _place_each: bool = PrivateAttr(default=False)
 

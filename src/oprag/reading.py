@@ -12,31 +12,29 @@ from oprag.assembly.order import key_of
 from oprag.assembly.render import render
 from oprag.assembly.stitch import stitch
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
-from oprag.context import ContextInputs
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.masking import describe, shown
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
 from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.positions.fields import SOURCE_FIELDS
-from oprag.positions.insertion_order import ListedSource, StoredChunk, places_in_store
-from oprag.positions.placing import (
+from oprag.positions.placing import Placed, doubts, place, without_order
+from oprag.positions.source_order import (
+    ADDED_AGAIN,
     CONFLICTING_OFFSETS,
     INSERTION_ORDER_ONLY,
     MISSING,
     RESTARTED,
     SHARED_BY_STORE,
     SHARED_POSITION,
+    TORN_APART,
     UNLINKED_RUNS,
-    Placed,
-    doubts,
-    place,
-    without_order,
+    Listing,
+    order_of,
 )
 from oprag.positions.sources import source_of
 from oprag.positions.values import natural_key
-from oprag.steps import run_sync
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import can_list, each_once
 from oprag.stores.llama_index_nodes import source_in
 from oprag.text_table import one_line, printable
@@ -67,6 +65,8 @@ _DOUBTS = {
     MISSING: "chunks without a position come last",
     SHARED_POSITION: "several chunks share a page or another number, and their order inside it is unknown",
     CONFLICTING_OFFSETS: "the offsets of its chunks contradict each other",
+    TORN_APART: TORN_APART,
+    ADDED_AGAIN: ADDED_AGAIN,
 }
 
 
@@ -235,7 +235,7 @@ class StoredSources:
         in_sequence = self._store_order and store.in_insertion_order
         # No source text is read for a list of all sources.
         listed = [self._as_chunk(row, rank) for rank, row in enumerate(rows)]
-        placed, _ = self._placed(store, listed, in_sequence=in_sequence, texts=None)
+        placed = self._placed(store, listed, in_sequence=in_sequence, texts=None)
         chunks = _without_copies(placed.chunks)
         tokens = sum(self._count(chunk.text) for chunk in chunks)
         return f"- {_label(name)}: {counted(len(chunks), 'chunk')}, {counted(tokens, 'token')}"
@@ -333,38 +333,27 @@ class StoredSources:
         """Put the chunks of a source in order."""
         if not listed.chunks:
             raise OptionError(f"{_label(source)} is not in the store", source)
-        placed, refuted = self._placed(store, listed.chunks, in_sequence=listed.in_sequence, texts=self._texts)
+        placed = self._placed(store, listed.chunks, in_sequence=listed.in_sequence, texts=self._texts)
         if placed.sources[0].kind is PositionKind.NONE and len(placed.chunks) > 1:
             raise SourceReadError(
-                f"{_label(source)} cannot be read: the order of its chunks is not known{refuted}; search instead",
-                source,
+                f"{_label(source)} cannot be read: the order of its chunks is not known; search instead", source
             )
         found_doubts = doubts(placed, placed.chunks, self._options)
         doubt = ""
         if found_doubts:
-            why = _DOUBTS.get(found_doubts[0].cause, found_doubts[0].what)
-            doubt = f"the order is uncertain: {why}{refuted}"
+            doubt = f"the order is uncertain: {_DOUBTS.get(found_doubts[0].cause, found_doubts[0].what)}"
         return _Ordered(source, _without_copies(placed.chunks), doubt)
 
     def _placed(
         self, store: StoreAdapter, listed: Sequence[Chunk], *, in_sequence: bool, texts: SourceTexts | None
-    ) -> tuple[Placed, str]:
-        """Place all chunks of a source; also returns why the sequence of the store is not their order, if it is not."""
+    ) -> Placed:
+        """Place all chunks of a source."""
         keys = self._options.source_key, self._options.position_key
         chunks = [changed(chunk, rank=rank) for rank, chunk in enumerate(listed)]
-        if texts is not None and len(chunks) > 1:
-            rows = [(str(chunk.rank), 0) for chunk in chunks]
-            all_chunks = ListedSource(chunks, rows, lambda chunk: str(chunk.rank), in_sequence)
-            located = texts.complete(ContextInputs(chunks), self._options, self._filter, lambda _: all_chunks)
-            chunks = run_sync(located).chunks
-        placed, refuted = place(chunks, *keys), ""
-        if keys[1] is None and in_sequence and without_order(placed, minimum=1):
-            places, refuted = places_in_store(chunks, store.name)
-            if not refuted:
-                placed = place(
-                    [changed(chunk, store_place=at) for chunk, at in zip(chunks, places, strict=True)], *keys
-                )
-        return placed, f", and {refuted}" if refuted else ""
+        read = texts and texts.reading(self._filter)
+        text = read(chunks) if read and without_order(place(chunks, *keys), by_store=True) else None
+        order = order_of(Listing(chunks, in_sequence, complete=True, store=store.name), keys[1], text)
+        return place([changed(chunk, place=at) for chunk, at in zip(chunks, order.places, strict=True)], *keys)
 
     def _read(self, ordered: _Ordered, at: int, first: int, last: int) -> Reading:
         """Read the chunks from first to last that fit, nearest to `at` first; at equal distance, the one before it."""

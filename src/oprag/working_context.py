@@ -30,8 +30,8 @@ from oprag.positions.fields import (
     STAMPED_FIELDS,
     START_FIELDS,
 )
-from oprag.positions.ladder import is_exact, page_of
 from oprag.positions.placing import place, warn_about
+from oprag.positions.readings import is_exact, page_of
 from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
 from oprag.tokens import count
@@ -555,12 +555,10 @@ class WorkingContext:
         known = gathered.chunk
         if chunk.rank < known.rank:
             gathered.chunk = known = changed(known, rank=chunk.rank)
-        if known.store_place is None and chunk.store_place is not None:
-            gathered.chunk = known = changed(known, store_place=chunk.store_place)
-        if known.located is None and chunk.located is not None:
+        if known.place is None and chunk.place is not None:
             places = self._places
             before, _ = _place_name(known, gathered.framework_span)
-            gathered.chunk = known = changed(known, located=chunk.located, span=known.span or chunk.span)
+            gathered.chunk = known = changed(known, place=chunk.place, span=known.span or chunk.span)
             after, _ = _place_name(known, gathered.framework_span)
             places[before].remove(gathered.number)
             places[after].append(gathered.number)
@@ -580,7 +578,7 @@ class WorkingContext:
         if chunk.source is None or not self._options.stitch:
             return None
         where = chunk.span
-        if where is None and chunk.store_place is not None:
+        if where is None and chunk.place is not None:
             where = place_in_source(changed(chunk, position=_RECEIVED))
         return where if where is not None and is_exact(chunk, where) else None
 
@@ -955,8 +953,9 @@ def _place_name(chunk: Chunk, framework_span: Span | None) -> tuple[_PlaceName, 
             # A source name or URL may contain a page or a time.
             names.append((name, str(plain)))
     offset = None
-    if not exact and (framework_span or chunk.located):
-        offset = whole((framework_span or chunk.located)[0])  # type: ignore[index]
+    stated = framework_span or (chunk.place and chunk.place.span)
+    if not exact and stated:
+        offset = whole(stated[0])
         exact = offset is not None
     exact = chunk.source is not None and (exact or (chunk.id is None and bool(facts)))
     return _PlaceName(chunk.source, chunk.text, offset, frozenset(facts + names)), exact

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oprag.chunk import Chunk, Span, StorePlace, changed
+from oprag.chunk import Chunk, Place, PositionKind, Span, Uncertain, changed
 from oprag.masking import describe
 from oprag.methods.answer import without_markers
 from oprag.positions.values import TOO_LARGE
@@ -20,7 +20,7 @@ _VERSION = 1
 _MAX_NOTE_LENGTH = 500  # characters
 _START = "start_index"
 # Attributes that most chunks do not have.
-_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "located", "store_place")
+_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "place")
 _FRAMEWORK_SPAN = "framework_span"
 _SINCE = "since"
 # Codes for the span of a chunk in a checkpoint: none, or from "start_index" and the length of the text. Other spans are
@@ -139,7 +139,7 @@ def _read_chunks(data: Mapping[str, Any]) -> Iterator[tuple[Chunk, Span | None, 
 def plain_span(chunk: Chunk) -> Span | None:
     """The span if its offsets are relative to the source, and so equal those in the metadata; else None."""
     span = chunk.span
-    return span if span is not None and span.page is None and chunk.located is None else None
+    return span if span is not None and span.page is None and chunk.place is None else None
 
 
 def _factored(
@@ -182,7 +182,11 @@ def _rare(gathered: Gathered) -> dict[str, Any]:
     if gathered.since:
         more[_SINCE] = gathered.since
     # As lists, since some checkpointers would restore the type of a named tuple.
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in more.items()}
+    return {name: _as_lists(value) for name, value in more.items()}
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _plain_search(search: Search, gathered: Sequence[Gathered]) -> list[Any]:
@@ -225,15 +229,8 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
         elif name == _SINCE:
             _check(f"others.{name}", type(value) is int and value >= 0)
             since = value
-        elif name == "located":
-            rare[name] = _checked_span(value)
-        elif name == "store_place":
-            run, number, evidence, start, confirmed_by = value
-            numbers, texts = (run, number, start), (evidence, confirmed_by)
-            _check(
-                f"others.{name}", all(type(one) is int for one in numbers) and all(type(one) is str for one in texts)
-            )
-            rare[name] = StorePlace(run, number, evidence, start, confirmed_by)
+        elif name == "place":
+            rare[name] = _read_place(value)
         elif name == "child_ids":
             _check(f"others.{name}", type(value) is list and all(type(one) is str for one in value))
             rare[name] = tuple(value)
@@ -241,6 +238,32 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
             _check(f"others.{name}", type(value) is str)
             rare[name] = value
     return rare, framework_span, since
+
+
+def _read_place(value: Any) -> Place:
+    key, kind, field, span, run, uncertain, basis = value
+    _check("a place", type(field) is str and basis in {"known", "assumed"})
+    doubts = []
+    for cause, among, group in uncertain:
+        _check("a doubt", type(cause) is str and type(among) is str)
+        doubts.append(Uncertain(cause, among, _as_tuples(group)))
+    return Place(
+        _as_tuples(key),
+        PositionKind(kind),
+        field,
+        None if span is None else _checked_span(span),
+        None if run is None else _checked_span(run),
+        tuple(doubts),
+        basis,
+    )
+
+
+def _as_tuples(value: Any) -> Any:
+    """Return a part of a key, with tuples for the lists that a checkpoint has instead."""
+    if isinstance(value, list | tuple):
+        return tuple(_as_tuples(part) for part in value)
+    _check("a key", value is None or type(value) in {int, float, str})
+    return value
 
 
 def _read_search(value: Any, lengths: Sequence[int]) -> Search:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_context
-from oprag.chunk import StorePlace
+from oprag.chunk import Place
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
@@ -190,9 +190,9 @@ def test_the_report_says_how_many_runs_of_linked_chunks_have_an_unknown_order():
 
 
 def test_the_report_numbers_chunks_as_they_were_added_to_the_store():
-    places = [StorePlace(3, 12, "Store"), StorePlace(0, 2, "Store")]
+    places = [Place((3, 12), PositionKind.STORE, "Store"), Place((0, 2), PositionKind.STORE, "Store")]
     chunks = [
-        Chunk(text, rank, source="a", store_place=place)
+        Chunk(text, rank, source="a", place=place)
         for rank, (text, place) in enumerate(zip("ab", places, strict=True))
     ]
     rows = [line.split() for line in build_context(chunks).explain().splitlines()]

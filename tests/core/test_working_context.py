@@ -17,8 +17,9 @@ from oprag import (
     ContextOptions,
     DataError,
     OptionError,
+    Place,
+    PositionKind,
     Span,
-    StorePlace,
     TokenizerError,
     WorkingContext,
     build_context,
@@ -190,15 +191,15 @@ def test_an_id_is_learned():
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ({"located": Span(0, 9)}, {"located": Span(50, 60)}),
-        ({"store_place": StorePlace(0, 0, "a store")}, {"store_place": StorePlace(0, 1, "a store", 50)}),
+        (Place((0, 9), PositionKind.OFFSET, "text", Span(0, 9)), Place((50, 60), PositionKind.OFFSET, "text", Span(50, 60))),
+        (Place((0, 0), PositionKind.STORE), Place((0, 1), PositionKind.STORE, run=Span(50, 60, 0))),
     ],
 )
 def test_a_place_is_learned_when_a_chunk_is_not_found_alone_any_more(first, second):
     working = WorkingContext()
     assert working.add([alone("that ends.")]).new == (1,)
     both = [alone("that ends."), alone("It begins", 1)]
-    placed = [replace(both[0], **second), replace(both[1], **first)]
+    placed = [replace(both[0], place=second), replace(both[1], place=first)]
     assert working.add(placed).text == "[2] book\nIt begins\n\n[1] (already shown)"
     restored = WorkingContext.from_dict(json.loads(json.dumps(working.to_dict())))
     for one in (working, restored):

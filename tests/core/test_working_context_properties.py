@@ -23,8 +23,9 @@ from oprag import (
     MissingPositionError,
     OpragError,
     OptionError,
+    Place,
+    PositionKind,
     Span,
-    StorePlace,
     WorkingContext,
     build_context,
 )
@@ -63,9 +64,12 @@ def piece(name: str, kind: str, first: int, last: int, identity: str | None) -> 
         case "span":
             fields["span"] = Span(start, start + len(text))
         case "located":
-            fields["located"] = Span(start, start + len(text))
+            span = Span(start, start + len(text))
+            fields["place"] = Place(span[:2], PositionKind.OFFSET, "text of the source", span)
         case "store":
-            fields["store_place"] = StorePlace(0, 100 * first + last, "a store", start)
+            fields["place"] = Place(
+                (0, 100 * first + last), PositionKind.STORE, "a store", run=Span(start, start + len(text), 0)
+            )
         case "page":
             metadata["page"] = page
         case "nothing":
@@ -250,7 +254,7 @@ def test_the_context_is_that_of_all_chunks(found, order, stitch):
                 best[delta.ranks[chunk.rank]] = chunk
     ordered = sorted(best.items(), key=lambda item: (item[1].rank, item[0]))
     union = [
-        Chunk(one.text, rank, metadata=one.metadata, id=one.id, span=one.span, located=one.located)
+        Chunk(one.text, rank, metadata=one.metadata, id=one.id, span=one.span, place=one.place)
         for rank, (_, one) in enumerate(ordered)
     ]
     expected = build_context(union, order=order, stitch=stitch)

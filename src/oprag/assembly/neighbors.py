@@ -10,8 +10,8 @@ from oprag.chunk import Chunk, Drop, PositionKind, changed
 from oprag.errors import ChunkError, OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
 from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
-from oprag.positions.ladder import PositionKey, counts_from_document
 from oprag.positions.placing import SourceReport, group_by_source, place, report_sources
+from oprag.positions.readings import PositionKey, counts_from_document
 from oprag.positions.sources import SourceKey
 from oprag.warn import warn
 

@@ -9,7 +9,7 @@ from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.options import ContextOptions, Header
-from oprag.positions.ladder import page_of
+from oprag.positions.readings import page_of
 
 __all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
-from oprag.positions.ladder import is_exact
+from oprag.positions.readings import is_exact
 
 __all__ = ["Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
 
@@ -80,14 +80,11 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
 
 
 def place_in_source(chunk: Chunk) -> Span | None:
-    """The span of a chunk in its source, else in its run of the store's insertion order; None if both are unknown.
-
-    Adjacent chunks of such a run overlap. The run is encoded as the page of the span.
-    """
-    place = chunk.store_place
-    if chunk.span is not None or place is None or chunk.position is None or not chunk.position.known:
+    """The span of a chunk in its source, else in its run of chunks that overlap; None if both are unknown."""
+    run = None if chunk.place is None else chunk.place.run
+    if chunk.span is not None or run is None or chunk.position is None or not chunk.position.known:
         return chunk.span
-    return Span(place.start, place.start + len(chunk.text), f"{_RUN}{place.run}")
+    return run._replace(page=f"{_RUN}{run.page}")
 
 
 class _Run:

@@ -64,7 +64,7 @@ def _checked(
     # Imported here to keep the other commands fast to start.
     from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
-    from oprag.positions.check_listings import Listing, check_listings
+    from oprag.positions.check_listings import Checked, check_listings
     from oprag.stores.llama_index_nodes import NODE_FIELD
 
     with open_saved(path, collection, max_chunks) as saved:
@@ -75,7 +75,7 @@ def _checked(
         else:
             from oprag.langchain.check import chunks_in, remedies_for
         every = rows if first is None else chain([first], rows)
-        listing = Listing(saved.name, chunks_in(every), saved.in_insertion_order, saved.total)
+        listing = Checked(saved.name, chunks_in(every), saved.in_insertion_order, saved.total)
         writable = saved.adapter is not None and saved.adapter(None).writable
         return check_listings(
             [listing],

@@ -16,8 +16,7 @@ from oprag.errors import DataError, InputFileError, MissingExtraError, OpragErro
 from oprag.files.opening import open_regular
 from oprag.index.file import read_contents
 from oprag.masking import describe, listed, masked_error
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.chroma import LangChainChroma
 from oprag.stores.chroma_file import CHROMA_FILE, ChromaFile
 from oprag.stores.docstore import LlamaIndexSimpleDocstore

@@ -19,13 +19,12 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
 from oprag.options import ContextOptions, check_count
-from oprag.positions.check_listings import Listing, check_listings
-from oprag.positions.insertion_order import StoredChunk
-from oprag.positions.ladder import PositionKey
+from oprag.positions.check_listings import Checked, check_listings
 from oprag.positions.position_check import PositionCheck
+from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
-from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
@@ -80,7 +79,7 @@ def check_positions(
     searched = bare(searched)
     adapters = list(_adapters(searched))
     listings = [
-        Listing(
+        Checked(
             adapter.name,
             chunks_in(rows),
             store_order and adapter.in_insertion_order,
@@ -147,7 +146,7 @@ def _why(searched: Any) -> str:
     return ""
 
 
-def _documents(documents: Any, maximum: int) -> Listing:
+def _documents(documents: Any, maximum: int) -> Checked:
     if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
         while isinstance(documents, OrderPreservingRetriever):
             documents = documents.vectorstore or documents.retriever
@@ -158,7 +157,7 @@ def _documents(documents: Any, maximum: int) -> Listing:
         )
     total = len(documents) if isinstance(documents, Sized) else None
     # One more than the maximum shows whether documents remain.
-    return Listing("documents", chunks_of(islice(documents, maximum + 1)), total=total)
+    return Checked("documents", chunks_of(islice(documents, maximum + 1)), total=total)
 
 
 _DOCUMENTS = Remedies(

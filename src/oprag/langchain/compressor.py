@@ -99,7 +99,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
             check_question(query)
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
         if self.read_source is not None:
-            inputs = yield from self._located(inputs, options)
+            inputs = yield from self._with_places(inputs, options)
         return documents_of((yield from assemble_in_steps(inputs, options)), annotate=self.annotate)
 
     def _neighbors(self) -> NeighborReader | None:

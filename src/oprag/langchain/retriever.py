@@ -367,12 +367,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             from oprag.embedding.vectors import given_with_vectors
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
-        stores = partial(self._searched, filter)
-        if self.read_source is not None:
-            used = partial(filter_of, self, filter)
-            inputs = yield from self._located(inputs, options, used, stores, store_order=self.store_order)
-        if self.store_order:
-            inputs = yield from self._order_cache.complete(inputs, options, stores)
+        if self.read_source is not None or self.store_order:
+            stores = partial(self._searched, filter) if self.store_order else tuple
+            inputs = yield from self._with_places(inputs, options, stores, partial(filter_of, self, filter))
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
             # The caller uses only the context, and no tracer needs the documents.

@@ -14,8 +14,7 @@ from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.name_hints import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.stored_neighbors import stored_neighbors
 from oprag.vector_fields import VectorFields, list_of_neighbors
 

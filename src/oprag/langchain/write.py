@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from oprag.files.source_reader import ReadSource
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
-from oprag.stores.adapter import adapter_of
+from oprag.stores.adapter import StoredChunk, adapter_of
 from oprag.stores.write_into import write_into
 
 __all__ = ["write_positions"]

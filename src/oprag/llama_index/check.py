@@ -25,13 +25,12 @@ from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
-from oprag.positions.check_listings import Listing, check_listings
-from oprag.positions.insertion_order import StoredChunk
-from oprag.positions.ladder import PositionKey
+from oprag.positions.check_listings import Checked, check_listings
 from oprag.positions.position_check import PositionCheck
+from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
-from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search
 from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
@@ -82,7 +81,7 @@ def check_positions(
         read_source = searched.read_source if read_source is None else read_source
     refuse_filter("read_source", read_source, NO_FILTER)
     options = ContextOptions(source_key=source_key, position_key=position_key)
-    listings: list[Listing] = []
+    listings: list[Checked] = []
     writable = False
     parent = _parents_in(searched)
     # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
@@ -95,10 +94,10 @@ def check_positions(
             writable = writable or (adapter.writable and parent is None)
             kinds.add(type(adapter.store).__name__)
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Listing(adapter.name, chunks_in(rows), in_order, adapter.total, own, parent))
+            listings.append(Checked(adapter.name, chunks_in(rows), in_order, adapter.total, own, parent))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
-            listings.append(Listing(type(docstore).__name__, _chunks_of(nodes), total=len(nodes), parent=parent))
+            listings.append(Checked(type(docstore).__name__, _chunks_of(nodes), total=len(nodes), parent=parent))
     in_store = bool(listings)
     return check_listings(
         listings or [_given(searched)],
@@ -170,7 +169,7 @@ def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
         yield chunk_of(node, rank)
 
 
-def _given(nodes: Any) -> Listing:
+def _given(nodes: Any) -> Checked:
     """The listing of nodes that the caller passed."""
     # Pydantic models are iterable: they yield their fields.
     if isinstance(nodes, str | Mapping | BaseModel) or not isinstance(nodes, Iterable):
@@ -179,7 +178,7 @@ def _given(nodes: Any) -> Listing:
             "check_positions(nodes)",
             nodes,
         )
-    return Listing("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
+    return Checked("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
 
 
 _LEAVES = "  # index get_leaf_nodes(nodes), with all nodes in the docstore"

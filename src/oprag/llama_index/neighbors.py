@@ -19,8 +19,8 @@ from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk
+from oprag.stores.orders import PlacesOfSource
 from oprag.stores.stored_neighbors import stored_neighbors
 from oprag.vector_fields import list_of_neighbors
 
@@ -73,11 +73,11 @@ class _LinkedOrListed:
     def __call__(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
         return (self._by_links if _has_links(self._docstore, chunk) else self._listed)(chunk, number)
 
-    def locating(self, locate: Any, otherwise: NeighborReader) -> NeighborReader:
-        """See `StoredNeighbors.locating`."""
-        locating = getattr(self._listed, "locating", None)
-        listed = otherwise if locating is None else locating(locate, otherwise)
-        return _LinkedOrListed(self._docstore, otherwise, listed)
+    def with_places(self, place_of: PlacesOfSource) -> NeighborReader:
+        """See `StoredNeighbors.with_places`."""
+        with_places = getattr(self._listed, "with_places", None)
+        listed = self._listed if with_places is None else with_places(place_of)
+        return _LinkedOrListed(self._docstore, self._by_links, listed)
 
 
 def _as_chunks(read: Callable[[BaseNode, int], Any], chunk: Chunk, number: int) -> list[Chunk]:

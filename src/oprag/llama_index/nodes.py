@@ -7,18 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import (
-    BaseNode,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
     QueryBundle,
-    RelatedNodeInfo,
     TextNode,
 )
 
 from oprag.assembly.render import SHOWN_SEPARATOR
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Chunk, Span, chunk_to_dict
+from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
@@ -26,18 +24,13 @@ from oprag.options import ContextOptions
 from oprag.positions.values import finite
 from oprag.ranked_list import RankedList
 from oprag.steps import Steps
+from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import united, with_metadata
 
 if TYPE_CHECKING:
     from oprag.llama_index.vectors import FindPositions, NodeSources
 
 __all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of"]
-
-_SOURCE = NodeRelationship.SOURCE
-_PREVIOUS = NodeRelationship.PREVIOUS
-_NEXT = NodeRelationship.NEXT
-_PARENT = NodeRelationship.PARENT
-_CHILD = NodeRelationship.CHILD
 
 
 def chunks_of(nodes: Any) -> list[Chunk]:
@@ -57,45 +50,6 @@ def chunks_of(nodes: Any) -> list[Chunk]:
             raise ChunkError(f"expected NodeWithScore objects, got {type(scored).__name__} at index {rank}", scored)
         chunks.append(chunk_of(scored.node, rank, score=finite(scored.score), origin=scored))
     return chunks
-
-
-def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
-    """Convert a node to a chunk."""
-    document_id = previous_id = next_id = parent_id = None
-    child_ids: tuple[str, ...] = ()
-    # Iterating is faster than lookups, because hashing LlamaIndex's enum runs Python code.
-    for relation, related in node.relationships.items():
-        if not isinstance(related, RelatedNodeInfo):
-            if relation is _CHILD:
-                child_ids = tuple(child.node_id for child in related)
-        elif relation is _SOURCE:
-            document_id = related.node_id
-        elif relation is _PREVIOUS:
-            previous_id = related.node_id
-        elif relation is _NEXT:
-            next_id = related.node_id
-        elif relation is _PARENT:
-            parent_id = related.node_id
-    span = None
-    # Offsets of a node with a parent are relative to the parent. A missing end offset (-1) means the end of the text.
-    if parent_id is None:
-        start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-        if start is not None:
-            span = Span(start, end if end is not None else -1)
-    return Chunk(
-        text=node.text if isinstance(node, TextNode) else node.get_content(MetadataMode.NONE),
-        rank=rank,
-        metadata=node.metadata,
-        score=score,
-        id=node.node_id,
-        document_id=document_id,
-        previous_id=previous_id,
-        next_id=next_id,
-        parent_id=parent_id,
-        child_ids=child_ids,
-        span=span,
-        origin=origin,
-    )
 
 
 def context_of(

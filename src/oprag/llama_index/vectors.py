@@ -28,9 +28,8 @@ from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions, refuse_filter
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
-from oprag.positions.insertion_order import StoredChunk
 from oprag.steps import Steps
-from oprag.stores.adapter import StoreAdapter, adapter_of
+from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
@@ -223,9 +222,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
         if self._place_each:
             inputs = replace(inputs, place_each=True)
-        if self.read_source is not None:
-            inputs = yield from self._located(inputs, options, stores=self._stores, store_order=self.store_order)
-        return (yield from self._order_cache.complete(inputs, options, self._stores)) if in_store else inputs
+        return (yield from self._with_places(inputs, options, self._stores if in_store else tuple))
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """The reader of neighbors; None if it might read chunks that the search excludes."""

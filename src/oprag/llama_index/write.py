@@ -15,10 +15,9 @@ from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import docstore_of, searched_in, store_of
 from oprag.options import refuse_filter
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
-from oprag.stores.adapter import adapter_of
+from oprag.stores.adapter import StoredChunk, adapter_of
 from oprag.stores.write_into import write_into
 
 __all__ = ["write_positions"]

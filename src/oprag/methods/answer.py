@@ -15,7 +15,7 @@ from oprag.context import Context
 from oprag.context_report import passage_to_dict
 from oprag.masking import masked_error, shown, start_of
 from oprag.methods.model_calls import Call, Usage
-from oprag.positions.ladder import page_of
+from oprag.positions.readings import page_of
 from oprag.text_table import escaped, one_line, printable, shortened, table
 
 __all__ = [

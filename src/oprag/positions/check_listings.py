@@ -10,21 +10,22 @@ from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, Span, changed, counted
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.fields import LABEL_FIELD, NUMBERING_FIELD, STAMPED_FIELDS
-from oprag.positions.insertion_order import ADDED_AGAIN, overlaps_of, places_in_store
-from oprag.positions.ladder import TIES_BY_STORE, find_positions, shared, stamped_by_store, stated_span
-from oprag.positions.locate import SourceText
 from oprag.positions.near_duplicates import near_duplicates
+from oprag.positions.overlaps import overlaps_of
 from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order
 from oprag.positions.position_check import Note, PositionCheck, SourceCheck
+from oprag.positions.readings import TIES_BY_STORE, shared, stamped_by_store, stated_span
 from oprag.positions.remedies import SHARED_NAME, Remedies
+from oprag.positions.source_order import ADDED_AGAIN, Listing, order_of
+from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 from oprag.positions.values import ordinal
 
-__all__ = ["Listing", "check_listings"]
+__all__ = ["Checked", "check_listings"]
 
 _MIN_OVERLAP_SHARE = 0.05  # minimum share of overlapping text for a note
 # Minimum number of repeated texts; fewer may come from a source that repeats itself.
@@ -38,12 +39,11 @@ _PLACED = (*_EXACT, PositionKind.PAGE)
 _EVERY = 3
 _MAX_LEVELS = 10  # parent links may form a cycle
 _NOT_IN_TEXT = "some of them were not found in its text, which may be another version"
-_IN_PARTS = "links connect all chunks of a source, but not the subset that a search returns"
+_IN_PARTS = "all chunks together tell the order of a source, but not the subset that a search returns"
 _MERGED = "a search can return parents in place of these chunks, and then "
-_REFUTED = "the order in which the chunks of a source were added to the store is not used: "
 
 
-class Listing(NamedTuple):
+class Checked(NamedTuple):
     """The chunks of a store, or a list of chunks from the caller.
 
     Attributes:
@@ -51,7 +51,7 @@ class Listing(NamedTuple):
         chunks: The chunks.
         in_insertion_order: Whether the chunks are in the order in which they were added to a store.
         total: Number of chunks, if known.
-        read_whole: Whether retrieval checks insertion order with all chunks of a source, not only the retrieved ones.
+        read_whole: Whether retrieval decides the order of a source from all of its chunks, not only the retrieved ones.
         parent: Returns the parent with an id, if a search can return parents in place of the chunks inside them.
     """
 
@@ -64,7 +64,7 @@ class Listing(NamedTuple):
 
 
 def check_listings(
-    listings: Sequence[Listing],
+    listings: Sequence[Checked],
     options: ContextOptions,
     remedies: Callable[[Sequence[Chunk]], Remedies],
     *,
@@ -130,17 +130,17 @@ class _Sample(NamedTuple):
     """
 
     chunks: list[Chunk]
-    listings: Mapping[str | None, Listing]
+    listings: Mapping[str | None, Checked]
     places: Sequence[int]
     sampled: bool = False
     partial_source: str = ""
 
 
-def _read(listings: Sequence[Listing], source_key: SourceKey | None, max_chunks: int) -> _Sample:
+def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks: int) -> _Sample:
     """Read at most `max_chunks` chunks."""
     chunks: list[Chunk] = []
     places: list[int] = []
-    listed: dict[str | None, Listing] = {}
+    listed: dict[str | None, Checked] = {}
     for listing in listings:
         rows = iter(listing.chunks)
         named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, max_chunks - len(chunks))]
@@ -206,54 +206,36 @@ def _judged(sample: _Sample, options: ContextOptions, texts: Mapping[str | None,
         text = (texts or {}).get(source)
         in_order = [judged.chunks[chunk.rank] for chunk in sorted(group, key=_key_of)]
         for part in _with_parents(in_order, parent):
-            spans = [None] * len(part) if text is None else text.locate(part)
-            located = [changed(one, located=at and Span(*at)) for one, at in zip(part, spans, strict=True)]
-            placed = place(located, options.source_key, options.position_key)
-            for doubt in doubts(placed, placed.chunks, options):
-                problems.setdefault(source, _Problem(_MERGED + doubt.what, doubt.cause))
+            without = [changed(one, place=None) for one in part]
+            for cause in order_of(Listing(without), options.position_key, text).doubts_among(range(len(part)))[:1]:
+                problems.setdefault(source, _Problem(_MERGED + cause, cause))
     return judged._replace(problems=problems)
 
 
 def _judged_alone(sample: _Sample, options: ContextOptions) -> _Judged:
-    """Find positions from metadata, else from insertion order, and collect the problems, without parents."""
+    """Decide the order of each source, and collect the problems, without parents."""
     keys = options.source_key, options.position_key
     chunks = list(sample.chunks)
     placed = place(chunks, *keys)
-    unsure = without_order(placed) if options.position_key is None else []
-    linked = [
-        group
-        for group, report in zip(placed.groups.values(), placed.sources, strict=True)
-        if not report.missing and _needs_links([chunks[chunk.rank] for chunk in group], report, options)
-    ]
-    refuted: dict[str | None, _Problem] = {}
-    for group in (*unsure, *linked):
-        listing = sample.listings.get(group[0].source)
-        if listing is None or not listing.in_insertion_order:
-            continue
-        places, why = places_in_store(group, listing.name)
-        if why:
-            refuted[group[0].source] = _Problem(f"{_REFUTED}{why}", why)
-            continue
+    problems: dict[str | None, _Problem] = {}
+    for group in without_order(placed) if options.position_key is None else []:
+        source = group[0].source
+        listing = sample.listings[source]
+        given = [changed(chunks[chunk.rank], source=source) for chunk in group]
+        in_sequence = listing.in_insertion_order
+        order = order_of(Listing(given, in_sequence, complete=True, store=listing.name))
+        for chunk, at in zip(group, order.places, strict=True):
+            chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
         # A store can list the other chunks of a source only by a metadata key that contains its name.
-        read_whole = listing.read_whole and field_of(group, options.source_key) != ""
-        for chunk, found in zip(group, places, strict=True):
-            seen = found if read_whole else found._replace(run=found.number)
-            chunks[chunk.rank] = changed(chunks[chunk.rank], store_place=seen)
+        if not (listing.read_whole and field_of(group, options.source_key)) and not order.uncertain:
+            part = sorted(zip(order.keys, given, strict=True), key=lambda one: one[0] or ())[::_EVERY]
+            found = order_of(Listing([chunk for _, chunk in part], in_sequence, store=listing.name))
+            if doubts_of_part := found.doubts_among(range(len(part))):
+                problems[source] = _Problem(_IN_PARTS, doubts_of_part[0])
     placed = place(chunks, *keys)
-    problems = {group[0].source: refuted[group[0].source] for group in unsure if group[0].source in refuted}
-    found_doubts = doubts(placed, placed.chunks, options)
-    of_links: dict[str | None, _Problem] = {}
-    for group in linked:
-        # Retrieval returns only a subset of them.
-        part = [changed(chunks[chunk.rank], source=chunk.source) for chunk in sorted(group, key=_key_of)[::_EVERY]]
-        of_part = place(part, None, None)
-        for doubt in doubts(of_part, of_part.chunks, options):
-            of_links.setdefault(group[0].source, _Problem(_IN_PARTS, doubt.cause))
-    for source, problem in of_links.items():
-        problems.setdefault(source, refuted.get(source) or problem)
-    for doubt in found_doubts:
+    for doubt in doubts(placed, placed.chunks, options):
         for source in {chunk.source for chunk in doubt.chunks}:
-            problems.setdefault(source, refuted.get(source) or _Problem(doubt.what, doubt.cause))
+            problems.setdefault(source, _Problem(doubt.what, doubt.cause))
     return _Judged(chunks, placed, problems)
 
 
@@ -269,19 +251,6 @@ def _with_parents(chunks: Sequence[Chunk], parent: Callable[[str], Chunk | None]
         mixed = [above[key] if (key := chunk.parent_id) in merged else chunk for chunk in level]
         yield [changed(chunk, rank=rank) for rank, chunk in enumerate({one.id: one for one in mixed}.values())]
         level = list({one.id: one for one in (above.get(chunk.parent_id or "", chunk) for chunk in level)}.values())
-
-
-def _needs_links(group: Sequence[Chunk], report: SourceReport, options: ContextOptions) -> bool:
-    """Return whether only links between chunks tell the place of some of them."""
-    if report.kind is PositionKind.LINKS:
-        return True
-    if options.position_key is not None or not any(chunk.previous_id or chunk.next_id for chunk in group):
-        return False
-    without = [
-        changed(chunk, rank=rank, source=report.source, previous_id=None, next_id=None)
-        for rank, chunk in enumerate(group)
-    ]
-    return any(source.missing for source in place(without, None, None).sources)
 
 
 class _LocatedChunks(NamedTuple):
@@ -315,16 +284,20 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
         except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
             result.unread[name] = masked_error(error)
             continue
-        text.learn(chunk.text for chunk in group)
-        if sample.listings[name].parent is not None:
+        listing = sample.listings[name]
+        given = [changed(chunks[chunk.rank], source=name) for chunk in group]
+        order = order_of(Listing(given, listing.in_insertion_order, complete=True, store=listing.name), None, text)
+        if listing.parent is not None:
             result.texts[name] = text
-        in_sequence = sample.listings[name].in_insertion_order
-        for chunk, one in zip(group, text.locate(group, in_sequence=in_sequence), strict=True):
-            if one is not None:
-                result.chunks[chunk.rank] = changed(chunks[chunk.rank], located=Span(*one))
+        for chunk, at in zip(given, order.places, strict=True):
+            if at.span is not None:
+                result.chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
                 result.sources.add(name)
             elif not text.places(chunk.text):
                 result.lacking.add(name)
+        if name in result.sources:
+            for chunk, at in zip(given, order.places, strict=True):
+                result.chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
     return result
 
 
@@ -560,7 +533,7 @@ def _contradictory(group: Sequence[Chunk], as_read: Sequence[Chunk], report: Sou
     stamped = [
         chunk for chunk in as_read if any(ordinal(chunk.metadata.get(name)) is not None for name in STAMPED_FIELDS)
     ]
-    if stamped and find_positions(stamped).positions[0].kind is PositionKind.STAMPED:
+    if stamped and order_of(Listing(stamped)).kind is PositionKind.STAMPED:
         stamped = []
     with_offset = [chunk for chunk in as_read if stated_span(chunk) is not None]
     if any(chunk.span is not None for chunk in group):

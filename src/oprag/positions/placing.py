@@ -7,37 +7,29 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.positions.fields import LABEL_FIELD, NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
-from oprag.positions.ladder import (
-    FRAME_FIELDS,
-    LOCATED,
-    TIES_BY_STORE,
-    PositionKey,
-    find_positions,
-    is_confirmed,
-    numberings,
-    page_of,
-    shared,
-    stamped_by_store,
-    stated_span,
+from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
+from oprag.positions.readings import PositionKey, page_of, stamped_by_store
+from oprag.positions.source_order import (
+    CONFLICTING_OFFSETS,
+    INSERTION_ORDER_ONLY,
+    MISSING,
+    RESTARTED,
+    SHARED_BY_STORE,
+    UNLINKED_RUNS,
+    Listing,
+    SourceOrder,
+    is_strong,
+    order_of,
 )
 from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
 from oprag.warn import warn
 
 __all__ = [
-    "CONFLICTING_OFFSETS",
-    "INSERTION_ORDER_ONLY",
-    "LABELS_ALONE",
-    "MISSING",
     "PARTS",
-    "RESTARTED",
-    "SHARED_BY_STORE",
-    "SHARED_POSITION",
-    "UNLINKED_RUNS",
     "UNNAMED",
     "Doubt",
     "Placed",
@@ -50,32 +42,9 @@ __all__ = [
     "without_order",
 ]
 
-# Causes of doubt. Those about positions are also the text of the message.
+# Causes of doubt about sources; those about positions are in `source_order`.
 UNNAMED = "no source"
 PARTS = "sources that are parts"
-RESTARTED = (
-    "the chunk_index values of a source were stamped in several calls, each starting at 0, so chunk_index is ignored"
-)
-UNLINKED_RUNS = (
-    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
-)
-INSERTION_ORDER_ONLY = (
-    "the chunks of a source are in the order in which they were added to the store, because nothing else tells their "
-    "order; this is wrong if some of them were added later"
-)
-SHARED_BY_STORE = (
-    "chunks of a source share a page or another number, so they are in the order in which they were added to the "
-    "store, which is wrong if some of them were added later"
-)
-MISSING = "chunks of a source have no position, so their order is unknown"
-LABELS_ALONE = (
-    "page labels alone tell the order of a source, which is wrong if they start again or change their style in it"
-)
-SHARED_POSITION = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
-CONFLICTING_OFFSETS = (
-    "the character offsets of a source contradict each other (offsets that restart in every section or file do), so "
-    "they are ignored and the order is uncertain"
-)
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STAMP_TOGETHER = (
@@ -122,17 +91,20 @@ class Placed(NamedTuple):
         chunks: New objects, best first.
         sources: A report for each source, ordered by best-ranked chunk.
         groups: The chunks of each of these sources, by its name, or by a number for a chunk without a source name.
+        orders: The order of the chunks of each source, by the same names.
     """
 
     chunks: list[Chunk]
     sources: tuple[SourceReport, ...]
     groups: dict[str | int, list[Chunk]]
+    orders: dict[str | int, SourceOrder]
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
-    """Find the source and the position of each chunk; the position kind is chosen once per source.
+    """Find the source and the position of each chunk.
 
-    Chunks from an earlier context keep their positions, because a smaller set could lead to another kind.
+    Chunks whose places were decided from the whole source keep them. Chunks from an earlier context keep their
+    positions, because a smaller set could lead to another kind.
     """
     members: dict[str | int, list[int]] = {}
     for index, chunk in enumerate(chunks):
@@ -148,38 +120,56 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
         members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)
     groups: dict[str | int, list[Chunk]] = {}
+    orders: dict[str | int, SourceOrder] = {}
     for name, indices in members.items():
         source = None if isinstance(name, int) else name
         group = [chunks[index] for index in indices]
-        before = group[0].position is not None and _placed_before(group, source)
-        if before and position_key is None and _read_alike(group):
-            group = [changed(chunk) for chunk in group]
-        else:
-            positions, spans = find_positions(group, position_key)
-            group = [
-                changed(chunk, source=source, position=position, span=chunk.span if before else span)
-                for chunk, position, span in zip(group, positions, spans, strict=True)
-            ]
-        for index, chunk in zip(indices, group, strict=True):
-            placed[index] = chunk
-        groups[name] = group
-    return Placed(placed, tuple(map(_report, groups.values())), groups)
+        order = orders[name] = _order(group, source, position_key)
+        for index, chunk, position, span in zip(indices, group, order.positions, order.spans, strict=True):
+            placed[index] = changed(chunk, source=source, position=position, span=span)
+        groups[name] = [placed[index] for index in indices]
+    return Placed(placed, tuple(map(_report, groups.values())), groups, orders)
+
+
+def _order(group: Sequence[Chunk], source: str | None, position_key: PositionKey | None) -> SourceOrder:
+    """Return the order of the chunks of one source, as it was decided before, else from their metadata alone."""
+    if position_key is None:
+        places = [chunk.place for chunk in group if chunk.place is not None]
+        if len(places) == len(group) and len({(place.kind, place.field) for place in places if place.key}) <= 1:
+            return SourceOrder.of_places(group, places)
+        if group[0].position is not None and _placed_before(group, source):
+            return _order_before(group)
+    return order_of(Listing(group), position_key)
 
 
 def _placed_before(group: Sequence[Chunk], source: str | None) -> bool:
-    return all(chunk.position is not None and chunk.source == source for chunk in group)
-
-
-def _read_alike(group: Sequence[Chunk]) -> bool:
-    """Return whether all positions have the same kind and field, not a caller's key, so that they are comparable."""
+    """Return whether all chunks are from earlier contexts, and their positions are comparable."""
+    if any(chunk.position is None or chunk.source != source for chunk in group):
+        return False
     readings = {
         (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
     }
     return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
 
 
+def _order_before(group: Sequence[Chunk]) -> SourceOrder:
+    """Return the order by the positions that the chunks have, with the doubts that their metadata raise."""
+    now = order_of(Listing(group))
+    positions = [chunk.position or UNKNOWN_POSITION for chunk in group]
+    known: Position = next((one for one in positions if one.known), UNKNOWN_POSITION)
+    keys = [one.key if one.known else None for one in positions]
+    same = (now.kind, now.field) == (known.kind, known.field)
+    return now._replace(
+        kind=known.kind,
+        field=known.field,
+        keys=keys,
+        spans=[chunk.span for chunk in group],
+        uncertain=now.uncertain if same or None in keys else {},
+    )
+
+
 def without_order(placed: Placed, minimum: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
-    """Return the chunks of each source whose order is uncertain.
+    """Return the chunks of each source whose order is not certain from metadata alone.
 
     Args:
         placed: The chunks.
@@ -188,17 +178,11 @@ def without_order(placed: Placed, minimum: int = 2, *, by_store: bool = False) -
     """
     return [
         group
-        for group, report in zip(placed.groups.values(), placed.sources, strict=True)
+        for (name, group), report in zip(placed.groups.items(), placed.sources, strict=True)
         if report.source is not None
         and len(group) >= minimum
-        and (_cause_of_doubt(group, report, group) is not None or (by_store and stamped_by_store(group)))
+        and (not is_strong(placed.orders[name]) or (by_store and stamped_by_store(group)))
     ]
-
-
-def _has_ties(group: Sequence[Chunk], report: SourceReport) -> bool:
-    """Return whether some chunks of one source share a page, so that rank decides their order."""
-    by_page = report.kind is PositionKind.PAGE
-    return by_page and shared(group, [chunk.position and chunk.position.key for chunk in group])
 
 
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
@@ -257,7 +241,7 @@ def doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> li
     """Return all reasons why the order of the kept chunks is uncertain."""
     if options.order != "source" or len(placed.chunks) < 2:
         return []
-    return [*_doubts_about_sources(placed, options), *_doubts_about_positions(placed, kept, options)]
+    return [*_doubts_about_sources(placed, options), *_doubts_about_positions(placed, kept)]
 
 
 def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
@@ -308,20 +292,24 @@ def _is_named_by_id(group: Sequence[Chunk]) -> bool:
     )
 
 
-def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
+def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk]) -> list[Doubt]:
     """Return the reasons why the order of sources with several kept chunks is uncertain."""
     causes: dict[str, list[Chunk]] = {}
     for group in group_by_source(kept):
-        if len(group) < 2:
+        order = placed.orders.get(group[0].source or "")
+        if len(group) < 2 or order is None or not order.uncertain:
             continue
-        report = _report(group)
-        if options.position_key is None:
-            cause = _cause_of_doubt(group, report, placed.groups.get(report.source or "", group))
-        else:
-            cause = MISSING if report.missing else None
-        if cause is not None:
+        for cause in order.doubts_among(_indices(group, order)):
             causes.setdefault(cause, []).extend(group)
+            # The first one says enough.
+            break
     return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()]
+
+
+def _indices(kept: Sequence[Chunk], order: SourceOrder) -> list[int]:
+    """Return the indices of kept chunks in the order of their source; both have the same ranks."""
+    ranks = {chunk.rank for chunk in kept}
+    return [index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks]
 
 
 def _warn(doubt: Doubt, placed: Placed) -> None:
@@ -358,7 +346,7 @@ def _ways_out(doubt: Doubt) -> str:
     trust = _TRUST if doubt.cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE) else ""
     frameworks = _frameworks(doubt.chunks)
     if frameworks == {"llama_index"}:
-        by_store = any(chunk.store_place is not None for chunk in doubt.chunks)
+        by_store = any(chunk.place is not None for chunk in doubt.chunks)
         first, stamp, store = "" if by_store else _GIVE_INDEX, "StampPositions", "index"
     else:
         stated = doubt.cause is UNLINKED_RUNS or any("start_index" in chunk.metadata for chunk in doubt.chunks)
@@ -368,55 +356,3 @@ def _ways_out(doubt: Doubt) -> str:
     if doubt.cause is CONFLICTING_OFFSETS:
         first = _NAME_FILES
     return first + _FIXES.format(stamp=stamp, store=store, trust=trust)
-
-
-def _cause_of_doubt(group: Sequence[Chunk], report: SourceReport, retrieved: Sequence[Chunk]) -> str | None:
-    """Return why the order of the kept chunks of one source is uncertain, as a message; None if it is certain.
-
-    Args:
-        group: The kept chunks.
-        report: The report on them.
-        retrieved: All retrieved chunks of the source; one that was not kept can contradict the order.
-    """
-    if not report.missing and is_confirmed(group):
-        return None
-    in_store = report.kind is PositionKind.STORE
-    by_metadata = not in_store and report.field != LOCATED
-    # Other metadata are unreliable here too: where stamps restart, offsets usually do.
-    if report.kind > PositionKind.STAMPED and by_metadata and len(numberings(retrieved)) > 1:
-        return RESTARTED
-    if report.runs > 1:
-        return INSERTION_ORDER_ONLY if in_store else UNLINKED_RUNS
-    by_page = report.kind is PositionKind.PAGE and report.field in FRAME_FIELDS
-    if (report.missing or by_page) and _ignored_offsets(retrieved):
-        return CONFLICTING_OFFSETS
-    return MISSING if report.missing else _doubt_about_pages(group, report)
-
-
-def _doubt_about_pages(group: Sequence[Chunk], report: SourceReport) -> str | None:
-    """Return why the order of chunks that all have a position is uncertain; None if it is certain."""
-    if report.field.endswith(TIES_BY_STORE):
-        pages = {
-            (chunk.position.key[0], chunk.store_place.run) for chunk in group if chunk.position and chunk.store_place
-        }
-        return SHARED_BY_STORE if len(pages) > len({page for page, _ in pages}) else None
-    if _has_ties(group, report):
-        return SHARED_POSITION
-    return LABELS_ALONE if _rests_on_labels(group, report) else None
-
-
-def _rests_on_labels(group: Sequence[Chunk], report: SourceReport) -> bool:
-    """Return whether only page labels tell the order of pages, and the store does not tell the same."""
-    if report.field.split(", ")[0] != LABEL_FIELD or len({page_of(chunk) for chunk in group}) < 2:
-        return False
-    numbers = [chunk.store_place.number for chunk in sorted(group, key=_key_of) if chunk.store_place is not None]
-    return len(numbers) < len(group) or numbers != sorted(numbers)
-
-
-def _key_of(chunk: Chunk) -> Any:
-    return chunk.position.key if chunk.position is not None else ()
-
-
-def _ignored_offsets(chunks: Sequence[Chunk]) -> bool:
-    """Return whether the chunks have offsets that were all ignored because they contradict each other."""
-    return all(chunk.span is None for chunk in chunks) and any(stated_span(chunk) is not None for chunk in chunks)

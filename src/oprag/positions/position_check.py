@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
 from oprag.masking import clean, describe, safe, shown
-from oprag.positions.ladder import kind_text
+from oprag.positions.readings import kind_text
 from oprag.text_table import escaped, html_table, printable, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]

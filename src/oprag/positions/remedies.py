@@ -13,17 +13,9 @@ from oprag.files.source_reader import READABLE
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.fields import NAME_FIELDS
-from oprag.positions.placing import (
-    CONFLICTING_OFFSETS,
-    INSERTION_ORDER_ONLY,
-    PARTS,
-    RESTARTED,
-    SHARED_BY_STORE,
-    UNNAMED,
-    doubts,
-    place,
-)
+from oprag.positions.placing import PARTS, UNNAMED, doubts, place
 from oprag.positions.position_check import source_literal
+from oprag.positions.source_order import CONFLICTING_OFFSETS, INSERTION_ORDER_ONLY, RESTARTED, SHARED_BY_STORE
 from oprag.positions.sources import first_name, source_of
 
 __all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any, NamedTuple
 
+from oprag.chunk import Chunk, Span
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
@@ -19,11 +19,11 @@ from oprag.positions.fields import (
     START_FIELDS,
     WITHIN_PAGE_FIELDS,
     is_by_store,
-    with_usual_fields,
 )
+from oprag.positions.readings import LOCATED, numberings
 from oprag.positions.values import NUMBERED, Key, label_keys, ordinal
 
-__all__ = ["Confirmed", "confirmed_order"]
+__all__ = ["Witness", "agreed_order", "confirmed_order"]
 
 # Minimum share of the chunks in a common order for two orders to agree, and minimum number of chunks for such a share;
 # among fewer, one chunk may differ.
@@ -34,30 +34,40 @@ _FEW = 20
 _MIN_KNOWN = 0.2
 _FEW_KNOWN = 6
 _MIN_RUN = 2
+_MIN_AGAIN = 3  # chunks of the second of two parts whose numbers begin again
 _MAX_MOVED = 0.3  # share of the chunks that were added later
+_MIN_RISING = 4  # values that rise by chance are fewer
 
 # Fields that may differ from chunk to chunk within a file.
 _PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, NUMBERING_FIELD}).union(
     ("doc_id", "id", "_id", "parent_document_id", "element_id", "parent_id", "_node_content")
 )
 
+# Several chunks share a page or another number; other values belong to one text.
+_PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
+_OFFSETS = frozenset({*START_FIELDS, LOCATED, "span"})
+
 _Known = list[tuple[int, Key]]
 
 
-class Confirmed(NamedTuple):
-    """The order of all chunks of a source.
+class Witness(NamedTuple):
+    """The order of all chunks of a source, told by a field together with the sequence of the store.
 
     Attributes:
-        field: The metadata field that confirms it.
+        field: The field.
         order: The index of each chunk in the sequence of the store, in the order of the source.
+        unsure: The indices of chunks whose place neither tells for certain.
     """
 
     field: str
     order: list[int]
+    unsure: frozenset[int] = frozenset()
 
 
-def confirmed_order(metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Confirmed | None:
-    """Return the order of the chunks of a source if a metadata field confirms the sequence of the store.
+def confirmed_order(
+    chunks: Sequence[Chunk], located: Sequence[Span | None], overlaps: Sequence[int], *, complete: bool = True
+) -> Witness | None:
+    """Return the order of the chunks of a source if a field confirms the sequence of the store.
 
     A field confirms it if its values count up along the sequence. They may begin again, such as page labels of a file
     with several parts, or offsets that count from each page. A part that fills a gap of an earlier one was added later,
@@ -65,26 +75,99 @@ def confirmed_order(metadata: Sequence[Mapping[str, Any]], texts: Sequence[str])
     is wrong, and one at its end belongs to a chunk that was added later.
 
     Args:
-        metadata: The metadata of all chunks of the source, in the sequence of the store.
-        texts: Their texts.
+        chunks: All chunks of the source, in the sequence of the store.
+        located: The places of chunks in the text of the source; empty if it was not read.
+        overlaps: The overlap of each text with the next one.
+        complete: Whether these are all chunks of the source; values of a part of them must not begin again.
     """
-    usual = [with_usual_fields(one) for one in metadata]
-    present = {name for one in usual for name in one}
-    # Numbers that were written from the sequence of the store do not confirm it.
-    by_store = any(map(is_by_store, usual))
-    for field in (*STAMPED_FIELDS, *START_FIELDS, *PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS):
-        if field not in present or (field == STAMP_FIELD and by_store):
-            continue
-        known = _known([one.get(field) for one in usual], field)
+    metadata = [chunk.metadata for chunk in chunks]
+    texts = [chunk.text for chunk in chunks]
+    present = {name for one in metadata for name in one}
+    # Numbers that were written from the sequence of the store do not confirm it, nor do those of several calls.
+    no_stamps = any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1
+    values: dict[str, list[Any]] = {LOCATED: [span and span.start for span in located]} if any(located) else {}
+    for field in (*STAMPED_FIELDS, *START_FIELDS):
+        if field in present and not (field == STAMP_FIELD and no_stamps):
+            values[field] = [one.get(field) for one in metadata]
+    if any(chunk.span for chunk in chunks):
+        values["span"] = [chunk.span and chunk.span.start for chunk in chunks]
+    for field in (*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS):
+        if field in present:
+            values[field] = [one.get(field) for one in metadata]
+    against = not complete or _pages_are_against(values, metadata, texts)
+    for field, found in values.items():
+        known = _known(found, field)
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
             continue
-        distinct = field in STAMPED_FIELDS or field in START_FIELDS
-        # Other numbers may be anything, such as a priority, so they must not begin again.
-        order = None if field in NUMBER_FIELDS else _counted_up(known, usual, texts, distinct=distinct)
-        order = order or _mostly_rising(known, texts, distinct=distinct)
-        if order is not None:
-            return Confirmed(field, order)
+        sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0)
+        # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
+        # page numbers contradict it.
+        again = (
+            field not in NUMBER_FIELDS
+            and field != LOCATED
+            and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
+        )
+        witness = _counted_up(known, metadata, texts, sort) if again else None
+        witness = witness or _mostly_rising(known, texts, sort)
+        if witness is not None:
+            stated = [value is not None for value in found]
+            edges = _unsure_edges(known, stated, overlaps)
+            return Witness(field, witness.order, witness.unsure | edges)
     return None
+
+
+def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets: bool) -> list[int] | None:
+    """Return the order if nearly all of these distinct keys agree with the sequence of the store, else None.
+
+    Args:
+        keys: The key of each chunk.
+        chunks: All chunks of the source, in the sequence of the store.
+        offsets: Whether the keys end with a start and an end offset.
+    """
+    known = [(index, key) for index, key in enumerate(keys) if key is not None]
+    # Copies of a chunk share its key.
+    witness = _mostly_rising(known, [chunk.text for chunk in chunks], _Field(distinct=True, start=-2 if offsets else 0))
+    return None if witness is None else witness.order
+
+
+def _pages_are_against(
+    values: Mapping[str, list[Any]], metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]
+) -> bool:
+    """Return whether all chunks have page numbers, which neither rise along the sequence nor count up in parts."""
+    for field in PAGE_NUMBER_FIELDS:
+        known = _known(values.get(field, []), field)
+        if len(known) == len(texts) and len({key for _, key in known}) > 1:
+            pages = _Field(distinct=False)
+            return (_counted_up(known, metadata, texts, pages) or _mostly_rising(known, texts, pages)) is None
+    return False
+
+
+class _Field(NamedTuple):
+    """What the values of a field are like.
+
+    Attributes:
+        distinct: Whether two chunks of different text cannot share a value.
+        start: Where a key has a start offset in characters, counted from its end; 0 if it has none.
+    """
+
+    distinct: bool
+    start: int = 0
+
+
+def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
+    """Return the chunks before the first and after the last known one that nothing connects with these.
+
+    A chunk without the field was added by another call than those with one, before or after them; one whose value is
+    invalid was added by the same call.
+    """
+    unsure: set[int] = set()
+    for step, edge, end in ((-1, known[0][0], -1), (1, known[-1][0], len(stated))):
+        connected = True
+        for index in range(edge + step, end, step):
+            connected = connected and (stated[index] or bool(overlaps[min(index, index - step)]))
+            if not connected and not stated[index]:
+                unsure.add(index)
+    return frozenset(unsure)
 
 
 def _known(values: list[Any], field: str) -> _Known:
@@ -103,8 +186,8 @@ def _style(key: Key) -> Any:
 
 
 def _counted_up(
-    known: _Known, metadata: Sequence[Mapping[str, Any]], texts: Sequence[str], *, distinct: bool
-) -> list[int] | None:
+    known: _Known, metadata: Sequence[Mapping[str, Any]], texts: Sequence[str], field: _Field
+) -> Witness | None:
     """Return the order if the values count up in parts, each of which begins low or fills a gap of an earlier part."""
     lowest: dict[Any, Key] = {}
     for _, key in known:
@@ -112,11 +195,13 @@ def _counted_up(
         lowest[style] = min(key, lowest.get(style, key))
     parts: list[_Known] = []
     for index, key in known:
-        if parts and _follows(parts[-1][-1], (index, key), texts, distinct=distinct):
+        if parts and _follows(parts[-1][-1], (index, key), texts, distinct=field.distinct):
             parts[-1].append((index, key))
         else:
             parts.append([(index, key)])
     if len(known) < _MIN_RUN * len(parts) or _repeats(parts, texts) or _are_files(parts, metadata):
+        return None
+    if len(parts) > 1 and (not _is_low(parts[0][0][1], lowest) or (field.distinct and _is_edit(parts))):
         return None
     moved: dict[int, int] = {}
     for number, part in enumerate(parts[1:], 1):
@@ -131,7 +216,7 @@ def _counted_up(
         elif not _begins_again(part, parts[:number], lowest):
             return None
     # If many chunks are out of turn, the sequence as a whole is not confirmed.
-    return _with_moved(len(texts), moved) if len(moved) <= _MAX_MOVED * len(texts) else None
+    return Witness("", _with_moved(len(texts), moved)) if len(moved) <= _MAX_MOVED * len(texts) else None
 
 
 def _follows(before: tuple[int, Key], after: tuple[int, Key], texts: Sequence[str], *, distinct: bool) -> bool:
@@ -148,14 +233,24 @@ def _begins_again(part: _Known, earlier: Sequence[_Known], lowest: Mapping[Any, 
     A part without values of an earlier one may be a piece of the same numbering that was added out of turn.
     """
     first = part[0][1]
-    number = first[1] if len(first) == 2 else None
-    if first != lowest[_style(first)] and (number is None or number > 1):
+    if not _is_low(first, lowest):
         return False
     values = {key for _, key in part}
     others = [{key for _, key in other} for other in earlier if _style(other[0][1]) == _style(first)]
     return not others or any(
         first in other or 2 * len(values & other) >= min(len(values), len(other)) for other in others
     )
+
+
+def _is_low(first: Key, lowest: Mapping[Any, Key]) -> bool:
+    """Return whether a numbering begins with this value."""
+    number = first[1] if len(first) == 2 else None
+    return first == lowest[_style(first)] or (number is not None and number <= 1)
+
+
+def _is_edit(parts: Sequence[_Known]) -> bool:
+    """Return whether the second of two parts may be the edited first chunks of the other one."""
+    return len(parts) == 2 and len(parts[1]) < _MIN_AGAIN
 
 
 def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:
@@ -194,26 +289,72 @@ def _are_files(parts: Sequence[_Known], metadata: Sequence[Mapping[str, Any]]) -
     return False
 
 
-def _mostly_rising(known: _Known, texts: Sequence[str], *, distinct: bool) -> list[int] | None:
+def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witness | None:
     """Return the order if nearly all values agree with the sequence."""
-    rising = _longest_rising([key for _, key in known], distinct=distinct)
-    allowed = 1 if len(known) < _FEW else (1 - _AGREES) * len(known)
-    if len(known) < 4 or len(known) - len(rising) > allowed:
-        return None
+    rising = _longest_rising([key for _, key in known], distinct=field.distinct)
     kept = [known[place] for place in rising]
     within = {index for index, _ in kept}
     strays = dict(one for one in known if one[0] not in within)
     keys = [key for _, key in kept]
+    # Splitters that search for offsets write that of the first occurrence of a text for each of them, even if it is
+    # inside another chunk.
+    first = {(key, texts[index]) for index, key in kept}
+    repeats = {
+        index
+        for index, key in strays.items()
+        if (key, texts[index]) not in first and _is_inside(index, key, kept, keys, texts)
+    }
+    wrong = sum((key, texts[index]) not in first for index, key in strays.items()) - len(repeats)
+    if len(known) < _MIN_RISING or wrong > (1 if len(known) < _FEW else (1 - _AGREES) * len(known)):
+        return None
+    last = kept[-1][0]
     moved: dict[int, int] = {}
-    # A chunk at the end was added later; amid the sequence, its value is wrong.
-    for index in takewhile(strays.__contains__, range(len(texts) - 1, -1, -1)):
-        place = bisect_right(keys, strays[index])
-        around = {texts[one] for one, _ in kept[max(0, place - 1) : place + 1]}
-        if texts[index] not in around and any(texts[index] in text for text in around):
-            # The value is that of an earlier repetition of its text, as splitters write it that search for offsets.
-            break
+    unsure: set[int] = set()
+    for index, key in strays.items():
+        place = bisect_right(keys, key)
+        if index < last and not field.distinct:
+            # Its page can be wrong, or its place in the sequence.
+            unsure.add(index)
+            continue
+        if index in repeats or (index < last and _has_room(index, key, kept, texts, field)):
+            continue
+        # It was added later.
         moved[index] = kept[place - 1][0] if place else -1
-    return _with_moved(len(texts), moved)
+        if place and keys[place - 1] == key and (key, texts[index]) not in first:
+            # Its page has other chunks, or its number another text.
+            unsure.add(index)
+    return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
+
+
+def _is_inside(index: int, key: Key, kept: _Known, keys: Sequence[Key], texts: Sequence[str]) -> bool:
+    """Return whether the text of a chunk is inside that of a chunk at its value."""
+    place = bisect_right(keys, key)
+    return any(texts[index] in texts[one] for one, _ in kept[max(0, place - 1) : place + 1])
+
+
+def _has_room(index: int, key: Key, kept: _Known, texts: Sequence[str], field: _Field) -> bool:
+    """Return whether a chunk amid the sequence can be where the sequence has it, so that its value is wrong."""
+    at = bisect_left(kept, index, key=lambda one: one[0])
+    if not 0 < at < len(kept):
+        return True
+    (before, low), (_, high) = kept[at - 1], kept[at]
+    start = field.start or -1
+    if low[:start] != high[:start]:
+        # The page of the chunk can be that of its neighbors, or one between them that has no other chunk.
+        return key[:start] in {low[:start], high[:start]} or _are_apart(low[:start], high[:start])
+    if field.start:
+        return bool(high[start] - low[start] - len(texts[before]) >= len(texts[index]) / 2)
+    return _are_apart(low[start:], high[start:])
+
+
+def _are_apart(low: Key, high: Key) -> bool:
+    """Return whether a number fits between two of them; True for what is no number."""
+    before, after = low[-1], high[-1]
+    while isinstance(before, tuple) and isinstance(after, tuple) and before and after:
+        before, after = before[-1], after[-1]
+    if not isinstance(before, int | float) or not isinstance(after, int | float):
+        return True
+    return after - before > 1
 
 
 def _longest_rising(keys: Sequence[Key], *, distinct: bool) -> list[int]:
@@ -222,13 +363,17 @@ def _longest_rising(keys: Sequence[Key], *, distinct: bool) -> list[int]:
     ends: list[Key] = []
     at: list[int] = []
     before: list[int | None] = []
+    last: int | None = None
     for place, key in enumerate(keys):
         length = find(ends, key)
         before.append(at[length - 1] if length else None)
+        if length == len(ends):
+            # The first one of this length: what comes after it was added later.
+            last = place
         ends[length : length + 1] = [key]
         at[length : length + 1] = [place]
     found: list[int] = []
-    place_before = at[-1] if at else None
+    place_before = last
     while place_before is not None:
         found.append(place_before)
         place_before = before[place_before]

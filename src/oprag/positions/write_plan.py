@@ -1,19 +1,24 @@
 """Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, Span, StorePlace, changed, counted
+from oprag.chunk import Chunk, PositionKind, Span, changed, counted
 from oprag.masking import clean, describe, masked_error, safe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
-from oprag.positions.insertion_order import places_in_store
-from oprag.positions.ladder import LOCATED, TIES_BY_STORE, is_confirmed, stamped_by_store, stated_span
-from oprag.positions.locate import Place, SourceText
-from oprag.positions.placing import Placed, SourceReport, place, without_order
+from oprag.positions.placing import place
+from oprag.positions.readings import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
+from oprag.positions.source_order import (
+    INSERTION_ORDER_ONLY,
+    SHARED_BY_STORE,
+    Listing,
+    SourceOrder,
+    order_of,
+)
+from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
 from oprag.text_table import html_table, table
@@ -23,6 +28,8 @@ __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 _HEAD = ("source", "chunks", "written", "position from", "note")
 _START, _END = "start_index", "end_index"
 _OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
+# What a user who trusts the order of the store wants to be written.
+_TRUSTED = (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
 _MAX_ROWS = 40  # sources in a table
 _NAME_WIDTH = 80  # characters of a source name in a table
 _NAME_IN_JSON = 1_000  # characters of a source name
@@ -147,8 +154,7 @@ def plan_positions(
     warn_about_key("source_key", source_key, chunks)
     # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
     placed = place(list(map(_without_links, chunks)), source_key, None)
-    uncertain = {group[0].source for group in without_order(placed, by_store=read_source is not None)}
-    finder = _Finder(chunks, store if in_insertion_order else "", read_source, source_key, trusted=trust_store_order)
+    finder = _Finder(store, read_source, in_sequence=in_insertion_order, trusted=trust_store_order)
     times = Counter(chunk.id for chunk in chunks)
     sources: list[WrittenSource] = []
     added: dict[str, dict[str, object]] = {}
@@ -157,27 +163,26 @@ def plan_positions(
         note = "these chunks do not name their source; name it with source_key=..."
         sources.append(WrittenSource(None, unnamed, 0, PositionKind.NONE, "", note))
     known = 0
-    for report, group in zip(placed.sources, placed.groups.values(), strict=True):
-        if report.source is None:
+    for (name, group), order in zip(placed.groups.items(), placed.orders.values(), strict=True):
+        if isinstance(name, int):
             continue
-        if report.source not in uncertain:
+        if len(group) < 2 or not (order.uncertain or (read_source is not None and stamped_by_store(group))):
             known += 1
             continue
-        found, doubts = finder.found(group)
+        decided, positions, notes = finder.find([changed(chunks[one.rank], source=name) for one in group])
         repeated = sum(times[chunk.id] > 1 for chunk in group)
         if repeated:
-            doubts.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
-        positions = {} if repeated else _positions(found, doubts, trusted=trust_store_order)
+            notes.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
+            positions = {}
         more = {
             chunk.id: positions[chunk.rank]
             for chunk in group
             if chunk.id is not None and _lacks(chunk, positions.get(chunk.rank))
         }
-        doubts += _replaced(group, positions)
+        notes += _replaced(group, positions)
         added |= more
-        how = found.sources[0]
-        note = clean("; ".join(doubts))
-        sources.append(WrittenSource(report.source, len(group), len(more), how.kind, how.field, note))
+        note = clean("; ".join(notes))
+        sources.append(WrittenSource(name, len(group), len(more), decided.kind, decided.field, note))
     return WrittenPositions(tuple(sources), len(chunks), known, dry_run, added)
 
 
@@ -187,111 +192,116 @@ def _without_links(chunk: Chunk) -> Chunk:
 
 
 class _Finder:
-    """Finds the order of a source from its metadata, its text and insertion order.
+    """Finds the positions to write for the chunks of a source.
 
     Args:
-        chunks: All chunks of the store, unchanged.
-        store: The name of the store; empty if the chunks are not in insertion order.
+        store: The name of the store.
         read_source: As in `plan_positions`.
-        source_key: As in `plan_positions`.
-        trusted: Whether to use insertion order even where the source text lacks some chunks.
+        in_sequence: Whether the chunks are in insertion order.
+        trusted: Whether to write an order that nothing confirms.
     """
 
     def __init__(
-        self,
-        chunks: Sequence[Chunk],
-        store: str,
-        read_source: Callable[[str], str] | None,
-        source_key: SourceKey | None,
-        *,
-        trusted: bool,
+        self, store: str, read_source: Callable[[str], str] | None, *, in_sequence: bool, trusted: bool
     ) -> None:
-        self._chunks = chunks
         self._store = store
         self._read_source = read_source
-        self._source_key = source_key
+        self._in_sequence = in_sequence
         self._trusted = trusted
 
-    def found(self, group: Sequence[Chunk]) -> tuple[Placed, list[str]]:
-        """Return the chunks of a source with their positions, and notes on what is uncertain.
+    def find(self, group: Sequence[Chunk]) -> tuple[SourceOrder, dict[int, dict[str, object]], list[str]]:
+        """Return the order of all chunks of a source, the metadata to write by rank, and notes on what is uncertain."""
+        notes: list[str] = []
+        text = self._text(group[0].source or "", notes)
+        absent = 0 if text is None else sum(not text.places(chunk.text) for chunk in group)
+        # If the text lacks chunks, it is another version, or the chunks are of several versions.
+        in_sequence = self._in_sequence and (not absent or self._trusted)
+        order = order_of(Listing(group, in_sequence, complete=True, store=self._store), None, text)
+        if text is not None:
+            notes += _about_text(group, text, order, absent)
+        left = self._left_out(group, order)
+        missing = order.keys.count(None)
+        if missing:
+            notes.append(f"the position of {counted(missing, 'chunk')} is unknown")
+        unsure = len(left) - missing
+        if unsure:
+            notes.append(f"{order.doubts_among(range(len(group)))[0]}: {counted(unsure, 'chunk')}")
+        stamped = any(STAMP_FIELD in group[index].metadata for index in left)
+        if len(left) == len(group):
+            if self._in_sequence and not self._trusted:
+                notes.append("nothing is written without its text (read_source=...) or trust_store_order=True")
+            return order, {}, notes
+        if stamped:
+            # Numbers from two stamping calls are not comparable.
+            notes.append(f"some of these already have a {STAMP_FIELD}, so nothing is written")
+            return order, {}, notes
+        return order, _numbered(group, order, left), notes
 
-        Args:
-            group: The chunks, with positions from their metadata alone.
-        """
-        doubts: list[str] = []
-        places: Sequence[StorePlace | None] = [None] * len(group)
-        refuted = ""
-        if self._store:
-            in_sequence, refuted = places_in_store(group, self._store)
-            places = places if refuted else in_sequence
-        spans: Sequence[Span | None] = [None] * len(group)
-        absent = 0
-        if self._read_source is not None:
-            spans, absent = _located(group, self._read_source, doubts, in_sequence=bool(self._store))
-        if absent and not self._trusted:
-            # The text is another version, or the chunks are of several versions.
-            places = [None] * len(group)
-        found = self._placed(group, spans, places)
-        unconfirmed = bool(without_order(found)) or is_confirmed(found.chunks)
-        if any(spans) and not self._trusted and _by_store(found.sources[0]) and unconfirmed:
-            # Insertion order that no text confirms must not replace the places in the text, or block them. Metadata
-            # that confirm it may be the stamps of an earlier call.
-            found = self._placed(group, spans, [None] * len(group))
-        if refuted and without_order(found):
-            doubts.append(f"insertion order is not used: {refuted}")
-        return found, doubts
+    def _text(self, source: str, notes: list[str]) -> SourceText | None:
+        if self._read_source is None:
+            return None
+        try:
+            return SourceText(self._read_source(source))
+        except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
+            notes.append(f"its text cannot be read: {masked_error(error)}")
+            return None
 
-    def _placed(
-        self, group: Sequence[Chunk], spans: Sequence[Span | None], places: Sequence[StorePlace | None]
-    ) -> Placed:
-        located = [
-            changed(self._chunks[chunk.rank], located=span, store_place=at)
-            for chunk, span, at in zip(group, spans, places, strict=True)
-        ]
-        return place(located, self._source_key, None)
+    def _left_out(self, group: Sequence[Chunk], order: SourceOrder) -> set[int]:
+        """Return the chunks for which no position is written."""
+        missing = {index for index, key in enumerate(order.keys) if key is None}
+        trusted = _TRUSTED if self._trusted else ()
+        unsure = {
+            index for index, doubts in order.uncertain.items() if any(doubt.cause not in trusted for doubt in doubts)
+        }
+        if not order.doubts_among(range(len(group))):
+            unsure = set()
+        return missing | unsure
 
 
-def _by_store(report: SourceReport) -> bool:
-    """Return whether insertion order determines the order of a source, or that of chunks on the same page."""
-    return report.kind is PositionKind.STORE or report.field.endswith(TIES_BY_STORE)
-
-
-def _located(
-    group: Sequence[Chunk], read_source: Callable[[str], str], doubts: list[str], *, in_sequence: bool
-) -> tuple[list[Span | None], int]:
-    """Locate the chunks of a source in its text; return their spans and the number of chunks not found."""
-    try:
-        text = SourceText(read_source(group[0].source or ""))
-    except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
-        doubts.append(f"its text cannot be read: {masked_error(error)}")
-        return [None] * len(group), 0
-    text.learn(chunk.text for chunk in group)
-    places = text.locate(group, in_sequence=in_sequence)
-    left = [chunk for chunk, at in zip(group, places, strict=True) if at is None]
+def _about_text(group: Sequence[Chunk], text: SourceText, order: SourceOrder, absent: int) -> Iterator[str]:
+    """Yield notes on chunks that cannot be located in the text of their source for certain."""
+    left = [chunk for chunk, span in zip(group, order.spans, strict=True) if span is None]
     ambiguous = [chunk for chunk in left if text.places(chunk.text)]
-    absent = len(left) - len(ambiguous)
     if absent:
-        doubts.append(f"{counted(absent, 'chunk')} not found in its text (another version?)")
+        yield f"{counted(absent, 'chunk')} not found in its text (another version?)"
     if ambiguous:
         first = f"{describe(ambiguous[0].text)}, id {describe(ambiguous[0].id)}"
         which = f"{first}): add its" if len(ambiguous) == 1 else f"such as {first}): add their"
-        doubts.append(f"{counted(len(ambiguous), 'chunk')} found at several places in its text ({which} start_index")
-    alike = _interchangeable(group, places)
-    if alike:
-        doubts.append(f"{counted(alike, 'chunk')} with equal texts may be swapped")
-    return [None if at is None else Span(*at) for at in places], absent
+        yield f"{counted(len(ambiguous), 'chunk')} found at several places in its text ({which} start_index"
+    if alike := _interchangeable(group, order.spans):
+        yield f"{counted(alike, 'chunk')} with equal texts may be swapped"
 
 
-def _interchangeable(group: Sequence[Chunk], places: Sequence[tuple[int, int] | None]) -> int:
+def _numbered(group: Sequence[Chunk], order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:
+    """Return the position metadata of each chunk that is not left out, by rank."""
+    known = [(key, index) for index, key in enumerate(order.keys) if key is not None and index not in left]
+    # Duplicates (same position and text) share a number, as retrieval treats them as one chunk.
+    numbers: dict[tuple[Any, str], int] = {}
+    for key, index in sorted(known):
+        numbers.setdefault((key, group[index].text), len(numbers))
+    texts = [text for _, text in numbers]
+    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
+    numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
+    offsets = _offsets(group, order) if order.field.endswith(LOCATED) else {}
+    return {
+        group[index].rank: {
+            STAMP_FIELD: numbers[key, group[index].text],
+            NUMBERING_FIELD: numbering,
+            **offsets.get(group[index].rank, {}),
+        }
+        for key, index in known
+    }
+
+
+def _interchangeable(group: Sequence[Chunk], places: Sequence[Span | None]) -> int:
     """Count chunks that may be swapped: equal texts at several places, with different metadata."""
     found = [at for at in places if at is not None]
     if all(before <= after for before, after in pairwise(found)):
         # The places rise with insertion order, so each chunk has its own place.
         return 0
-    alike: dict[str, list[tuple[tuple[int, int], str]]] = {}
+    alike: dict[str, list[tuple[Span, str]]] = {}
     for chunk, at in zip(group, places, strict=True):
-        by_page = chunk.position and chunk.position.kind is PositionKind.PAGE
-        if at is not None and not by_page:
+        if at is not None and not any(field in chunk.metadata for field in PAGE_FIELDS):
             alike.setdefault(chunk.text, []).append((at, _others(chunk)))
     return sum(len(some) for some in alike.values() if all(len(set(parts)) > 1 for parts in zip(*some, strict=True)))
 
@@ -301,110 +311,31 @@ def _others(chunk: Chunk) -> str:
     return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
 
 
-def _positions(found: Placed, doubts: list[str], *, trusted: bool) -> dict[int, dict[str, object]]:
-    """Return the position metadata to write for the chunks of a source, by rank; empty if positions are unknown.
-
-    Args:
-        found: The chunks of the source.
-        doubts: Receives notes on what is uncertain.
-        trusted: Whether insertion order needs no confirmation by texts.
-    """
-    (report,) = found.sources
-    by_store = _by_store(report)
-    if report.missing:
-        doubts.append(f"the position of {counted(report.missing, 'chunk')} is unknown")
-    if by_store and (report.missing or without_order(found)):
-        doubts.append("overlapping texts confirm insertion order only in part")
-    tied = _tied(found)
-    why = _why_nothing_is_written(found, tied, by_store=by_store and not trusted)
-    if why is not None:
-        doubts += [why] if why else []
-        return {}
-    known = [(chunk.position.key, chunk) for chunk in found.chunks if chunk.position and chunk.position.known]
-    if tied:
-        doubts.append(f"{counted(len(tied), 'chunk')} on the same page as one that cannot be located")
-        known = [(key, chunk) for key, chunk in known if chunk.rank not in tied]
-    # Duplicates (same position and text) share a number, as retrieval treats them as one chunk.
-    numbers: dict[tuple[Any, str], int] = {}
-    for key, chunk in sorted(known, key=itemgetter(0)):
-        numbers.setdefault((key, chunk.text), len(numbers))
-    texts = [text for _, text in numbers]
-    numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
-    offsets = _offsets(found.chunks)
-    positions: dict[int, dict[str, object]] = {}
-    for key, chunk in known:
-        positions[chunk.rank] = {STAMP_FIELD: numbers[key, chunk.text], NUMBERING_FIELD: numbering}
-        if chunk.rank in offsets:
-            start, end = offsets[chunk.rank]
-            positions[chunk.rank] |= {_START: start, _END: end}
-    return positions
-
-
-def _offsets(chunks: Sequence[Chunk]) -> dict[int, Place]:
+def _offsets(chunks: Sequence[Chunk], order: SourceOrder) -> dict[int, dict[str, object]]:
     """Return the offsets to write, by rank: in the source, or in the page if the chunks have page numbers.
 
     Retrieval reads an offset next to a page number as relative to the page. Pages start where their chunks' own offsets
     say so, else with their first chunk; leading white space, which splitters strip, is then not counted.
     """
-    places = {chunk.rank: (chunk.located.start, chunk.located.end) for chunk in chunks if chunk.located is not None}
+    places = {chunk.rank: span for chunk, span in zip(chunks, order.spans, strict=True) if span is not None}
     if not any(field in chunk.metadata for chunk in chunks for field in PAGE_FIELDS):
-        return places
+        return {rank: {_START: span.start, _END: span.end} for rank, span in places.items()}
     pages: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         pages.setdefault(repr([chunk.metadata.get(field) for field in PAGE_FIELDS]), []).append(chunk)
     located = [[(one, places[one.rank]) for one in group if one.rank in places] for group in pages.values()]
-    extents = sorted((min(at[0] for _, at in here), max(at[1] for _, at in here)) for here in located if here)
+    extents = sorted((min(at.start for _, at in here), max(at.end for _, at in here)) for here in located if here)
     if repr([None] * len(PAGE_FIELDS)) in pages or any(after[0] < before[1] for before, after in pairwise(extents)):
         return {}
-    offsets: dict[int, Place] = {}
+    offsets: dict[int, dict[str, object]] = {}
     for here in located:
-        # The span of a placed chunk is the located one, so read its metadata alone.
+        # Spans of a framework are relative to its document.
         stated = [(at, stated_span(changed(chunk, span=None))) for chunk, at in here]
-        origins = {at[0] - own.start for at, own in stated if own is not None}
-        first = min((at[0] for _, at in here), default=0)
+        origins = {at.start - own.start for at, own in stated if own is not None}
+        first = min((at.start for _, at in here), default=0)
         origin = origins.pop() if len(origins) == 1 and min(origins) <= first else first
-        offsets |= {chunk.rank: (start - origin, end - origin) for chunk, (start, end) in here}
+        offsets |= {chunk.rank: {_START: at.start - origin, _END: at.end - origin} for chunk, at in here}
     return offsets
-
-
-def _why_nothing_is_written(found: Placed, tied: Collection[int], *, by_store: bool) -> str | None:
-    """Return why positions cannot be written (empty if a note exists already or is not needed); None if they can.
-
-    Args:
-        found: The chunks of a source.
-        tied: The ranks of those whose order on their page is unknown.
-        by_store: Whether the positions come from insertion order, which needs confirmation.
-    """
-    (report,) = found.sources
-    known = [chunk for chunk in found.chunks if chunk.position and chunk.position.known]
-    unknown = [chunk for chunk in found.chunks if not (chunk.position and chunk.position.known)]
-    # Numbers stamped from insertion order by an earlier run; the source text did not improve on them.
-    ours = stamped_by_store(found.chunks)
-    why: str | None = None
-    if report.kind is PositionKind.LINKS and report.runs > 1:
-        why = "its chunks are linked in several runs whose relative order is unknown, so nothing is written"
-    elif (report.kind is PositionKind.STAMPED and ours) or (
-        # Most chunks have positions in their metadata; the note about missing ones says enough.
-        report.missing and report.kind < PositionKind.LINKS and report.field != LOCATED
-    ):
-        why = ""
-    elif report.missing and known and not ours and any(STAMP_FIELD in one.metadata for one in unknown):
-        # Numbers from two stamping calls are not comparable.
-        why = f"some of these already have a {STAMP_FIELD}, so nothing is written"
-    elif tied and (len(tied) == len(known) or ", " not in report.field):
-        why = "the order of chunks that share a page or another number is unknown, so nothing is written"
-    elif by_store and (report.missing or without_order(found)):
-        why = "nothing is written without its text (read_source=...) or trust_store_order=True"
-    return why
-
-
-def _tied(found: Placed) -> set[int]:
-    """Return the ranks of chunks that share a page or another number with a different chunk, and nothing finer."""
-    pages: dict[Any, list[Chunk]] = {}
-    for chunk in found.chunks:
-        if chunk.position is not None and chunk.position.kind is PositionKind.PAGE:
-            pages.setdefault(chunk.position.key, []).append(chunk)
-    return {one.rank for page in pages.values() if len({one.text for one in page}) > 1 for one in page}
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from oprag.chunk import Chunk, counted
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import source_name
 
 __all__ = [
     "StoreAdapter",
+    "StoredChunk",
     "StoredVector",
     "adapter_of",
     "chunks_with",
@@ -39,6 +39,32 @@ _SETTINGS = frozenset(
         *("mmr_prefetch_factor", "mmr_prefetch_k", "mmr_threshold"),
     }
 )
+
+
+class StoredChunk(NamedTuple):
+    """A chunk as it is stored.
+
+    Attributes:
+        key: Its key in the store; `StoreAdapter.key` returns the same key for a retrieved chunk.
+        text: Its text.
+        metadata: Its metadata.
+        id: The id for updating it in the store; empty if it is the same as the key.
+        node: The node (LlamaIndex only).
+    """
+
+    key: str
+    text: str
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    id: str = ""
+    node: Any = None
+
+    def as_chunk(self, rank: int) -> Chunk:
+        """Convert to a `Chunk` whose id is the one for updating it in the store.
+
+        Args:
+            rank: The rank of the chunk.
+        """
+        return Chunk(self.text, rank, metadata=self.metadata, id=self.id or self.key)
 
 
 class StoredVector(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oprag.errors import InputFileError
-from oprag.positions.insertion_order import StoredChunk
+from oprag.stores.adapter import StoredChunk
 
 __all__ = ["CHROMA_FILE", "ChromaFile"]
 

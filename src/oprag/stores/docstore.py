@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, nodes_in, put_rows
 
 __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore"]

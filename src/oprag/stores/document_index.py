@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
 
 __all__ = ["OwnIndex"]
 

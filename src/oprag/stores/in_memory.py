@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]

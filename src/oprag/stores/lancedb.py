@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from oprag.chunk import counted
 from oprag.errors import OptionError
 from oprag.masking import describe, error_text
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredVector
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from oprag.chunk import Chunk
 from oprag.positions.fields import ID_FIELDS
-from oprag.positions.insertion_order import ListedSource, StoredChunk, occurrences
-from oprag.positions.placing import place
-from oprag.positions.sources import SourceKey, field_of
-from oprag.stores.adapter import StoreAdapter, has_own_adapter
-from oprag.stores.llama_index_nodes import source_in
+from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
+from oprag.stores.llama_index_nodes import NODE_FIELD, source_in
 
-__all__ = ["all_chunks", "can_list", "chunks_in_search", "chunks_of_sources", "each_once"]
+__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_sources", "each_once"]
 
 
 def chunks_in_search(
@@ -28,37 +25,28 @@ def can_list(store: StoreAdapter) -> bool:
     return has_own_adapter(store.store) and chunks_in_search(store, ID_FIELDS[0]) is not None
 
 
-def chunks_of_sources(store: StoreAdapter, field: str, sources: Collection[str]) -> dict[str, list[StoredChunk]] | None:
-    """Return all chunks of sources, by source; None if the store cannot list them."""
-    listed = chunks_in_search(store, field, sources) if field and has_own_adapter(store.store) else None
-    if listed is None:
-        return None
-    chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}
-    for chunk in listed:
-        chunks[source_in(chunk, field) or ""].append(chunk)
-    return chunks
-
-
-def all_chunks(
-    chunks: Sequence[Chunk], stores: Collection[StoreAdapter], source_key: SourceKey | None, *, store_order: bool
-) -> ListedSource | None:
-    """Return all chunks of a source from the first store that contains the retrieved ones; None if no store does.
+def chunks_of_sources(
+    store: StoreAdapter,
+    field: str,
+    sources: Collection[str],
+    within: Callable[[Iterable[StoredChunk]], list[StoredChunk] | None] = list,
+) -> dict[str, list[StoredChunk]] | None:
+    """Return all chunks of sources, by source; None if the store cannot list them, or these are too many.
 
     Args:
-        chunks: Retrieved chunks of the source.
-        stores: The stores that were searched.
-        source_key: See `ContextOptions.source_key`.
-        store_order: Whether to use insertion order.
+        store: The store.
+        field: The metadata key that contains the name of the source.
+        sources: The names of the sources.
+        within: Reads a listing; returns None if it is too long.
     """
-    source, field = chunks[0].source, field_of(chunks, source_key)
-    for store in stores:
-        listed = None if source is None else chunks_of_sources(store, field, [source])
-        stored = list(each_once((listed or {}).get(source or "", [])))
-        if stored and {chunk.text for chunk in chunks}.issubset(one.text for one in stored):
-            placed = place([one.as_chunk(rank) for rank, one in enumerate(stored)], source_key, None).chunks
-            keys = occurrences(one.key for one in stored)
-            return ListedSource(placed, keys, store.key, store_order and store.in_insertion_order)
-    return None
+    listed = chunks_in_search(store, field, sources) if field and has_own_adapter(store.store) else None
+    read = None if listed is None else within(listed)
+    if read is None:
+        return None
+    chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}
+    for chunk in read:
+        chunks[source_in(chunk, field) or ""].append(chunk)
+    return chunks
 
 
 def each_once(stored: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
@@ -68,3 +56,13 @@ def each_once(stored: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
         if one.node is None or (one.key, one.text) not in seen:
             seen.add((one.key, one.text))
             yield one
+
+
+def chunk_of_row(row: StoredChunk, rank: int) -> Chunk:
+    """Convert a row of a store to a chunk with the given rank."""
+    if row.node is None and NODE_FIELD not in row.metadata:
+        return row.as_chunk(rank)
+    # Imports LlamaIndex.
+    from oprag.stores.llama_index_chunks import chunk_of, node_of_row
+
+    return chunk_of(node_of_row(row), rank)

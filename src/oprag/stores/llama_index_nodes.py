@@ -9,8 +9,8 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import source_name
+from oprag.stores.adapter import StoredChunk
 
 __all__ = [
     "NODE_FIELD",

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, parts
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts
 from oprag.stores.llama_index_nodes import NODE_FIELD, content_with, docstore_rows, listed_nodes, put_rows
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from langchain_core.documents import Document
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.fields import PAGE_NUMBER_FIELDS
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.values import ordinal
-from oprag.stores.adapter import StoreAdapter, StoredVector, chunks_with, restrictions_of
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, restrictions_of
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk

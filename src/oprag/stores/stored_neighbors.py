@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
-from oprag.chunk import Chunk, changed
+from oprag.chunk import Chunk, Place, changed
 from oprag.options import ContextOptions
-from oprag.positions.insertion_order import StoredChunk, places_in_store
-from oprag.positions.placing import place, without_order
+from oprag.positions.source_order import Listing, order_of
 from oprag.positions.sources import field_of
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import can_list, each_once
+from oprag.stores.orders import PlacesOfSource
 
 __all__ = ["StoredNeighbors", "stored_neighbors"]
-
-
-class LocateAll(Protocol):
-    """Locates all chunks of a source in its text."""
-
-    def __call__(self, source: str, chunks: Sequence[Chunk], *, in_sequence: bool) -> list[Chunk]:
-        """Return the chunks with `located` set.
-
-        Args:
-            source: The source.
-            chunks: All of its chunks.
-            in_sequence: Whether the chunks are in insertion order.
-        """
 
 
 def stored_neighbors(
@@ -61,31 +47,29 @@ class StoredNeighbors:
         passes: Callable[[StoredChunk], bool],
         *,
         store_order: bool,
-        locate: LocateAll | None = None,
+        place_of: PlacesOfSource | None = None,
     ) -> None:
         self._store = store
         self._options = options
-        self._keys = options.source_key, options.position_key
         self._as_chunk = as_chunk
         self._passes = passes
         self._store_order = store_order and store.in_insertion_order
-        self._locate = locate
+        self._place_of = place_of
         self._sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = {}
 
-    def locating(self, locate: LocateAll, otherwise: NeighborReader) -> StoredNeighbors:  # noqa: ARG002
-        """Return a copy of this reader that locates all chunks of uncertain order in the text of their source.
+    def with_places(self, place_of: PlacesOfSource) -> StoredNeighbors:
+        """Return a copy of this reader that uses the places that were decided for the retrieved chunks.
 
         Args:
-            locate: Locates the chunks.
-            otherwise: Unused; a reader for callers that cannot list whole sources.
+            place_of: Returns the place of a listed chunk.
         """
         return StoredNeighbors(
-            self._store, self._options, self._as_chunk, self._passes, store_order=self._store_order, locate=locate
+            self._store, self._options, self._as_chunk, self._passes, store_order=self._store_order, place_of=place_of
         )
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         """Return the chunk with up to `number` chunks before and after it."""
-        name = field_of([chunk], self._keys[0]), chunk.source or ""
+        name = field_of([chunk], self._options.source_key), chunk.source or ""
         if not all(name):
             return []
         if name not in self._sources:
@@ -99,16 +83,18 @@ class StoredNeighbors:
     def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
         """Return the chunks of a source by key, and a reader of their neighbors."""
         stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
-        chunks = [self._as_chunk(one, rank) for rank, one in enumerate(stored)]
-        if self._locate and without_order(place(chunks, *self._keys), minimum=1, by_store=True):
-            placed = place(chunks, *self._keys).chunks
-            found = self._locate(source, placed, in_sequence=self._store_order)
-            chunks = [changed(chunk, located=at.located) for chunk, at in zip(chunks, found, strict=True)]
-        if self._store_order and without_order(place(chunks, *self._keys), minimum=1):
-            places, refuted = places_in_store(chunks, self._store.name)
-            if not refuted:
-                chunks = [changed(chunk, store_place=at) for chunk, at in zip(chunks, places, strict=True)]
+        chunks = [changed(self._as_chunk(one, rank), source=source) for rank, one in enumerate(stored)]
+        places = self._places(source, chunks)
+        chunks = [changed(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
         by_key: dict[str, list[Chunk]] = {}
         for one, chunk in zip(stored, chunks, strict=True):
             by_key.setdefault(one.key, []).append(chunk)
-        return by_key, neighbors_among(chunks, source_key=self._keys[0], position_key=self._keys[1])
+        reader = neighbors_among(chunks, source_key=self._options.source_key, position_key=self._options.position_key)
+        return by_key, reader
+
+    def _places(self, source: str, chunks: Sequence[Chunk]) -> Sequence[Place | None]:
+        """Return the places that were decided for the retrieved chunks, else those of this listing."""
+        decided = [self._place_of and self._place_of(source, chunk, self._store) for chunk in chunks]
+        if chunks and None not in decided:
+            return decided
+        return order_of(Listing(chunks, self._store_order, complete=True, store=self._store.name)).places

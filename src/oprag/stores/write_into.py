@@ -9,10 +9,9 @@ from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.options import check_bool, check_key
-from oprag.positions.insertion_order import StoredChunk
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions, plan_positions
-from oprag.stores.adapter import StoreAdapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import each_once
 
 __all__ = ["write_into"]

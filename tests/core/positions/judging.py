@@ -10,6 +10,7 @@ from typing import Any
 
 from oprag.chunk import Chunk, changed
 from oprag.positions.source_order import Listing, SourceOrder, order_of
+from oprag.positions.source_text import SourceText
 from tests.core.positions.histories import Case, Entry
 
 __all__ = ["FAULTS", "KNOWN", "LIED", "OUTCOMES", "RIGHT", "SILENT", "UNSTABLE", "decide", "inverted_pairs", "judge"]
@@ -24,7 +25,7 @@ SUBSETS, MAX_SUBSET = 6, 32
 
 def decide(case: Case, chunks: Sequence[Chunk]) -> SourceOrder:
     """Ask oprag."""
-    return order_of(Listing(chunks, case.in_sequence, case.complete, "Store"), text=case.text)
+    return order_of(Listing(chunks, case.in_sequence, case.complete, "Store"), text=None if case.text is None else SourceText(case.text))
 
 
 def judge(case: Case, decide: Callable[[Case, Sequence[Chunk]], Any] = decide) -> tuple[str, Counter[str]]:
@@ -78,6 +79,9 @@ def _is_lied_to(case: Case, wrong: Sequence[tuple[Entry, Entry]]) -> bool:
     def lies(entry: Entry) -> bool:
         return entry.lies and (case.text is None or case.text.count(entry.piece.text) != 1)
 
+    if "stamp by store" in case.style:
+        # Written from the sequence by a call that confirmed it, or was told to trust it.
+        return True
     in_sequence = case.complete and case.in_sequence and "workers" not in case.history
     return not in_sequence and all(lies(one) or lies(other) for one, other in wrong)
 

@@ -19,7 +19,7 @@ from oprag import (
     arrange,
 )
 from oprag.chunk import changed
-from oprag.positions.check_listings import Listing, check_listings
+from oprag.positions.check_listings import Checked, check_listings
 from oprag.positions.remedies import Remedies
 from oprag.positions.stamp import stamps
 from oprag.warn import forget
@@ -57,7 +57,7 @@ def stamped(chunks):
 def check(*lists, store="", writable=True, max_chunks=20_000, read_source=None, **options):
     remedies = REMEDIES if writable else Remedies(**{**vars(REMEDIES), "write": ""})
     return check_listings(
-        [Listing(store or "documents", chunks, bool(store), len(chunks)) for chunks in lists],
+        [Checked(store or "documents", chunks, bool(store), len(chunks)) for chunks in lists],
         ContextOptions(**options),
         lambda _: remedies,
         max_chunks=max_chunks,
@@ -499,7 +499,7 @@ def test_no_more_is_read_than_the_sample():
             yield hit(f"text {number}", 0, source=f"source {number // 10}", start_index=number)
             number += 1
 
-    found = check_listings([Listing("Store", endless(), True)], ContextOptions(), lambda _: REMEDIES, max_chunks=100)
+    found = check_listings([Checked("Store", endless(), True)], ContextOptions(), lambda _: REMEDIES, max_chunks=100)
     assert (found.chunks, found.sampled, found.total) == (100, True, None)
 
 

@@ -4,14 +4,15 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span
 from oprag.positions.fields import START_FIELDS
-from oprag.positions.ladder import find_positions, is_exact
+from oprag.positions.readings import is_exact
+from oprag.positions.source_order import Listing, order_of
 
 Claim = tuple[int | None, int, int] | None
 
 
 def read(*chunks: Chunk) -> tuple[str, list[Span | None]]:
-    positions, spans = find_positions(chunks)
-    return positions[0].field, spans
+    order = order_of(Listing(chunks))
+    return order.field, list(order.spans)
 
 
 def disagree(texts: list[str], claims: list[Claim]) -> bool:
@@ -23,7 +24,7 @@ def disagree(texts: list[str], claims: list[Claim]) -> bool:
         chunks.append(Chunk(text, rank, metadata={name: value for name, value in found.items() if value is not None}))
     with_pages = any(claim is not None and claim[0] is not None for claim in claims)
     kind = PositionKind.PAGE_OFFSET if with_pages else PositionKind.OFFSET
-    return all(position.kind is not kind for position in find_positions(chunks).positions)
+    return all(position.kind is not kind for position in order_of(Listing(chunks)).positions)
 
 
 @pytest.mark.parametrize(("start_field", "end_field"), START_FIELDS.items())
@@ -122,7 +123,7 @@ def of_files(*rows: tuple[str, int, int, str]) -> list[Chunk]:
 
 
 def by_offset(chunks: list[Chunk]) -> bool:
-    return all(position.kind is PositionKind.PAGE_OFFSET for position in find_positions(chunks).positions)
+    return all(position.kind is PositionKind.PAGE_OFFSET for position in order_of(Listing(chunks)).positions)
 
 
 def test_copies_of_a_page_have_the_same_places():

@@ -8,19 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, Position, PositionKind
-from oprag.positions import locate
-from oprag.positions.locate import SourceText
+from oprag import Chunk
+from oprag.positions import source_text
+from oprag.positions.source_text import SourceText
 from tests.helpers import prose
-
-UNKNOWN = Position((), PositionKind.NONE)
 
 
 def located(text, retrieved, all_chunks):
     source = SourceText(text)
     source.learn(all_chunks)
-    chunks = [Chunk(one, rank, position=UNKNOWN) for rank, one in enumerate(retrieved)]
-    return [place and place[0] for place in source.locate(chunks)]
+    chunks = [Chunk(one, rank) for rank, one in enumerate(retrieved)]
+    return [place and place[0] for place in source.locate(chunks, unplaced=[True] * len(chunks))]
 
 
 def test_a_repeated_passage_goes_where_nothing_else_can():
@@ -52,16 +50,16 @@ def test_places_that_were_not_looked_for_tell_nothing():
 
 def test_without_the_other_chunks_a_repeated_text_has_no_place():
     source = SourceText("one two one")
-    assert source.locate([Chunk("one", 0, position=UNKNOWN), Chunk("two", 1, position=UNKNOWN)]) == [None, (4, 7)]
+    assert source.locate([Chunk("one", 0), Chunk("two", 1)], unplaced=[True, True]) == [None, (4, 7)]
 
 
 def test_a_chunk_with_a_page_does_not_take_any_place():
     text = "chorus one chorus two"
     source = SourceText(text)
     source.learn(["chorus", "one", "chorus", "two"])
-    on_page = Chunk("chorus", 0, position=Position((1, 2), PositionKind.PAGE, "page"))
-    assert source.locate([on_page]) == [None]
-    assert source.locate([Chunk("chorus", 0, position=UNKNOWN)]) == [(0, 6)]
+    chorus = [Chunk("chorus", 0)]
+    assert source.locate(chorus, pages=[(1, 2)], unplaced=[False]) == [None]
+    assert source.locate(chorus, unplaced=[True]) == [(0, 6)]
 
 
 def test_many_places_are_not_compared():
@@ -94,12 +92,12 @@ def test_every_claim_about_chunks_in_sequence_is_true(seed, letters, overlap, mo
     text = "".join(chance.choices("abcdefgh"[:letters], k=200))
     edges = sorted({0, 200, *(chance.randrange(overlap + 1, 200) for _ in range(40))})
     spans = [(max(0, start - overlap), end) for start, end in pairwise(edges)]
-    chunks = [Chunk(text[start:end], rank, position=UNKNOWN) for rank, (start, end) in enumerate(spans)]
+    chunks = [Chunk(text[start:end], rank) for rank, (start, end) in enumerate(spans)]
     source = SourceText(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(locate, "_MAX_PLACES", most)
+        patch.setattr(source_text, "MAX_PLACES", most)
         source.learn(one.text for one in chunks)
-        places = source.locate(chunks, in_sequence=True)
+        places = source.locate(chunks, unplaced=[True] * len(chunks), in_sequence=True)
     assert [place or span for place, span in zip(places, spans, strict=True)] == spans
 
 
@@ -119,7 +117,7 @@ def test_threads_may_look_at_once():
 
 
 def test_a_source_may_have_more_chunks_than_are_remembered(monkeypatch):
-    monkeypatch.setattr(locate, "_MAX_CACHED", 5)
+    monkeypatch.setattr(source_text, "_MAX_CACHED", 5)
     chunks = [f"part {number}." for number in range(12)]
     text = " ".join(chunks)
     assert located(text, chunks, chunks) == [text.index(one) for one in chunks]

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from oprag.positions.witnesses import confirmed_order
+from oprag import Chunk
+from oprag.positions.witnesses import Witness, confirmed_order
+
+
+def confirmed(metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Witness | None:
+    chunks = [Chunk(text, rank, metadata=one) for rank, (one, text) in enumerate(zip(metadata, texts, strict=True))]
+    return confirmed_order(chunks, (), [0] * (len(chunks) - 1))
+
 
 ROMAN = ["i", "ii", "iii", "iv"]
 
@@ -15,7 +23,7 @@ ROMAN = ["i", "ii", "iii", "iv"]
 def order_of(values: list[Any], field: str = "page_label", *, texts: list[str] | None = None, each: int = 2) -> Any:
     """The values in the confirmed order, each of them in several chunks; None if the sequence is not confirmed."""
     metadata = [{"source": "a", **({} if value is None else {field: value})} for value in values for _ in range(each)]
-    found = confirmed_order(metadata, texts or [f"Text {number}." for number in range(len(metadata))])
+    found = confirmed(metadata, texts or [f"Text {number}." for number in range(len(metadata))])
     if found is None:
         return None
     assert found.field == field
@@ -94,10 +102,10 @@ def test_a_part_that_was_added_again_is_not_another_part():
 def test_files_of_one_name_are_not_parts_of_one_file():
     values = ["1", "2", "3", "1", "2", "3"]
     metadata = [{"file_name": "a", "page_label": value, "upload": at // 3} for at, value in enumerate(values)]
-    assert confirmed_order(metadata, list("abcdef")) is None
+    assert confirmed(metadata, list("abcdef")) is None
     for one in metadata:
         del one["upload"]
-    assert confirmed_order(metadata, list("abcdef")) is not None
+    assert confirmed(metadata, list("abcdef")) is not None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +124,7 @@ def test_files_of_one_name_are_not_parts_of_one_file():
     ids=str,
 )
 def test_offsets(starts: list[int], order: list[int] | None):
-    found = confirmed_order([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
+    found = confirmed([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
     assert (found and found.order) == order
 
 
@@ -125,7 +133,7 @@ def test_numbers_of_a_page_and_numbers_of_several_calls():
     assert order_of(numbers, "chunk_index", each=1) == numbers
     # Numbers that were written from the sequence itself prove nothing.
     metadata = [{"chunk_index": number, "chunk_numbering": "s0123456789ab"} for number in numbers]
-    assert confirmed_order(metadata, [f"Text {n}." for n in range(9)]) is None
+    assert confirmed(metadata, [f"Text {n}." for n in range(9)]) is None
 
 
 def test_two_texts_of_one_number_do_not_confirm_it():

@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.chunk import changed
 from oprag.positions.fields import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS
-from oprag.positions.ladder import Placement, PositionKey, find_positions
+from oprag.positions.readings import PositionKey
+from oprag.positions.source_order import Listing, SourceOrder, order_of
 from tests.helpers import hit, ranks
 
 
 def place_all(
     metadata: Sequence[Any], position_key: PositionKey | None = None, texts: Sequence[str] | None = None
-) -> Placement:
+) -> SourceOrder:
     """Read chunks with these metadata, best first, all of one source."""
     chunks = [
         Chunk(texts[rank] if texts else f"text {rank}", rank, metadata=each) for rank, each in enumerate(metadata)
     ]
-    return find_positions(chunks, position_key)
+    return order_of(Listing(chunks), position_key)
 
 
 def kinds(metadata: Sequence[Any], **options: Any) -> list[PositionKind]:
@@ -262,7 +263,7 @@ def test_links_are_taken_before_pages():
         Chunk("c", 0, id="c", previous_id="b", metadata={"page": 1}),
         Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
     ]
-    positions = find_positions(chunks).positions
+    positions = order_of(Listing(chunks)).positions
     assert [position.kind for position in positions] == [PositionKind.LINKS, PositionKind.LINKS]
     assert positions[1].key < positions[0].key
 
@@ -273,7 +274,7 @@ def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
         Chunk("a", 1, id="a", next_id="b", metadata={"page": 1}),
         Chunk("z", 2, id="z", metadata={"page": 2}),
     ]
-    assert {position.kind for position in find_positions(chunks).positions} == {PositionKind.PAGE}
+    assert {position.kind for position in order_of(Listing(chunks)).positions} == {PositionKind.PAGE}
 
 
 # --- position_key ---
@@ -412,7 +413,7 @@ def test_offsets_on_a_page_are_not_those_of_the_source():
     # Read without its page, the first would be the earliest.
     spans = [Span(0, 6, 2), Span(40, 46, 1), Span(5, 11)]
     chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
-    positions = find_positions(chunks).positions
+    positions = order_of(Listing(chunks)).positions
     assert [position.kind for position in positions] == [
         PositionKind.PAGE_OFFSET,
         PositionKind.PAGE_OFFSET,
@@ -424,8 +425,8 @@ def test_offsets_on_a_page_are_not_those_of_the_source():
 @pytest.mark.parametrize("label", ["iv", " iv "])
 def test_the_page_of_a_span_may_be_a_label(label):
     chunks = [Chunk("a", 0, span=Span(0, 1, 1)), Chunk("b", 1, span=Span(0, 1, label))]
-    assert [span and span.page for span in find_positions(chunks).spans] == [1, "iv"]
-    assert find_positions(chunks).positions[1].key < find_positions(chunks).positions[0].key
+    assert [span and span.page for span in order_of(Listing(chunks)).spans] == [1, "iv"]
+    assert order_of(Listing(chunks)).positions[1].key < order_of(Listing(chunks)).positions[0].key
 
 
 def test_the_pages_of_spans_may_be_labels_of_any_kind():
@@ -476,7 +477,7 @@ def test_stamps_order_the_pages_on_which_all_chunks_have_one():
         hit(f"text {rank}", rank, page=page, **({} if stamp is None else {"chunk_index": stamp}))
         for rank, (page, stamp) in enumerate(pages)
     ]
-    positions = find_positions(chunks).positions
+    positions = order_of(Listing(chunks)).positions
     in_order = sorted(chunks, key=lambda chunk: (positions[chunk.rank].key, chunk.rank))
     assert [chunk.rank for chunk in in_order] == [3, 1, 2, 0, 4, 5]
     assert {position.field for position in positions} == {"page, chunk_index"}
@@ -495,7 +496,7 @@ def test_offsets_order_pages_if_stamps_cover_fewer_of_them():
         )
         for rank, (page, start) in enumerate(places)
     ]
-    positions = find_positions(chunks).positions
+    positions = order_of(Listing(chunks)).positions
     assert sorted(range(7), key=lambda rank: positions[rank].key) == [4, 1, 2, 0, 5, 3, 6]
 
 
@@ -508,5 +509,5 @@ def test_stamps_of_a_store_do_not_go_before_the_text():
         )
     ]
     lacking = hit("other", 3, page=2)
-    positions = find_positions([*chunks, lacking]).positions
+    positions = order_of(Listing([*chunks, lacking])).positions
     assert sorted(range(4), key=lambda rank: positions[rank].key) == [1, 0, 2, 3]

@@ -1,17 +1,16 @@
-"""The position ladder: reads the positions of one source's chunks from metadata, offsets and links.
+"""Readings: the ways to read a key for each chunk of a source from its metadata, offsets and links.
 
-`find_positions` chooses the first position kind that covers every chunk without contradictions, else the kind that
-covers most chunks. Stamped numbers, offsets and pages are read here, links in `oprag.positions.links`.
+Which reading tells the order is decided in `oprag.positions.source_order`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from itertools import chain, compress, pairwise
+from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, Span, changed
+from oprag.chunk import Chunk, Position, PositionKind, Span, changed
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
@@ -34,16 +33,25 @@ __all__ = [
     "FRAME_FIELDS",
     "LOCATED",
     "TIES_BY_STORE",
-    "Placement",
+    "Facts",
     "PositionKey",
+    "Reading",
+    "against_pages",
+    "by_position_key",
     "counts_from_document",
-    "find_positions",
-    "is_confirmed",
+    "facts_of",
+    "ignores_offsets",
     "is_exact",
     "kind_text",
+    "link_reading",
+    "located_reading",
     "numberings",
+    "offset_readings",
     "page_of",
+    "page_readings",
+    "readings_within_pages",
     "shared",
+    "stamp_readings",
     "stamped_by_store",
     "stated_span",
 ]
@@ -72,19 +80,7 @@ FRAME_FIELDS = (_SPAN_PAGE, *PAGE_FIELDS, "source", SECONDS_FIELD)
 _Keys = Sequence[Key | None]
 
 
-class Placement(NamedTuple):
-    """The positions and spans of the chunks of one source.
-
-    Attributes:
-        positions: One for each chunk.
-        spans: One for each chunk; None if offsets are missing or contradict each other.
-    """
-
-    positions: list[Position]
-    spans: list[Span | None]
-
-
-class _KeyReading(NamedTuple):
+class Reading(NamedTuple):
     """One way to read positions: a key for each chunk, None for a chunk without one."""
 
     kind: PositionKind
@@ -101,181 +97,102 @@ class _Frame(NamedTuple):
     claims: Sequence[tuple[Key, int, int] | None]
 
 
-def find_positions(chunks: Sequence[Chunk], position_key: PositionKey | None = None) -> Placement:
-    """Read the positions and spans of the chunks of one source."""
+class Facts(NamedTuple):
+    """What the chunks of one source state about their places.
+
+    Attributes:
+        chunks: The chunks, with the usual fields for what other tools write elsewhere.
+        fields: All metadata fields.
+        pages: The keys of each page field that can be trusted.
+        frames: The readings of the offsets that do not contradict themselves.
+        spans: The offsets, each with the page that it is relative to; None where they are missing or contradictory.
+        linked: Whether any chunk has links.
+    """
+
+    chunks: Sequence[Chunk]
+    fields: set[str]
+    pages: dict[str, list[Key | None]]
+    frames: Sequence[_Frame]
+    spans: list[Span | None]
+    linked: bool
+
+
+def facts_of(chunks: Sequence[Chunk]) -> Facts:
+    """Collect what the chunks of one source state about their places."""
     fields: set[str] = set().union(*(chunk.metadata for chunk in chunks))
     # Checked once for all: metadata of other tools are rare, and this is part of every question.
     if not fields.isdisjoint(ROOTS):
         chunks = [changed(chunk, metadata=with_usual_fields(chunk.metadata)) for chunk in chunks]
         fields = fields.union(*(chunk.metadata for chunk in chunks))
-    linked = with_spans = located = False
+    linked = with_spans = False
     for chunk in chunks:
         linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
         with_spans = with_spans or chunk.span is not None
-        located = located or chunk.located is not None
     pages = _pages(chunks, fields, with_spans=with_spans)
     frames: list[_Frame] = []
     if with_spans or not fields.isdisjoint(START_FIELDS):
         frames, pages = _frames(chunks, fields, pages)
-    if located:
-        spans: list[Span | None] = [chunk.located for chunk in chunks]
-    else:
-        spans = _spans(chunks, frames) if frames else [None] * len(chunks)
-    if position_key is not None:
-        chosen: _KeyReading | None = _by_position_key(chunks, position_key)
-    elif not located and is_confirmed(chunks):
-        # It was decided from all chunks of the source.
-        chosen = next(_by_store(chunks))
-    else:
-        by_metadata = _readings(chunks, fields, pages, frames, linked=linked)
-        chosen = _highest(chain(by_metadata, _by_store(chunks)), len(chunks))
-        if chosen is not None and chosen.kind is PositionKind.PAGE:
-            chosen = _without_ties(chunks, chosen, _stamped(chunks, fields, pages, linked=linked), frames)
-    if chosen is None:
-        return Placement([UNKNOWN_POSITION] * len(chunks), spans)
-    kind, field, keys = chosen
-    return Placement([UNKNOWN_POSITION if key is None else Position(key, kind, field) for key in keys], spans)
+    spans: list[Span | None] = _spans(chunks, frames) if frames else [None] * len(chunks)
+    return Facts(chunks, fields, pages, frames, spans, linked)
 
 
-def _highest(readings: Iterator[_KeyReading], count: int) -> _KeyReading | None:
-    """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
-    best, best_count = None, 0
-    better: list[_KeyReading] = []
-    for reading in readings:
-        by_store = reading.kind is PositionKind.STORE
-        if by_store and any(_runs_against(reading.keys, one) for one in better):
-            continue
-        better.append(reading)
-        covered = count - reading.keys.count(None)
-        # Insertion order also orders the runs whose relative order links do not tell.
-        if covered > best_count or (by_store and covered == best_count and best is not None and _in_runs(best)):
-            best, best_count = reading, covered
-        if best_count == count and best is not None and not _in_runs(best):
-            break
-    return best
+def located_reading(facts: Facts, located: Sequence[Span | None]) -> Reading:
+    """The reading of the places at which the chunks were found in the text of their source."""
+    return Reading(PositionKind.OFFSET, LOCATED, _with_links(facts, [span and span[:2] for span in located]))
 
 
-def _in_runs(reading: _KeyReading) -> bool:
-    """Return whether these are links that form several runs, whose relative order is unknown."""
-    return reading.kind is PositionKind.LINKS and len({key[0] for key in reading.keys if key is not None}) > 1
-
-
-def _readings(
-    chunks: Sequence[Chunk],
-    fields: set[str],
-    pages: dict[str, list[Key | None]],
-    frames: Sequence[_Frame],
-    *,
-    linked: bool,
-) -> Iterator[_KeyReading]:
-    """Yield every reading of the metadata that does not contradict itself, best kind first."""
-    keys: _Keys
-    located: list[_KeyReading] = []
-    if any(chunk.located is not None for chunk in chunks):
-        keys = _located_keys(chunks)
-        located = [_KeyReading(PositionKind.OFFSET, LOCATED, linked_keys(chunks, keys) if linked else keys)]
-    stamped = _stamped(chunks, fields, pages, linked=linked)
-    if located and stamped_by_store(chunks):
-        by_text = located.pop()
-        yield by_text
-        stamped = (one for one in stamped if one.field != STAMP_FIELD or not _runs_against(one.keys, by_text))
-    yield from stamped
-    for page_field, offset_field, _, claims in frames:
-        if page_field:
-            kind, field, keys = PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims
-        else:
-            kind, field, keys = PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims]
-        yield _KeyReading(kind, field, linked_keys(chunks, keys) if linked else keys)
-    yield from located
-    if linked and any(chunk.previous_id or chunk.next_id for chunk in chunks):
-        yield _KeyReading(PositionKind.LINKS, "previous, next", chain_keys(chunks))
-    for field, page_keys in pages.items():
-        yield _KeyReading(PositionKind.PAGE, field, page_keys)
-    for field in NUMBER_FIELDS:
-        if field in fields:
-            yield _KeyReading(PositionKind.PAGE, field, _ordinals(chunks, field))
-
-
-def _stamped(
-    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]], *, linked: bool
-) -> Iterator[_KeyReading]:
-    """Yield the readings of numbers that were stamped at ingestion."""
+def stamp_readings(facts: Facts) -> Iterator[Reading]:
+    """Yield the readings of numbers that were stamped at ingestion, if no two chunks of different text share one."""
+    chunks = facts.chunks
     for field in STAMPED_FIELDS:
-        if field in fields:
+        if field in facts.fields:
             keys: _Keys = _ordinals(chunks, field)
-            calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in fields else {None}
+            calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in facts.fields else {None}
             # A numbering proves that one call stamped all chunks. Pages that restart are then those of several files.
-            against = pages if None in calls else {}
-            if len(calls) <= 1 and not shared(chunks, keys) and not (against and _against_pages(keys, against)):
-                yield _KeyReading(PositionKind.STAMPED, field, linked_keys(chunks, keys) if linked else keys)
+            against = facts.pages if None in calls else {}
+            if len(calls) <= 1 and not shared(chunks, keys) and not (against and against_pages(keys, against)):
+                yield Reading(PositionKind.STAMPED, field, _with_links(facts, keys))
 
 
-def _by_store(chunks: Sequence[Chunk]) -> Iterator[_KeyReading]:
-    """Yield the reading of insertion order, if it was read from the store."""
-    evidence = next((chunk.store_place.evidence for chunk in chunks if chunk.store_place is not None), None)
-    if evidence is not None:
-        yield _KeyReading(PositionKind.STORE, evidence, _store_keys(chunks))
+def offset_readings(facts: Facts) -> Iterator[Reading]:
+    """Yield the readings of offsets, relative to each page field and to the source."""
+    for page_field, offset_field, _, claims in facts.frames:
+        if page_field:
+            yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", _with_links(facts, claims))
+        else:
+            keys = [claim and claim[1:] for claim in claims]
+            yield Reading(PositionKind.OFFSET, offset_field, _with_links(facts, keys))
 
 
-def is_confirmed(chunks: Sequence[Chunk]) -> bool:
-    """Return whether metadata of all chunks of their source confirm the insertion order of these chunks."""
-    if not chunks or chunks[0].store_place is None:
-        return False
-    return all(chunk.store_place is not None and chunk.store_place.confirmed_by for chunk in chunks)
+def link_reading(facts: Facts) -> Reading | None:
+    """Return the reading of the links between chunks; None if no chunk has any."""
+    if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
+        return Reading(PositionKind.LINKS, "previous, next", chain_keys(facts.chunks))
+    return None
 
 
-def _store_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
-    places = [chunk.store_place for chunk in chunks]
-    # Runs of overlapping chunks matter only where nothing else confirms the order.
-    return [place and (0 if place.confirmed_by else place.run, place.number) for place in places]
+def page_readings(facts: Facts) -> Iterator[Reading]:
+    """Yield the readings of pages and other numbers that several chunks may share."""
+    for field, page_keys in facts.pages.items():
+        yield Reading(PositionKind.PAGE, field, page_keys)
+    for field in NUMBER_FIELDS:
+        if field in facts.fields:
+            yield Reading(PositionKind.PAGE, field, _ordinals(facts.chunks, field))
 
 
-def _runs_against(keys: _Keys, other: _KeyReading) -> bool:
-    """Return whether the order of these keys contradicts another reading of the same chunks."""
-    both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
-    last: dict[Any, Key] = {}
-    for _, known in both:
-        # Compare only within runs of links: their relative order is unknown.
-        run = known[0] if other.kind is PositionKind.LINKS else None
-        if run in last and known < last[run]:
-            return True
-        last[run] = known
-    return False
-
-
-def _without_ties(
-    chunks: Sequence[Chunk], pages: _KeyReading, stamped: Iterator[_KeyReading], frames: Sequence[_Frame]
-) -> _KeyReading:
-    """Order the chunks within pages by insertion order, stamps, text or offsets, if that agrees with the pages."""
-    if not shared(chunks, pages.keys):
-        return pages
-    places, located = _store_keys(chunks), _located_keys(chunks)
-    known = [pages, _KeyReading(PositionKind.OFFSET, LOCATED, located)]
-    if None not in places and not any(_runs_against(places, one) for one in known):
-        keys = [None if page is None else (page, place) for page, place in zip(pages.keys, places, strict=True)]
-        return _KeyReading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    within = [] if _runs_against(located, pages) else [(LOCATED, located)]
-    within += [
-        (one.field, [*one.keys]) for one in stamped if not any(_runs_against(one.keys, other) for other in known)
-    ]
-    within += _numbers_of_pages(chunks, pages.keys)
+def readings_within_pages(facts: Facts, pages: Reading) -> Iterator[tuple[str, _Keys]]:
+    """Yield the fields that may order the chunks of a page, with their keys."""
+    for stamped in stamp_readings(facts):
+        yield stamped.field, stamped.keys
+    yield from _numbers_of_pages(facts.chunks, pages.keys)
     # Some chunks lack an offset, or it would have been read as page and offset.
-    within += [
-        (field, [claim and claim[1:] for claim in claims]) for page, field, _, claims in frames if page == pages.field
-    ]
-    # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
-    readings = [
-        ({page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None}, field, keys)
-        for field, keys in within
-    ]
-    lacking, field, finer = min(readings, key=lambda reading: len(reading[0]), default=(set(pages.keys), "", []))
-    if lacking.issuperset(pages.keys):
-        return pages
-    keys = [
-        None if page is None else (page, () if page in lacking else key)
-        for page, key in zip(pages.keys, finer, strict=True)
-    ]
-    return _KeyReading(PositionKind.PAGE, f"{pages.field}, {field}", keys)
+    for page, field, _, claims in facts.frames:
+        if page == pages.field:
+            yield field, [claim and claim[1:] for claim in claims]
+
+
+def _with_links(facts: Facts, keys: _Keys) -> _Keys:
+    return linked_keys(facts.chunks, keys) if facts.linked else keys
 
 
 def _numbers_of_pages(chunks: Sequence[Chunk], pages: _Keys) -> Iterator[tuple[str, list[Key | None]]]:
@@ -286,10 +203,6 @@ def _numbers_of_pages(chunks: Sequence[Chunk], pages: _Keys) -> Iterator[tuple[s
         both = [page and key and (page, key) for page, key in zip(pages, keys, strict=False)]
         if any(both) and not shared(chunks, both):
             yield field, keys
-
-
-def _located_keys(chunks: Sequence[Chunk]) -> list[Key | None]:
-    return [chunk.located and chunk.located[:2] for chunk in chunks]
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
@@ -329,7 +242,7 @@ def shared(chunks: Sequence[Chunk], keys: _Keys) -> bool:
     )
 
 
-def _against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
+def against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
     """Return whether the numbers contradict page numbers that cover the whole source.
 
     This happens when a file is stamped page by page: the numbers then restart on each page.
@@ -570,7 +483,7 @@ def _named_page(chunk: Chunk, field: str) -> str | int | None:
     return None if key is None else _page(key, field, chunk)
 
 
-def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _KeyReading:
+def by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> Reading:
     """Read the positions with the caller's `position_key`."""
     if isinstance(position_key, str):
         name = position_key
@@ -581,7 +494,7 @@ def _by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> _Key
     else:
         name = getattr(position_key, "__name__", type(position_key).__name__)
         values = [position_key(chunk) for chunk in chunks]
-    return _KeyReading(PositionKind.KEY, name, [_key(value) for value in values])
+    return Reading(PositionKind.KEY, name, [_key(value) for value in values])
 
 
 def _key(value: Any) -> Key | None:
@@ -601,3 +514,8 @@ def _part(value: Any) -> Key | None:
     if isinstance(value, str) and value.strip() and not value.strip().startswith("-"):
         return (1, *natural_key(value.strip()))
     return None
+
+
+def ignores_offsets(facts: Facts) -> bool:
+    """Return whether the chunks state offsets that were all ignored because they contradict each other."""
+    return facts.spans.count(None) == len(facts.spans) and any(stated_span(chunk) for chunk in facts.chunks)

@@ -1,0 +1,366 @@
+"""The orders of the sources that a search found: each is decided once, from all of its chunks, and kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from oprag.assembly.neighbors import NeighborReader
+from oprag.chunk import Chunk, Place, changed
+from oprag.context import ContextInputs
+from oprag.errors import OpragWarning, PositionWarning
+from oprag.filter_key import filter_key
+from oprag.masking import masked_error
+from oprag.options import ContextOptions
+from oprag.positions.source_order import Listing, order_of
+from oprag.positions.source_text import SourceText
+from oprag.positions.source_texts import SourceTexts
+from oprag.positions.sources import SourceKey, field_of
+from oprag.steps import Step, Steps
+from oprag.stores.adapter import StoreAdapter, StoredChunk
+from oprag.stores.listing import chunk_of_row, chunks_of_sources, each_once
+from oprag.warn import warn
+
+__all__ = ["PlacesOfSource", "SourceOrders"]
+
+_CACHE_SIZE = 200_000  # chunks of all sources together
+_MAX_AGE = 60.0  # seconds until an order is decided again that is uncertain, or that the store cannot check
+# Bounds of the listings of one question; a source beyond them is ordered by what was retrieved.
+_MAX_CHUNKS = 20_000
+_MAX_TIME = 2.0  # seconds
+
+_Key = tuple[str, int]
+"""The key of a chunk in its store, and the number of earlier chunks with that key."""
+
+PlacesOfSource = Callable[[str, Chunk, StoreAdapter | None], Place | None]
+"""Returns the place of a chunk of a source, as a store lists it; None if it was not decided."""
+
+
+class _Request(NamedTuple):
+    """The retrieved chunks of a source whose order their metadata do not tell.
+
+    Attributes:
+        chunks: The chunks.
+        keys: Their keys: chunks with equal keys are interchangeable.
+        field: The metadata key that contains the name of their source; empty if no key does.
+    """
+
+    chunks: Sequence[Chunk]
+    keys: Sequence[_Key]
+    field: str
+
+    @property
+    def source(self) -> str:
+        return self.chunks[0].source or ""
+
+
+class _Decided(NamedTuple):
+    """The order of a source, without its texts: what is shown is read anew.
+
+    Attributes:
+        places: The place of each chunk, by key, in the sequence of the store.
+        texts: The hash of each text: another text under the same key is another chunk.
+        listed: Whether the store listed the whole source.
+        until: The time at which it is decided again.
+        store: The store. Keeping the reference keeps its id (part of the cache key) unique.
+    """
+
+    places: Mapping[_Key, Place]
+    texts: Mapping[_Key, int]
+    listed: bool
+    until: float
+    store: Any
+
+    def covers(self, request: _Request) -> bool:
+        """Return whether it has not expired and contains all of these chunks with the same texts."""
+        chunks = zip(request.keys, request.chunks, strict=True)
+        return time.monotonic() < self.until and all(self.texts.get(key) == hash(chunk.text) for key, chunk in chunks)
+
+    def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
+        """Return whether the store currently has these chunks in the same sequence, given their current rows."""
+        if now is None:
+            return True
+        if any(key not in now for key in request.keys):
+            return False
+        rows = {key: row for row, key in enumerate(self.places)}
+        found = [rows[key] for key in sorted(request.keys, key=now.__getitem__)]
+        return found == sorted(found)
+
+    def place_of(self, chunk: Chunk, key: str | None) -> Place | None:
+        """Return the place of a chunk; None if several chunks share its key, or it is another one now."""
+        if key is None or (key, 1) in self.places or self.texts.get((key, 0)) != hash(chunk.text):
+            return None
+        return self.places[key, 0]
+
+
+class SourceOrders:
+    """Decides the orders of sources that retrieved chunks alone do not tell, and caches them.
+
+    An entry is valid as long as the retrieved chunks have the same texts, and the store returns them in the same
+    sequence, which is checked with one request per question.
+    """
+
+    def __init__(self) -> None:
+        self._cached: dict[Any, _Decided] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copy as an empty cache: a copy has other stores, and ids mean nothing in another process.
+        return SourceOrders, ()
+
+    def complete(
+        self,
+        inputs: ContextInputs,
+        options: ContextOptions,
+        stores: Callable[[], Iterable[StoreAdapter]],
+        texts: SourceTexts | None = None,
+        filter: Callable[[], Any] = lambda: None,
+    ) -> Steps[ContextInputs]:
+        """Set the place of chunks whose metadata do not tell their order.
+
+        Args:
+            inputs: The inputs of a context.
+            options: The options of the context.
+            stores: Returns the stores that were searched; each source is listed from the first one with all of its
+                retrieved chunks.
+            texts: The texts of the sources, in which their chunks are located.
+            filter: Returns the filter of the search, for `texts`.
+        """
+        groups = inputs.without_order(options, by_store=texts is not None)
+        if not groups:
+            return inputs
+        read = None if texts is None else texts.reading(filter)
+        searched = list(stores())
+        if read is None and not searched:
+            return inputs
+        found: list[_Found] = yield Step(lambda: self._decide(groups, searched, read, options.source_key))
+        places = {chunk.rank: place for one in found for chunk, place in zip(one.chunks, one.places, strict=True)}
+        if not places:
+            return inputs
+        chunks = [changed(chunk, place=places.get(chunk.rank, chunk.place)) for chunk in inputs.chunks]
+        reader = inputs.read_neighbors and _placing(inputs.read_neighbors, found)
+        return replace(inputs, chunks=chunks, read_neighbors=reader, placed={})
+
+    def _decide(
+        self,
+        groups: Sequence[Sequence[Chunk]],
+        stores: Sequence[StoreAdapter],
+        read: Callable[[Sequence[Chunk]], SourceText | None] | None,
+        source_key: SourceKey | None,
+    ) -> list[_Found]:
+        """Return the places of the chunks of each source that more than their metadata tells."""
+        found: list[_Found] = []
+        texts: dict[str, SourceText] = {}
+        left: list[Sequence[Chunk]] = []
+        for group in groups:
+            text = None if read is None else read(group)
+            if text is not None:
+                texts[group[0].source or ""] = text
+                if all(len(text.places(chunk.text)) == 1 for chunk in group):
+                    # No other chunk of the source could change these places.
+                    found.append(_Found(group, order_of(Listing(group), None, text).places, text))
+                    continue
+            left.append(group)
+        bounds = _Bounds()
+        for store in stores:
+            try:
+                listed = self._in_store(store, left, texts, source_key, bounds)
+            except OpragWarning:
+                raise
+            except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
+                _warn_of_failure(store, error)
+                continue
+            found += listed
+            done = {id(one.chunks) for one in listed}
+            left = [group for group in left if id(group) not in done]
+        for group in left:
+            text = texts.get(group[0].source or "")
+            if text is not None:
+                found.append(_Found(group, order_of(Listing(group), None, text).places, text))
+        return found
+
+    def _in_store(
+        self,
+        store: StoreAdapter,
+        groups: Sequence[Sequence[Chunk]],
+        texts: Mapping[str, SourceText],
+        source_key: SourceKey | None,
+        bounds: _Bounds,
+    ) -> list[_Found]:
+        """Return the places of the chunks of each source that is in one store."""
+        requests = list(filter(None, (_request(store, group, source_key) for group in groups)))
+        if not requests:
+            return []
+        search = filter_key(store.search)
+        read = {source: hash(text.text) for source, text in texts.items()}
+        names = [(id(store.store), search, one.field, one.source, read.get(one.source)) for one in requests]
+        decided: dict[int, _Decided] = {}
+        for index, request in enumerate(requests):
+            cached = self._cached.get(names[index])
+            if cached is not None and cached.covers(request):
+                decided[index] = cached
+        if decided:
+            rows = _rows(store, [requests[index] for index in decided])
+            decided = {index: one for index, one in decided.items() if one.agrees(requests[index], rows)}
+        missing = [index for index in range(len(requests)) if index not in decided]
+        # Listings that were refused or too long are not tried again at once.
+        now = time.monotonic()
+        failed = {
+            requests[index].source
+            for index in missing
+            if (before := self._cached.get(names[index])) is not None and not before.listed and now < before.until
+        }
+        orders = _read(store, [requests[index] for index in missing], texts, bounds, failed)
+        for index, one in zip(missing, orders, strict=True):
+            self._cached[names[index]] = one
+            if one.covers(requests[index]):
+                decided[index] = one
+        # Copy the values: another thread may change the dictionary.
+        if sum(len(one.texts) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
+            self._cached.clear()
+        return [
+            _Found(
+                requests[index].chunks,
+                [one.places[key] for key in requests[index].keys],
+                texts.get(requests[index].source),
+                store,
+                one,
+            )
+            for index, one in decided.items()
+        ]
+
+
+class _Found(NamedTuple):
+    """The places of the retrieved chunks of a source.
+
+    Attributes:
+        chunks: The chunks.
+        places: Their places.
+        text: The text of the source, if it was read.
+        store: The store that lists the source.
+        decided: The order of the whole source.
+    """
+
+    chunks: Sequence[Chunk]
+    places: Sequence[Place]
+    text: SourceText | None = None
+    store: StoreAdapter | None = None
+    decided: _Decided | None = None
+
+
+class _Bounds:
+    """What is left of the bounds of the listings of one question."""
+
+    def __init__(self) -> None:
+        self._chunks = _MAX_CHUNKS
+        self._until = time.monotonic() + _MAX_TIME
+
+    def within(self, chunks: Iterable[StoredChunk]) -> list[StoredChunk] | None:
+        """Read a listing; None if it exceeds the bounds."""
+        found: list[StoredChunk] = []
+        for chunk in chunks:
+            self._chunks -= 1
+            if self._chunks < 0 or time.monotonic() > self._until:
+                return None
+            found.append(chunk)
+        return found
+
+
+def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Request | None:
+    """Return the request to the store for the chunks of a source; None if one of them has no key."""
+    keys = _occurrences(map(store.key, chunks))
+    return _Request(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
+
+
+def _occurrences(keys: Iterable[str | None]) -> list[_Key]:
+    """Pair each key with the number of equal keys before it; skips None."""
+    before: Counter[str] = Counter()
+    numbered: list[_Key] = []
+    for key in keys:
+        if key is not None:
+            numbered.append((key, before[key]))
+            before[key] += 1
+    return numbered
+
+
+def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] | None:
+    """Return the current row of each chunk in insertion order; None if the store does not remember it."""
+    keys = store.in_sequence({key for one in requests for key, _ in one.keys})
+    return None if keys is None else {key: row for row, key in enumerate(_occurrences(keys))}
+
+
+def _read(
+    store: StoreAdapter,
+    requests: Sequence[_Request],
+    texts: Mapping[str, SourceText],
+    bounds: _Bounds,
+    failed: Collection[str],
+) -> list[_Decided]:
+    """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
+    fields = {one.field for one in requests}
+    field = next(iter(fields)) if len(fields) == 1 else ""
+    sources = {one.source for one in requests}.difference(failed)
+    listed = chunks_of_sources(store, field, sources, bounds.within) if sources else None
+    decided: list[_Decided] = []
+    rows: dict[_Key, int] | None = None
+    for one in requests:
+        stored = list(each_once((listed or {}).get(one.source, ())))
+        text = texts.get(one.source)
+        if stored:
+            chunks = [chunk_of_row(row, rank) for rank, row in enumerate(stored)]
+            listing = Listing(chunks, in_sequence=store.in_insertion_order, complete=True, store=store.name)
+            decided.append(_decision(store, listing, [row.key for row in stored], text))
+            continue
+        if rows is None:
+            rows = _rows(store, requests) or {}
+        # Skip keys that several chunks share: these can be from another source.
+        unique = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
+        in_sequence = sorted((key for key in unique if key in rows), key=rows.__getitem__)
+        listing = Listing([unique[key] for key in in_sequence], in_sequence=True, store=store.name)
+        decided.append(_decision(store, listing, [key for key, _ in in_sequence], text))
+    return decided
+
+
+def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text: SourceText | None) -> _Decided:
+    keys = _occurrences(names)
+    order = order_of(listing, None, text) if keys else None
+    places = [] if order is None else order.places
+    hashes = {key: hash(chunk.text) for key, chunk in zip(keys, listing.chunks, strict=True)}
+    # An order that nothing contradicts is checked by the sequence of the retrieved chunks.
+    checked = order is not None and listing.complete and listing.in_sequence and not order.uncertain
+    until = math.inf if checked else time.monotonic() + _MAX_AGE
+    return _Decided(dict(zip(keys, places, strict=True)), hashes, listing.complete, until, store.store)
+
+
+def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
+    """Wrap a neighbor reader so that the places of the neighbors are set."""
+    of_source = {one.chunks[0].source: one for one in found}
+
+    def place_of(source: str, chunk: Chunk, store: StoreAdapter | None = None) -> Place | None:
+        one = of_source.get(source)
+        if one is None:
+            return None
+        if one.decided is not None and one.store is not None:
+            return one.decided.place_of(chunk, (store or one.store).key(chunk))
+        return None if one.text is None else order_of(Listing([chunk]), None, one.text).places[0]
+
+    with_places = getattr(read, "with_places", None)
+    inner = read if with_places is None else with_places(place_of)
+
+    def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
+        around = list(inner(chunk, number))
+        return [changed(one, place=place_of(chunk.source or "", one)) for one in around]
+
+    return read_placed
+
+
+def _warn_of_failure(store: StoreAdapter, error: Exception) -> None:
+    warn(
+        f"the chunks of a source cannot be listed in {store.name}, so their order is read from the retrieved chunks "
+        f"alone: {masked_error(error)}",
+        PositionWarning,
+        cause="insertion that cannot be read",
+    )
