@@ -8,6 +8,7 @@ from typing import Any
 from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
+from oprag.stores.rows import forget_rows, keys_in_sequence, keys_of_sources
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -35,14 +36,13 @@ class LangChainFaiss(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        # Copy the values: another thread may add to the dictionary.
-        return [key for key in list(self.store.index_to_docstore_id.values()) if key in keys]
+        return keys_in_sequence(self.store, self.store.index_to_docstore_id, keys)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks by row of the index."""
         given = self.search.get("filter")
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
-        rows = self._all_chunks()
+        rows = self._chunks_of(self._keys(field, sources))
         return chunks_with(rows, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
 
     @property
@@ -52,8 +52,8 @@ class LangChainFaiss(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
-        documents = getattr(self.store.docstore, "_dict", None)
-        if not isinstance(documents, dict):
+        documents = self._documents
+        if documents is None:
             # Other docstores would have to delete a document before replacing it; an interruption would lose it.
             kind = type(self.store.docstore).__name__
             raise OptionError(
@@ -66,9 +66,31 @@ class LangChainFaiss(StoreAdapter):
                 for key, more in added.items()
             }
         )
+        forget_rows(self.store)
 
-    def _all_chunks(self) -> Iterator[StoredChunk]:
-        for key in list(self.store.index_to_docstore_id.values()):
+    @property
+    def _documents(self) -> dict[str, Any] | None:
+        """The documents by id; None for a docstore that is not in memory."""
+        documents = getattr(self.store.docstore, "_dict", None)
+        return documents if isinstance(documents, dict) else None
+
+    def _keys(self, field: str, sources: Collection[str]) -> Sequence[str]:
+        """Return the ids of the documents that may be of these sources."""
+        documents = self._documents
+        if not field or documents is None:
+            # Copy the values: another thread may add to the dictionary.
+            return list(self.store.index_to_docstore_id.values())
+        if not sources:
+            return ()
+
+        def names(keys: Sequence[str]) -> list[Any]:
+            found = map(documents.get, keys)
+            return [None if document is None else document.metadata.get(field) for document in found]
+
+        return keys_of_sources(self.store, self.store.index_to_docstore_id, field, sources, names)
+
+    def _chunks_of(self, keys: Iterable[str]) -> Iterator[StoredChunk]:
+        for key in keys:
             document = self.store.docstore.search(key)
             if not isinstance(document, str):
                 yield StoredChunk(key, document.page_content, document.metadata)
