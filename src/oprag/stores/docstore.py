@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import methodcaller
+from typing import Any
 
+from oprag.positions.fields import DOCUMENT_ID_FIELDS
+from oprag.positions.sources import source_name
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector
-from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, nodes_in, put_rows
+from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 
-__all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore"]
+__all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore", "rows_of_sources"]
 
 
 class LlamaIndexDocstore(StoreAdapter):
@@ -21,9 +25,12 @@ class LlamaIndexDocstore(StoreAdapter):
         """List the nodes."""
         if field and not sources:
             return ()
+        from llama_index.core.storage.docstore.utils import json_to_doc
+
         among = set(self.nodes.values())
-        nodes = nodes_in(self.store)
-        return listed_nodes((node for node in nodes if not among or node.node_id in among), field, sources)
+        rows = rows_of_sources(self.store, field, sources)
+        nodes = (json_to_doc(row) for key, row in rows.items() if not among or key in among)
+        return listed_nodes(nodes, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
         """Add metadata to nodes; atomic for each node, not for the whole call."""
@@ -42,3 +49,32 @@ class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
         rows = self.store._kvstore.get_all(collection=self.store._node_collection)  # noqa: SLF001
         # Copy the keys: another thread may add to the dictionary.
         return [key for key in list(rows) if key in keys]
+
+
+def rows_of_sources(docstore: Any, field: str, sources: Collection[str]) -> dict[str, Any]:
+    """Return the stored JSON of the nodes that may be of some sources, by id; of all nodes if `field` is empty.
+
+    Making a node from its JSON takes far longer than reading its source from it.
+    """
+    from llama_index.core.schema import Document
+
+    rows = docstore._kvstore.get_all(collection=docstore._node_collection)  # noqa: SLF001
+    # Ingestion pipelines store documents next to their nodes.
+    document = Document.get_type()
+    nodes = {key: row for key, row in rows.items() if row["__type__"] != document} or rows
+    if not field:
+        return nodes
+    sources = set(sources)
+    read = _source_node if field in DOCUMENT_ID_FIELDS else methodcaller("get", field)
+    about = "relationships" if field in DOCUMENT_ID_FIELDS else "metadata"
+    data = ((key, row["__data__"]) for key, row in nodes.items())
+    # Old versions stored metadata and relationships in other forms.
+    return {
+        key: nodes[key]
+        for key, one in data
+        if "extra_info" in one or source_name(read(one.get(about) or {})) in sources
+    }
+
+
+def _source_node(relationships: Mapping[str, Any]) -> Any:
+    return (relationships.get("1") or {}).get("node_id")

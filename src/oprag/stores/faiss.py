@@ -7,6 +7,7 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
+from oprag.stores.docstore import rows_of_sources
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 from oprag.stores.rows import forget_rows, keys_in_sequence, keys_of_sources
 
@@ -106,7 +107,7 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
-        rows = self._rows or {}
+        rows = self._rows_of(keys) or {}
         found = [key for key in keys if key in rows]
         vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
         if vectors is None:
@@ -116,15 +117,20 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        rows = self._rows or {}
+        rows = self._rows_of(keys) or {}
         return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by row; None if several nodes share a row."""
-        return None if self._rows is None else self._listed(field, sources)
+        return None if self._rows_of(()) is None else self._listed(field, sources)
 
     def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
-        ids = self.in_sequence([*self.nodes.values()])
+        from llama_index.core.storage.docstore import SimpleDocumentStore
+
+        among: Collection[str] = {*self.nodes.values()}
+        if field and isinstance(self.docstore, SimpleDocumentStore):
+            among = among & rows_of_sources(self.docstore, field, sources).keys()
+        ids = self.in_sequence(among)
         yield from listed_nodes(self.docstore.get_nodes([*ids], raise_error=False), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
@@ -133,13 +139,13 @@ class LlamaIndexFaiss(StoreAdapter):
         self.refuse_unknown(added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
-    @property
-    def _rows(self) -> Mapping[str, int] | None:
-        """The row of each node's vector in the index, by node id; None if several nodes share a row."""
+    def _rows_of(self, keys: Collection[str]) -> Mapping[str, int] | None:
+        """The row in the index of the vectors of these nodes and perhaps of others; None if several nodes share one."""
         # FaissMapVectorStore supports deletion and numbers the nodes differently.
         numbered: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
         if numbered is None:
-            return {key: int(row) for row, key in self.nodes.items()}
+            requested = set(keys)
+            return {key: int(row) for row, key in self.nodes.items() if key in requested}
         # After a deletion, it assigns numbers that other nodes already have.
         return numbered if len({*numbered.values()}) == len(numbered) else None
 

@@ -1,0 +1,55 @@
+"""The nodes of some sources in a docstore, compared with all of its nodes."""
+
+from typing import Any
+
+import pytest
+from llama_index.core.schema import Document, ImageNode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
+
+from oprag.stores.adapter import adapter_of
+from oprag.stores.llama_index_nodes import source_in
+
+NAMES: list[Any] = ["a.txt", "b.txt", 7, "7", None]
+
+
+def node(number: int, kind: type[TextNode] = TextNode) -> TextNode:
+    found = kind(text=f"text {number}", id_=f"n{number}", metadata={"file_name": NAMES[number % 5], "ref_doc_id": "x"})
+    if number % 3:
+        found.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"d{number % 3}")
+    return found
+
+
+def old_row(key: str) -> dict[str, Any]:
+    """A node as early versions of LlamaIndex stored it."""
+    data = {"text": key, "doc_id": key, "extra_info": {"file_name": "a.txt"}, "relationships": {"1": "d1"}}
+    return {"__data__": data, "__type__": "1"}
+
+
+def mixed() -> SimpleDocumentStore:
+    store = SimpleDocumentStore()
+    store.add_documents([node(number) for number in range(30)])
+    store.add_documents([node(30, ImageNode), node(31, Document)])
+    for key in ("o1", "o2"):
+        store._kvstore.put(key, old_row(key), collection=store._node_collection)
+    return store
+
+
+def of_documents() -> SimpleDocumentStore:
+    store = SimpleDocumentStore()
+    store.add_documents([node(number, Document) for number in range(30)])
+    return store
+
+
+def loaded() -> SimpleDocumentStore:
+    return SimpleDocumentStore.from_dict(mixed().to_dict())
+
+
+@pytest.mark.parametrize("make", [mixed, of_documents, loaded])
+@pytest.mark.parametrize("field", ["file_name", "ref_doc_id", "missing"])
+@pytest.mark.parametrize("sources", [["a.txt"], ["7", "b.txt"], ["d1"], ["x", "none"], []])
+@pytest.mark.parametrize("nodes", [{}, {"0": "n1", "1": "n2", "2": "o1", "3": "n16"}])
+def test_the_nodes_of_sources_are_those_among_all_nodes(make: Any, field: str, sources: list[str], nodes: Any):
+    adapter = adapter_of(make(), nodes=nodes)
+    assert adapter is not None
+    listed = list(adapter.chunks(field, sources) or ())
+    assert listed == [chunk for chunk in adapter.chunks() or () if source_in(chunk, field) in sources]
