@@ -190,12 +190,11 @@ def _rows_of(store: Any, table: Mapping[int, str]) -> Iterator[_Rows]:
     """Take the rows of a store out of `_kept` until done, so that an error or a fork amid an update leaves none."""
     at = id(store)
     with _lock:
-        reference, rows = _kept.pop(at, (lambda: None, _Rows()))
-        rows = (rows if reference() is store else _Rows()).updated(table)
+        rows = _kept.pop(at, (None, _Rows()))[1].updated(table)
         yield rows
-        # Without the lock: a store may be collected while it is held.
+        # The callback takes no lock, which may be held when a store is collected; it runs before the id is reused.
         _kept[at] = weakref.ref(store, lambda _: _kept.pop(at, None)), rows
 
 
 _lock = ForkSafeLock()
-_kept: dict[int, tuple[Callable[[], Any], _Rows]] = {}
+_kept: dict[int, tuple[Any, _Rows]] = {}

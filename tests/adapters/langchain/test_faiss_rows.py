@@ -155,6 +155,17 @@ def test_a_chunk_moved_to_another_source_is_noticed_in_turn(monkeypatch: pytest.
     assert listed == scan(store, ["b.pdf"])
 
 
+@pytest.mark.parametrize("asked", ["b.pdf", "new.pdf"])
+def test_a_source_that_lost_a_chunk_and_a_new_source_are_right_at_once(asked: str, monkeypatch: pytest.MonkeyPatch):
+    for name in ("_IN_TURN", "_NEWEST", "_WATCHED"):
+        monkeypatch.setattr(rows, name, 1)
+    store = store_with(["a.pdf", "b.pdf"] * 50)
+    keys_of(store, ["b.pdf"])
+    store.docstore._dict["31"].metadata["source"] = "new.pdf"
+    store.docstore._dict["30"].metadata["source"] = "b.pdf"
+    assert keys_of(store, [asked]) == scan(store, [asked])
+
+
 @pytest.mark.parametrize("ask", [lambda store: adapter(store).in_sequence({"30"}), lambda store: keys_of(store, ["a"])])
 def test_the_metadata_of_a_retrieved_chunk_may_be_edited(ask: Any, monkeypatch: pytest.MonkeyPatch):
     # FAISS returns the stored documents themselves.
@@ -176,6 +187,12 @@ def test_a_key_of_several_rows_is_listed_for_each():
         add(store, [("5", "a.pdf")])
         assert keys_of(store, ["a.pdf"]) == ["0", "2", "0", "5"]
         store.delete(["5"])
+    store.index_to_docstore_id = {0: "0", 1: "1", 2: "2"}
+    assert keys_of(store, ["a.pdf"]) == ["0", "2"]
+    assert adapter(store).in_sequence({"0", "1"}) == ["0", "1"]
+    for table in ({0: "0", 1: "2", 2: "0"}, {0: "2"}):
+        store.index_to_docstore_id = table
+        assert keys_of(store, ["a.pdf"]) == [*table.values()]
 
 
 def test_stores_are_told_apart_and_forgotten_with_their_stores():
