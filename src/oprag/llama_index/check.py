@@ -6,12 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from llama_index.core import VectorStoreIndex
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.indices.base import BaseIndex
-from llama_index.core.retrievers import AutoMergingRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -21,9 +16,11 @@ from pydantic import BaseModel
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
+from oprag.llama_index.found import merged_from, searched_by, searched_in, store_of
+from oprag.llama_index.hierarchy import with_absolute_spans
 from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import IndexFields, docstore_of, searched_by, searched_in, store_of, wrapped_in
+from oprag.llama_index.vectors import IndexFields
 from oprag.options import ContextOptions, refuse_filter
 from oprag.positions.check_listings import Checked, check_listings
 from oprag.positions.position_check import PositionCheck
@@ -117,35 +114,22 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
         yield (adapter_of(searched) if searched.stores_text else None), None
     elif isinstance(searched, BaseDocumentStore):
         yield adapter_of(searched), searched
-    elif isinstance(searched, VectorStoreIndex):
-        yield store_of(searched_in(searched)), searched.docstore
-    elif isinstance(searched, BaseIndex):
-        yield docstore_of(searched) or adapter_of(searched.docstore), searched.docstore
-    elif isinstance(searched, BaseRetriever | BaseQueryEngine | BaseChatEngine):
-        yield from _searched_inside(searched)
-
-
-def _searched_inside(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
-    """Version of `_stores` for retrievers and engines."""
-    where, index = searched_by(searched), getattr(searched, "_index", None)
-    if where is not None:
-        yield store_of(where, searched), where.docstore
-    elif isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
-        yield from _stores(index)
     else:
-        for one in wrapped_in(searched):
-            yield from _stores(one)
+        found = [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched)
+        yield from ((store_of(one), one.docstore) for one in found)
 
 
 def _parents_in(searched: Any) -> Callable[[str], Chunk | None] | None:
-    """A function that reads a parent by its id, if an AutoMergingRetriever is searched."""
-    if not isinstance(searched, AutoMergingRetriever):
-        return next((parent for one in wrapped_in(searched) if (parent := _parents_in(one)) is not None), None)
-    docstore = searched._storage_context.docstore  # noqa: SLF001
+    """A function that reads a parent by its id, if a search returns parents in place of the nodes inside them."""
+    docstore = merged_from(searched)
+    if docstore is None:
+        return None
 
     def read(key: str) -> Chunk | None:
         node = docstore.get_document(key, raise_error=False)
-        return None if node is None else chunk_of(node, 0)
+        if node is None:
+            return None
+        return with_absolute_spans([chunk_of(node, 0, origin=NodeWithScore(node=node))], [docstore])[0]
 
     return read
 

@@ -16,6 +16,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
+from oprag.llama_index.found import searched_by
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.masking import describe
 from oprag.options import ContextOptions
@@ -155,9 +156,10 @@ def _follow(
 def _filter_of(retriever: BaseRetriever | None) -> Passes | None:
     """A function that tells whether a node passes the filters of a retriever; None if they cannot be determined."""
     # A subclass may search differently, and keywords for the store may contain a filter in the store's own syntax.
-    if type(retriever) is not VectorIndexRetriever or retriever._kwargs:  # noqa: SLF001
+    searched = searched_by(retriever) if type(retriever) is VectorIndexRetriever else []
+    if not searched or searched[0].keywords:
         return None
-    filters, documents, ids = retriever._filters, retriever._doc_ids, retriever._node_ids  # noqa: SLF001
+    filters, documents, ids = (searched[0].restrictions.get(name) for name in ("filters", "documents", "node_ids"))
     if filters is not None and not isinstance(filters, MetadataFilters):
         return None
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.data_structs.data_structs import IndexList, KeywordTable
-from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
-from llama_index.core.retrievers.fusion_retriever import QueryFusionRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
@@ -23,12 +20,14 @@ from oprag.context import ContextInputs
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.found import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
+from oprag.llama_index.hierarchy import with_absolute_spans
 from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions, refuse_filter
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
-from oprag.steps import Steps
+from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.vector_fields import VectorFields
 
@@ -39,35 +38,11 @@ __all__ = [
     "FindPositions",
     "IndexFields",
     "NodeSources",
-    "docstore_of",
     "refuse_reordered",
-    "searched_by",
-    "searched_in",
-    "searched_stores",
-    "store_of",
-    "wrapped_in",
 ]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Adds places to chunks without a position in their metadata, from the text of the source or the store."""
-
-
-class Searched(NamedTuple):
-    """The components that were searched.
-
-    Attributes:
-        vector_store: The vector store.
-        nodes: The ids of nodes by the numbers of their vectors, for stores that number their vectors.
-        docstore: The docstore, which contains the nodes.
-        embed_model: The embedding model of the index.
-        keywords: Keywords for the store's search, such as a tenant or a shard.
-    """
-
-    vector_store: Any
-    nodes: Mapping[str, str]
-    docstore: Any
-    embed_model: Any
-    keywords: Mapping[str, Any]
 
 
 class Readable(NamedTuple):
@@ -84,8 +59,6 @@ class Readable(NamedTuple):
     documents: Collection[str] | None
 
 
-# Attributes in which retrievers and engines store the objects that they wrap.
-_INNER = ("retriever", "_retriever", "_vector_retriever")
 _RESTRICTIONS = ("filters", "node_ids")
 
 
@@ -166,8 +139,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
                 options.neighbors,
             )
         self._needs_sources = sources is not None
-        in_store = self.store_order and (self._where() is not None or bool(searched_stores(self._searched)))
-        elsewhere = in_store or self.read_source is not None
+        known = self.index is not None or bool(searched_by(self._searched))
+        elsewhere = known or self.read_source is not None
+        in_store = known and self.store_order
         self._find_positions = partial(self._found_positions, in_store=in_store) if elsewhere else None
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
@@ -209,7 +183,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         # Without any model, the vectors of the store can be used.
         same = used is own or (own is not None and embedder is not None and as_embedder(own).name == embedder.name)
         store = None
-        if searched is not None and same:
+        if searched is not None and searched.vector_store is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
         cache = self.cache_for(embedder, cache)
         vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
@@ -222,6 +196,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
         if self._place_each:
             inputs = replace(inputs, place_each=True)
+        if any(chunk.parent_id is not None for chunk in inputs.chunks):
+            chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, self._docstores()))
+            inputs = replace(inputs, chunks=chunks, placed={})
         return (yield from self._with_places(inputs, options, self._stores if in_store else tuple))
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
@@ -232,7 +209,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         if (readable := self._readable()) is None:
             return None
         searched, retriever, documents = readable
-        store = store_of(searched, retriever, _RESTRICTIONS)
+        store = store_of(searched, _RESTRICTIONS)
         listed = None if store is None else store_reader(store, documents, options, store_order=self.store_order)
         return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
 
@@ -240,16 +217,17 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """The store that may be read; None if that might return chunks that the search excludes."""
         given = self.read_neighbors if isinstance(self.read_neighbors, VectorStoreIndex) else None
         # Not `isinstance`: a subclass may search differently.
-        retriever = self._searched if type(self._searched) is VectorIndexRetriever else None
+        known = type(self._searched) is VectorIndexRetriever and searched_by(self._searched)
+        retriever = self._searched if known else None
         searched = self._where() if given is None else searched_in(given, retriever)
         if searched is None or (given is None and retriever is None):
             return None
-        return Readable(searched, retriever, getattr(retriever, "_doc_ids", None))
+        return Readable(searched, retriever, searched.restrictions.get("documents"))
 
     def _store_of_neighbors(self) -> StoreAdapter | None:
         """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         readable = self._readable()
-        return None if readable is None else store_of(readable.searched, readable.retriever, _RESTRICTIONS)
+        return None if readable is None else store_of(readable.searched, _RESTRICTIONS)
 
     def _passes(self, stored: StoredChunk) -> bool:
         """Whether a chunk belongs to the documents that the search is restricted to in addition to its filter."""
@@ -258,11 +236,13 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _stores(self) -> list[StoreAdapter]:
         """The adapters of the searched stores; empty if they are unknown."""
-        searched = self._where()
-        adapter = None if searched is None else store_of(searched, self._searched)
-        if searched is None:
-            return searched_stores(self._searched)
-        return [] if adapter is None else [adapter]
+        searched = searched_by(self._searched) if self.index is None else [searched_in(self.index, self._searched)]
+        return [adapter for one in searched if (adapter := store_of(one)) is not None]
+
+    def _docstores(self) -> list[BaseDocumentStore]:
+        """The docstores of the searched nodes and their parents."""
+        given = [] if self.index is None else [searched_in(self.index).docstore]
+        return [*given, *docstores_in(self._searched)]
 
     def _model(self) -> Any:
         """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""
@@ -276,10 +256,10 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return None if configured is None or type(configured) is MockEmbedding else Settings.embed_model
 
     def _where(self) -> Searched | None:
-        """The searched components: those of the given index, else of the retriever; None if unknown."""
+        """The searched components: those of the given index, else the first of the retriever; None if unknown."""
         if self.index is not None:
             return searched_in(self.index, self._searched)
-        return searched_by(self._searched)
+        return next(iter(searched_by(self._searched)), None)
 
 
 @dataclass(frozen=True)
@@ -338,40 +318,6 @@ class NodeSources:
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
 
 
-def searched_in(index: Any, retriever: BaseRetriever | None = None) -> Searched:
-    """The components of an index, with the search keywords of its retriever."""
-    try:
-        return Searched(
-            index.vector_store,
-            index.index_struct.nodes_dict,
-            index.docstore,
-            index._embed_model,  # noqa: SLF001
-            retriever._kwargs if isinstance(retriever, VectorIndexRetriever) else {},  # noqa: SLF001
-        )
-    except AttributeError as error:
-        raise OptionError(f"index must be a VectorStoreIndex, got {type(index).__name__}", index) from error
-
-
-def searched_by(retriever: BaseRetriever | None) -> Searched | None:
-    """The components that a retriever searches; None if unknown."""
-    if not isinstance(retriever, VectorIndexRetriever):
-        return None
-    index = retriever._index  # noqa: SLF001 - a retriever has no public attribute for it
-    return Searched(
-        retriever._vector_store,  # noqa: SLF001
-        index.index_struct.nodes_dict,
-        retriever._docstore,  # noqa: SLF001
-        retriever._embed_model,  # noqa: SLF001
-        retriever._kwargs,  # noqa: SLF001
-    )
-
-
-def wrapped_in(searched: Any) -> list[Any]:
-    """The retrievers that a retriever or an engine wraps or fuses."""
-    inner = [one for name in _INNER if (one := getattr(searched, name, None)) is not None]
-    return [*inner[:1], *(getattr(searched, "_retrievers", None) or ())]
-
-
 def refuse_reordered(retriever: Any) -> None:
     """Reject a retriever that wraps or fuses one that returns nodes in another order than by rank."""
     if isinstance(retriever, ContextFields) and retriever.order != "rank":
@@ -381,43 +327,9 @@ def refuse_reordered(retriever: Any) -> None:
             "its options here",
             retriever,
         )
-    if isinstance(retriever, BaseRetriever):
-        # A RecursiveRetriever has retrievers by name.
-        named = getattr(retriever, "_retriever_dict", None) or {}
-        for inner in (*wrapped_in(retriever), *named.values()):
+    for inner in wrapped_in(retriever):
+        if isinstance(inner, BaseRetriever):
             refuse_reordered(inner)
-
-
-def searched_stores(retriever: BaseRetriever | None) -> list[StoreAdapter]:
-    """The stores that a retriever, or the retrievers that it fuses, search; empty if unknown."""
-    where = searched_by(retriever)
-    if where is not None:
-        adapter = store_of(where, retriever)
-        return [] if adapter is None else [adapter]
-    if type(retriever) is QueryFusionRetriever:
-        return [store for inner in retriever._retrievers for store in searched_stores(inner)]  # noqa: SLF001
-    adapter = docstore_of(getattr(retriever, "_index", None))
-    return [] if adapter is None else [adapter]
-
-
-def docstore_of(index: Any) -> StoreAdapter | None:
-    """The adapter of the docstore of a summary or keyword index, for its nodes only; None for other indexes."""
-    struct = index.index_struct if isinstance(index, BaseIndex) else None
-    if isinstance(struct, IndexList):
-        ids: Collection[str] = struct.nodes
-    elif isinstance(struct, KeywordTable):
-        ids = struct.node_ids
-    else:
-        return None
-    return adapter_of(index.docstore, nodes={str(number): name for number, name in enumerate(ids)})
-
-
-def store_of(
-    searched: Searched, retriever: BaseRetriever | None = None, restrictions: Sequence[str] = ("filters",)
-) -> StoreAdapter | None:
-    """The adapter of the searched store, with these restrictions of the retriever."""
-    given = {name: value for name in restrictions if (value := getattr(retriever, f"_{name}", None)) is not None}
-    return adapter_of(searched.vector_store, {**searched.keywords, **given}, searched.nodes, searched.docstore)
 
 
 def _embedded_text(chunk: Chunk) -> str:

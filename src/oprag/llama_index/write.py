@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core import VectorStoreIndex
-from llama_index.core.indices.base import BaseIndex
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
+from oprag.llama_index.found import searched_in, store_of
 from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.vectors import docstore_of, searched_in, store_of
 from oprag.options import refuse_filter
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
@@ -61,13 +59,11 @@ def write_positions(
     """
     refuse_filter("read_source", read_source, NO_FILTER)
     store = index
-    if isinstance(index, BaseIndex) and not isinstance(index, VectorStoreIndex):
-        store, adapter = index.docstore, docstore_of(index) or adapter_of(index.docstore)
-    elif isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
+    if isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
         adapter = adapter_of(store)
     else:
         searched = searched_in(index)
-        store, adapter = searched.vector_store, store_of(searched)
+        store, adapter = searched.vector_store or searched.docstore, store_of(searched)
     return write_into(
         adapter,
         store,

@@ -405,7 +405,7 @@ def test_what_is_no_part_is_refused(given, index):
             make(vector_cache=given)
         with pytest.raises(ValidationError, match="read_neighbors must be an index, a docstore, or a function"):
             make(read_neighbors=given)
-    with pytest.raises(ValidationError, match="index must be a VectorStoreIndex"):
+    with pytest.raises(ValidationError, match="index must be a LlamaIndex index"):
         OrderPreservingPostprocessor(index=given)
 
 

@@ -284,7 +284,7 @@ def test_indexes_that_share_a_store_are_kept_apart():
 
 @pytest.mark.parametrize("given", [None, 5, SimpleVectorStore()])
 def test_what_is_not_a_vector_store_index(given: Any):
-    with pytest.raises(OptionError, match=f"index must be a VectorStoreIndex, got {type(given).__name__}"):
+    with pytest.raises(OptionError, match=f"index must be a LlamaIndex index, got {type(given).__name__}"):
         write_positions(given)
 
 
