@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from llama_index.core.indices.base import BaseIndex
@@ -32,6 +34,8 @@ from oprag.stores.listing import chunks_in_search
 from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
 
 __all__ = ["check_positions", "chunks_in", "remedies_for"]
+
+_BATCH = 1_000  # nodes whose parents are read at once
 
 
 def check_positions(
@@ -80,7 +84,8 @@ def check_positions(
     options = ContextOptions(source_key=source_key, position_key=position_key)
     listings: list[Checked] = []
     writable = False
-    parent = _parents_in(searched)
+    merged = merged_from(searched)
+    parent = None if merged is None else partial(_parent, merged)
     # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
     # insertion order.
     by_store = store_order and parent is None and not isinstance(searched, BaseDocumentStore)
@@ -91,10 +96,12 @@ def check_positions(
             writable = writable or (adapter.writable and parent is None)
             kinds.add(type(adapter.store).__name__)
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Checked(adapter.name, chunks_in(rows), in_order, adapter.total, own, parent))
+            chunks = _in_documents(chunks_in(rows), merged or docstore)
+            listings.append(Checked(adapter.name, chunks, in_order, adapter.total, own, parent))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
-            listings.append(Checked(type(docstore).__name__, _chunks_of(nodes), total=len(nodes), parent=parent))
+            chunks = _in_documents(_chunks_of(nodes), merged or docstore)
+            listings.append(Checked(type(docstore).__name__, chunks, total=len(nodes), parent=parent))
     in_store = bool(listings)
     return check_listings(
         listings or [_given(searched)],
@@ -119,28 +126,25 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
         yield from ((store_of(one), one.docstore) for one in found)
 
 
-def _parents_in(searched: Any) -> Callable[[str], Chunk | None] | None:
-    """A function that reads a parent by its id, if a search returns parents in place of the nodes inside them."""
-    docstore = merged_from(searched)
-    if docstore is None:
-        return None
+def _parent(docstore: BaseDocumentStore, key: str) -> Chunk | None:
+    node = docstore.get_document(key, raise_error=False)
+    return next(_in_documents(_chunks_of([] if node is None else [node]), docstore), None)
 
-    def read(key: str) -> Chunk | None:
-        node = docstore.get_document(key, raise_error=False)
-        if node is None:
-            return None
-        return with_absolute_spans([chunk_of(node, 0, origin=NodeWithScore(node=node))], [docstore])[0]
 
-    return read
+def _in_documents(chunks: Iterator[Chunk], docstore: BaseDocumentStore | None) -> Iterator[Chunk]:
+    """Add the offsets in their document to chunks with a parent in a docstore."""
+    while batch := list(islice(chunks, _BATCH)):
+        yield from batch if docstore is None else with_absolute_spans(batch, [docstore])
 
 
 def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     """Convert the rows of a store to chunks; some stores contain the node, others its fields in the metadata."""
     for rank, row in enumerate(rows):
         if row.node is not None:
-            yield chunk_of(row.node, rank)
+            yield chunk_of(row.node, rank, origin=NodeWithScore(node=row.node))
         elif NODE_FIELD in row.metadata:
-            yield chunk_of(metadata_dict_to_node(dict(row.metadata), row.text), rank)
+            node = metadata_dict_to_node(dict(row.metadata), row.text)
+            yield chunk_of(node, rank, origin=NodeWithScore(node=node))
         else:
             yield row.as_chunk(rank)
 
@@ -150,7 +154,7 @@ def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
         node = given.node if isinstance(given, NodeWithScore) else given
         if not isinstance(node, BaseNode):
             raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at index {rank}", node)
-        yield chunk_of(node, rank)
+        yield chunk_of(node, rank, origin=NodeWithScore(node=node))
 
 
 def _given(nodes: Any) -> Checked:

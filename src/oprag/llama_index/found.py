@@ -64,10 +64,12 @@ ATTRIBUTES: Mapping[str, Attributes] = {
     "BaseRetriever": Attributes(("retriever", "_retriever", "object_map")),
     "BaseQueryEngine": Attributes(("retriever", "_retriever")),
     "BaseChatEngine": Attributes(("retriever", "_retriever")),
-    # Retrievers of an index.
+    # Indexes with a model.
     "VectorStoreIndex": Attributes(embed_model="_embed_model"),
     "DocumentSummaryIndex": Attributes(embed_model="_embed_model"),
+    "KnowledgeGraphIndex": Attributes(embed_model="_embed_model"),
     "PropertyGraphIndex": Attributes(embed_model="_embed_model"),
+    # Retrievers of an index.
     "VectorIndexRetriever": Attributes((), "_index", "_embed_model", "_kwargs", "_filters", "_node_ids", "_doc_ids"),
     "VectorIndexAutoRetriever": Attributes(over_index="_index", keywords="_kwargs", filters="_extra_filters"),
     "SummaryIndexRetriever": _OVER_INDEX,

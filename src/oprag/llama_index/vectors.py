@@ -21,7 +21,7 @@ from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.found import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
-from oprag.llama_index.hierarchy import with_absolute_spans
+from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.option_fields import ContextFields
@@ -196,10 +196,13 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
         if self._place_each:
             inputs = replace(inputs, place_each=True)
+        stores = self._stores
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
-            chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, self._docstores()))
+            docstores = self._docstores()
+            chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
-        return (yield from self._with_places(inputs, options, self._stores if in_store else tuple))
+            stores = lambda: [*self._stores(), *map(LevelsInDocstore, docstores)]  # noqa: E731
+        return (yield from self._with_places(inputs, options, stores if in_store else tuple))
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """The reader of neighbors; None if it might read chunks that the search excludes."""

@@ -175,7 +175,9 @@ def test_an_index_among_others_in_a_docstore_has_its_own_nodes():
 
 
 def test_a_check_of_auto_merging_promises_no_order_of_the_store():
+    """The parents are not in the store, and without offsets nothing else tells where they are."""
     nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128]).get_nodes_from_documents([document()])
+    nodes = without_offsets(nodes)
     context = StorageContext.from_defaults()
     context.docstore.add_documents(nodes)
     searched = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=context, embed_model=EMBEDDING)
@@ -206,7 +208,9 @@ def test_parents_are_checked_as_a_search_returns_them(pages, stamp, texts):
     searched = OrderPreservingRetriever(retriever=merging(documents, stamp), read_source=read_source)
     questions = (QUESTION, "Who?", "What?", "When?")
     warned = [asked(lambda _, question=question: searched.retrieve(question))[1] for question in questions]
-    assert check_positions(searched).ok == (not any(warned)) == (texts or stamp == "all")
+    assert not any(warned)
+    # The labels of pages are confirmed by the sequence of all nodes in the docstore, which a check does not list.
+    assert check_positions(searched).ok == (not pages or stamp == "all")
 
 
 def test_the_line_for_nodes_of_several_levels_stamps_all_and_indexes_leaves():

@@ -11,8 +11,8 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import OptionError, arrange
+from oprag.llama_index.found import searched_by, store_of
 from oprag.llama_index.nodes import chunk_of, chunks_of
-from oprag.llama_index.vectors import searched_by, store_of
 from oprag.options import ContextOptions
 from oprag.reading import StoredSources
 from tests.adapters.llama_index.conftest import HashedWords, prose
@@ -21,10 +21,9 @@ from tests.adapters.llama_index.conftest import HashedWords, prose
 def stored_sources(index: VectorStoreIndex, **options: Any) -> tuple[StoredSources, Any]:
     """What reads the sources of an index, and the retriever that searches it."""
     retriever: Any = index.as_retriever(similarity_top_k=3, **options)
-    searched = searched_by(retriever)
-    assert searched is not None
+    (searched,) = searched_by(retriever)
     sources = StoredSources(
-        partial(store_of, searched, retriever, ("filters", "node_ids")),
+        partial(store_of, searched, ("filters", "node_ids")),
         ContextOptions(),
         lambda stored, rank: chunk_of(stored.node, rank, origin=NodeWithScore(node=stored.node)),
     )
