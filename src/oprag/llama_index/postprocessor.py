@@ -40,8 +40,9 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
     Args:
         annotate: Return copies of the nodes with rank, score, position and span under the metadata key "oprag", which
             is neither embedded nor shown to the model.
-        index: For thresholds: the index of the nodes. Vectors are read from its store, and missing ones are computed
-            with its embedding model.
+        index: The index of the nodes, of any kind. Its store or docstore tells the order of nodes whose metadata do
+            not, such as those of a `HierarchicalNodeParser`. For thresholds, vectors are read from its store, and
+            missing ones are computed with its embedding model.
         embed_model: An embedding model or an `oprag.Embedder`; by default that of the index, else
             `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
@@ -51,8 +52,8 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
             source names to texts, or a function that takes the name. Chunks without a position in their metadata are
             searched in the text of their source, which is read once.
-        store_order: With `index`: whether the insertion order of its store is used for sources whose order is unknown
-            otherwise.
+        store_order: With `index`: whether the insertion order of its store or docstore is used for sources whose order
+            is unknown otherwise.
         **options: The options of `oprag.ContextOptions`. `stitch` is off by default: the original nodes are returned.
             With `stitch=True`, one node per passage is returned.
 

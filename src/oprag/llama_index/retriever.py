@@ -38,8 +38,8 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     Args:
         retriever: Any LlamaIndex retriever; the rank of a node is its index in the list.
         annotate: See `OrderPreservingPostprocessor`.
-        index: For thresholds and neighbors: the index of the nodes, if the wrapped retriever is not a
-            `VectorIndexRetriever`; see `OrderPreservingPostprocessor`.
+        index: The index of the nodes, if it is not found in the wrapped retriever, as it is in LlamaIndex's own
+            retrievers of an index and those that wrap or fuse them; see `OrderPreservingPostprocessor`.
         embed_model: For thresholds, if vectors must be computed: an embedding model or an `oprag.Embedder`; by default
             that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
@@ -48,8 +48,8 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
             `VectorIndexRetriever`. The filters of such a retriever are applied to nodes of an index or a docstore, but
             not to the results of a function.
         read_source: See `OrderPreservingPostprocessor`.
-        store_order: With a `VectorIndexRetriever` or `index`: whether the insertion order of the store is used for
-            sources whose order is unknown otherwise.
+        store_order: If the index is known: whether the insertion order of its store or docstore is used for sources
+            whose order is unknown otherwise.
         callback_manager: LlamaIndex's callbacks.
         **options: The options of `oprag.ContextOptions`; `stitch` is off by default.
 

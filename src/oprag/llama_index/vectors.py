@@ -78,8 +78,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     index: SkipValidation[Any] = Field(
         default=None,
-        description="Index of the nodes: its vectors and embedding model are used for thresholds, its store for the "
-        "insertion order and, with its retriever, its store and docstore for neighbors.",
+        description="Index of the nodes, of any kind: its vectors and embedding model are used for thresholds, its "
+        "store or docstore for the order and, with its retriever, for neighbors.",
         exclude=True,
         repr=False,
     )
@@ -196,13 +196,17 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
         if self._place_each:
             inputs = replace(inputs, place_each=True)
-        stores = self._stores
+        stores, docstores = self._stores, list[BaseDocumentStore]()
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
             docstores = self._docstores()
             chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
             stores = lambda: [*self._stores(), *map(LevelsInDocstore, docstores)]  # noqa: E731
-        return (yield from self._with_places(inputs, options, stores if in_store else tuple))
+        inputs = yield from self._with_places(inputs, options, stores if in_store else tuple)
+        if docstores and (read := inputs.read_neighbors) is not None:
+            spanned = lambda chunk, number: with_absolute_spans(list(read(chunk, number)), docstores)  # noqa: E731
+            inputs = replace(inputs, read_neighbors=spanned)
+        return inputs
 
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """The reader of neighbors; None if it might read chunks that the search excludes."""

@@ -63,7 +63,8 @@ def write_positions(
         adapter = adapter_of(store)
     else:
         searched = searched_in(index)
-        store, adapter = searched.vector_store or searched.docstore, store_of(searched)
+        store = searched.docstore if searched.vector_store is None else searched.vector_store
+        adapter = store_of(searched)
     return write_into(
         adapter,
         store,

@@ -128,7 +128,7 @@ def of_triplets() -> Any:
         return KGTableRetriever(index, llm=LLM, embed_model=MODEL)
 
 
-def summaries() -> DocumentSummaryIndex:
+def summaries() -> Any:
     return over(DocumentSummaryIndex, llm=LLM, embed_model=MODEL, response_synthesizer=SYNTHESIZER)
 
 
@@ -434,6 +434,18 @@ def test_the_offsets_are_those_in_the_document():
     for chunk in context.kept:
         assert chunk.span is not None
         assert LONG.text[chunk.span.start : chunk.span.end] == chunk.text
+
+
+def test_neighbors_have_offsets_in_the_document_too():
+    index, retriever = merging([LONG])
+    searched = index.as_retriever(similarity_top_k=6)
+    for inner, reader in ((searched, None), (retriever, index.docstore)):
+        ours = OrderPreservingRetriever(retriever=inner, read_neighbors=reader, neighbors=1)
+        for question in questions(8):
+            kept = ours.get_context(question).kept
+            assert any(chunk.neighbor_of is not None for chunk in kept)
+            starts_of = [chunk.span.start for chunk in kept if chunk.span is not None]
+            assert starts_of == [LONG.text.index(chunk.text) for chunk in kept] == sorted(starts_of)
 
 
 def test_pages_with_levels_are_in_order():
