@@ -34,12 +34,7 @@ from oprag.vector_fields import VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = [
-    "FindPositions",
-    "IndexFields",
-    "NodeSources",
-    "refuse_reordered",
-]
+__all__ = ["FindPositions", "IndexFields", "NodeSources", "refuse_reordered"]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Adds places to chunks without a position in their metadata, from the text of the source or the store."""
@@ -78,8 +73,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     index: SkipValidation[Any] = Field(
         default=None,
-        description="Index of the nodes, of any kind: its vectors and embedding model are used for thresholds, its "
-        "store or docstore for the order and, with its retriever, for neighbors.",
+        description="Index of the nodes: its vectors and embedding model are used for thresholds, its store for the "
+        "insertion order and, with its retriever, its store and docstore for neighbors.",
         exclude=True,
         repr=False,
     )
