@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["apart", "ends_as_it_begins", "overlap_of", "overlaps_of"]
+__all__ = ["apart", "ends_as_it_begins", "overlap_of", "overlaps_of", "successors"]
 
 # Minimum characters of an overlap; a shorter match of an end and a start may be a common phrase.
 _MIN_OVERLAP = 20
@@ -102,6 +102,20 @@ def apart(texts: Sequence[str], overlaps: Sequence[int], pages: Sequence[Any]) -
         return {}
     few = len(links) <= _COINCIDENCES * (len(overlaps) - len(found) + len(pairs))
     return {} if few and not _leads_back(links) else links
+
+
+def successors(texts: Sequence[str], pages: Sequence[Any]) -> dict[int, int]:
+    """Return, by the index of a chunk, that of the chunk which it overlaps with text that occurs nowhere else.
+
+    Args:
+        texts: The texts of chunks of a source, in any order.
+        pages: Their pages.
+    """
+    overlaps = overlaps_of(texts)
+    found = {index: index + 1 for index, overlap in enumerate(overlaps) if overlap}
+    for end, start, _ in _apart(texts, overlaps, pages):
+        found.setdefault(end, start)
+    return found
 
 
 def _leads_back(links: Mapping[int, int]) -> bool:
