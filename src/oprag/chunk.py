@@ -114,6 +114,7 @@ class Place(NamedTuple):
         run: Character offsets in a run of chunks that overlap; the page is the number of the run.
         uncertain: What is uncertain about the place.
         basis: How certain the order of the source is: "known" or "assumed".
+        number: Number of the chunk in the source; -1 if its place is uncertain, or not all chunks are known.
     """
 
     key: Key
@@ -123,6 +124,7 @@ class Place(NamedTuple):
     run: Span | None = None
     uncertain: tuple[Uncertain, ...] = ()
     basis: str = "known"
+    number: int = -1
 
 
 @dataclass(frozen=True, init=False)

@@ -165,13 +165,17 @@ class _Links:
         self.preceding: dict[str, str] = {}
         self.broken: set[str] = set()
         self.texts: dict[str, str] = {}
+        documents = {chunk.id: chunk.document_id for chunk in chunks}
         for chunk in chunks:
             if chunk.id is None:
                 continue
             if self.texts.setdefault(chunk.id, chunk.text) != chunk.text:
                 self.broken.add(chunk.id)
-            self._add(chunk.previous_id, chunk.id)
-            self._add(chunk.id, chunk.next_id)
+            # Splitters also link the documents of one call, such as the pages of a file, in the order given.
+            if documents.get(chunk.previous_id, chunk.document_id) == chunk.document_id:
+                self._add(chunk.previous_id, chunk.id)
+            if documents.get(chunk.next_id, chunk.document_id) == chunk.document_id:
+                self._add(chunk.id, chunk.next_id)
 
     def _add(self, before: str | None, after: str | None) -> None:
         if before is None or after is None:

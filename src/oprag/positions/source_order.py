@@ -6,15 +6,17 @@ which the store received the chunks are witnesses, and what two of them tell is 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Place, Position, PositionKind, Span, Uncertain
 from oprag.positions.copies import Copies, copies_of
-from oprag.positions.fields import LABEL_FIELD, PAGE_FIELDS, STAMP_FIELD, WITHIN_PAGE_FIELDS
-from oprag.positions.overlaps import apart, ends_as_it_begins, overlap_of, overlaps_of
+from oprag.positions.fields import LABEL_FIELD, PAGE_FIELDS, STAMP_FIELD
+from oprag.positions.overlaps import apart, ends_as_it_begins, overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
     FRAME_FIELDS,
     LOCATED,
@@ -121,6 +123,7 @@ class SourceOrder(NamedTuple):
             were compared.
         uncertain: By the index of a chunk, what is uncertain about its place.
         basis: How certain the order is where no chunk is uncertain.
+        complete: Whether these are all chunks of the source.
     """
 
     chunks: Sequence[Chunk]
@@ -131,6 +134,7 @@ class SourceOrder(NamedTuple):
     runs: Sequence[Span | None] = ()
     uncertain: Mapping[int, tuple[Uncertain, ...]] = _NOTHING
     basis: Certainty = "known"
+    complete: bool = False
 
     @property
     def positions(self) -> list[Position]:
@@ -142,8 +146,14 @@ class SourceOrder(NamedTuple):
     def places(self) -> list[Place]:
         """The place of each chunk, which is kept with it where only a part of the source is in an answer."""
         runs = self.runs or [None] * len(self.chunks)
+        # Copies share a number.
+        distinct = sorted({key for key in self.keys if key is not None}) if self.complete else ()
+        numbers: dict[Key | None, int] = {key: number for number, key in enumerate(distinct)}
         return [
-            Place(key or (), self.kind, self.field, span, run, self.uncertain.get(index, ()), self.basis)
+            Place(
+                *(key or (), self.kind, self.field, span, run, self.uncertain.get(index, ()), self.basis),
+                -1 if index in self.uncertain else numbers.get(key, -1),
+            )
             for index, (key, span, run) in enumerate(zip(self.keys, self.spans, runs, strict=True))
         ]
 
@@ -169,13 +179,27 @@ class SourceOrder(NamedTuple):
         Args:
             indices: Their indices in the listing.
         """
+        return list(dict.fromkeys(cause for cause, _ in self._doubts_among(indices)))
+
+    def unsure_among(self, indices: Collection[int]) -> set[int]:
+        """The chunks whose doubts concern the order of these chunks.
+
+        Args:
+            indices: Their indices in the listing.
+        """
+        return {index for _, concerned in self._doubts_among(indices) for index in concerned}
+
+    def _doubts_among(self, indices: Collection[int]) -> Iterator[tuple[str, list[int]]]:
+        """Yield each cause of doubt with the chunks that it concerns."""
         if len(indices) < 2 or not self.uncertain:
-            return []
-        groups: dict[tuple[str, str], list[tuple[Any, str]]] = {}
+            return
+        members: dict[tuple[str, str], dict[Any, list[int]]] = {}
         for index in indices:
             for one in self.uncertain.get(index, ()):
-                groups.setdefault((one.cause, one.among), []).append((one.group, self.chunks[index].text))
-        return list(dict.fromkeys(cause for (cause, among), found in groups.items() if _applies(among, found)))
+                members.setdefault((one.cause, one.among), {}).setdefault(one.group, []).append(index)
+        for (cause, among), groups in members.items():
+            if concerned := _concerned(among, groups, self.chunks):
+                yield cause, concerned
 
     @classmethod
     def of_places(cls, chunks: Sequence[Chunk], places: Sequence[Place]) -> SourceOrder:
@@ -193,16 +217,18 @@ class SourceOrder(NamedTuple):
         )
 
 
-def _applies(among: str, found: Sequence[tuple[Any, str]]) -> bool:
-    """Return whether a doubt concerns the order of these chunks; see `Uncertain.among`."""
+def _concerned(among: str, groups: Mapping[Any, list[int]], chunks: Sequence[Chunk]) -> list[int]:
+    """Return the chunks that a doubt concerns; see `Uncertain.among`."""
+    everywhere = list(chain.from_iterable(groups.values()))
     if among == "alone":
-        return True
+        return everywhere
     if among == "across":
-        return len({group for group, _ in found}) > 1
+        return everywhere if len(groups) > 1 else []
     if among == "split":
-        return len({group for group, _ in found}) > len({group[0] for group, _ in found})
-    texts: dict[Any, str] = {}
-    return any(texts.setdefault(group, text) != text for group, text in found)
+        parts = Counter(group[0] for group in groups)
+        return [index for group, indices in groups.items() if parts[group[0]] > 1 for index in indices]
+    tied = (indices for indices in groups.values() if len({chunks[index].text for index in indices}) > 1)
+    return list(chain.from_iterable(tied))
 
 
 def order_of(listing: Listing, position_key: PositionKey | None = None, text: SourceText | None = None) -> SourceOrder:
@@ -224,12 +250,14 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
         located = _located(facts, listing, text)
         facts = facts._replace(spans=list(located))
     chosen = _chosen(facts, located)
-    if listing.in_sequence and len(chunks) > 1:
+    if listing.in_sequence and chunks:
         order = _weighed(facts, listing, chosen, located)
         # What the whole source would show may be missing.
         part = not listing.complete and (order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE))
-        return order._replace(basis="assumed") if part else order
-    return _by_metadata(facts, chosen, located, complete=listing.complete)
+        order = order._replace(basis="assumed") if part else order
+    else:
+        order = _by_metadata(facts, chosen, located, complete=listing.complete)
+    return order._replace(complete=listing.complete)
 
 
 def is_strong(order: SourceOrder) -> bool:
@@ -305,7 +333,7 @@ def _by_metadata(
     if chosen.kind is PositionKind.PAGE:
         chosen = _without_ties(facts, chosen, located)
     placed = chosen
-    if None in chosen.keys:
+    if None in chosen.keys and not located:
         placed = chosen._replace(keys=_beside_overlaps(chosen.keys, chunks))
     # Among the chunks that a search found, an overlap may be a phrase that is repeated elsewhere.
     uncertain = _doubts(facts, placed if complete else chosen)
@@ -340,6 +368,7 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
         found = {index: [Uncertain(cause, "alone")] for index, key in enumerate(chosen.keys) if key is None}
     in_runs, by_page = _in_runs(chosen), chosen.kind is PositionKind.PAGE
     ignored = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
+    by_page = ignored or (by_page and shared(facts.chunks, chosen.keys))
     by_label = chosen.field.split(", ")[0] == LABEL_FIELD
     if in_runs or by_page or by_label:
         for index, key in enumerate(chosen.keys):
@@ -366,10 +395,11 @@ def _without_ties(facts: Facts, pages: Reading, located: Sequence[Span | None]) 
     if not _runs_against(by_text.keys, pages):
         within.append((LOCATED, by_text.keys))
     within += [
-        (name, keys)
-        for name, keys in readings_within_pages(facts, pages)
-        if not any(_runs_against(keys, other) for other in (pages, by_text)) or name in WITHIN_PAGE_FIELDS
+        (one.field, one.keys)
+        for one in stamp_readings(facts)
+        if not any(_runs_against(one.keys, other) for other in (pages, by_text))
     ]
+    within += readings_within_pages(facts, pages)
     # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
     readings = [
         ({page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None}, name, keys)
@@ -386,27 +416,22 @@ def _without_ties(facts: Facts, pages: Reading, located: Sequence[Span | None]) 
 
 
 def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> list[Key | None]:
-    """Return the keys, with one for each chunk without a key whose text overlaps that of a single chunk with one."""
+    """Return the keys, with one for each chunk without a key that overlaps, directly or not, a chunk with one."""
+    following = successors([chunk.text for chunk in chunks], [_page_of(chunk) for chunk in chunks])
     found = list(keys)
-    known = [index for index, key in enumerate(keys) if key is not None]
-    texts = [chunk.text for chunk in chunks]
-
-    def overlap(one: int, other: int) -> bool:
-        length = overlap_of(texts[one], texts[other])
-        return bool(length) and sum(texts[other][:length] in text for text in texts) == 2
-
     for index, key in enumerate(keys):
-        if key is not None or not known:
+        if key is None:
             continue
-        before = [one for one in known if overlap(one, index)]
-        after = [one for one in known if overlap(index, one)]
-        if len(before) == 1:
+        after, count = following.get(index), 0
+        while after is not None and found[after] is None:
             # The 0 keeps these keys from looking consecutive, as if no chunk were missing between them.
-            found[index] = (*(keys[before[0]] or ()), 0, 0)
-        elif len(after) == 1 and not before:
-            earlier = [one for one in keys if one is not None and one < keys[after[0]]]  # type: ignore[operator]
-            if earlier:
-                found[index] = (*max(earlier), 1, 0)
+            found[after] = (*key, count, 0)
+            after, count = following.get(after), count + 1
+    known = sorted(key for key in found if key is not None)
+    for before, after in following.items():
+        last = found[after]
+        if found[before] is None and last is not None and known and known[0] < last:
+            found[before] = (*known[bisect_left(known, last) - 1], len(chunks), 0)
     return found
 
 
@@ -461,21 +486,27 @@ class _Sequence(NamedTuple):
 def _weighed(facts: Facts, listing: Listing, chosen: Reading | None, located: Sequence[Span | None]) -> SourceOrder:
     """Weigh the metadata of all chunks of a source against the sequence in which the store received them."""
     copies = copies_of(facts.chunks)
+    if ignores_offsets(facts):
+        # In an edited version, the offsets of most chunks differ.
+        by_text = copies_of(facts.chunks, by_text=True)
+        copies = max((copies, by_text), key=lambda one: len(one.of) if one is not None else 0)
     if copies:
         return _with_copies(copies, facts, listing, located)
     full = chosen if chosen is not None and None not in chosen.keys else None
-    if full is not None and full.field.split(", ")[0] != LABEL_FIELD:
-        finer = _without_ties(facts, full, located) if full.kind is PositionKind.PAGE else full
-        if finer.kind in _EXACT or (finer is not full and not shared(facts.chunks, finer.keys)):
+    exact = None if full is None or full.field.split(", ")[0] == LABEL_FIELD else full
+    if exact is not None:
+        finer = _without_ties(facts, exact, located) if exact.kind is PositionKind.PAGE else exact
+        if finer.kind in _EXACT or (finer is not exact and not shared(facts.chunks, finer.keys)):
             return _by_exact(facts, listing, finer)
     texts = [chunk.text for chunk in facts.chunks]
     overlaps = overlaps_of(texts)
-    if ends_as_it_begins(texts, overlaps):
+    if all(overlaps) and ends_as_it_begins(texts, overlaps):
         overlaps = [0] * len(overlaps)
     witness = confirmed_order(facts.chunks, located, overlaps, complete=listing.complete)
     if witness is not None:
-        if full is not None and not witness.unsure and _rises([full.keys[index] for index in witness.order]):
-            return SourceOrder(facts.chunks, *full, facts.spans)
+        rises = exact is not None and _rises([exact.keys[index] for index in witness.order])
+        if exact is not None and rises and not witness.unsure and not _in_runs(exact):
+            return SourceOrder(facts.chunks, *exact, facts.spans)
         return _in_sequence(facts, listing, _Sequence(witness.order, overlaps, witness.field, witness.unsure))
     if full is not None and full.kind is PositionKind.LINKS and not _in_runs(full):
         return SourceOrder(facts.chunks, *full, facts.spans)
@@ -508,7 +539,7 @@ def _by_overlaps(
         return by_sequence
     if None not in chosen.keys and not _in_runs(chosen):
         return _pages_and_sequence(facts, chosen, by_sequence, located)
-    if chosen.kind is not PositionKind.LINKS and _runs_against(by_sequence.keys, chosen):
+    if _runs_against(by_sequence.keys, chosen):
         return _by_metadata(facts, chosen, located, complete=True)
     return by_sequence
 
@@ -601,19 +632,16 @@ def _with_copies(copies: Copies, facts: Facts, listing: Listing, located: Sequen
     spots = [located[index] for index in kept] if located else ()
     if spots:
         once = once._replace(spans=spots)
-    chosen = _chosen(once, spots)
-    if len(kept) > 1:
-        inner = _weighed(once, listing, chosen, spots)
-    else:
-        inner = _by_metadata(once, chosen, spots, complete=True)
+    inner = _weighed(once, listing, _chosen(once, spots), spots)
     count = len(facts.chunks)
     keys: list[Key | None] = [None] * count
     uncertain: dict[int, tuple[Uncertain, ...]] = {}
     spans: list[Span | None] = [None] * count
     runs: list[Span | None] = [None] * count
     for index in range(count):
-        after = copies.edited.get(index)
-        number = numbers[copies.of.get(index, index) if after is None else copies.of.get(after, after)]
+        first = copies.of.get(index, index)
+        after = copies.edited.get(first)
+        number = numbers[first if after is None else copies.of.get(after, after)]
         key = inner.keys[number]
         if after is None:
             keys[index], spans[index] = key, inner.spans[number]

@@ -36,6 +36,7 @@ _FEW_KNOWN = 6
 _MIN_RUN = 2
 _MIN_AGAIN = 3  # chunks of the second of two parts whose numbers begin again
 _MAX_MOVED = 0.3  # share of the chunks that were added later
+_MAX_LATER = 3  # times as many chunks at the end as before them that are out of turn
 _MIN_RISING = 4  # values that rise by chance are fewer
 
 # Fields that may differ from chunk to chunk within a file.
@@ -86,14 +87,18 @@ def confirmed_order(
     # Numbers that were written from the sequence of the store do not confirm it, nor do those of several calls.
     no_stamps = any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1
     values: dict[str, list[Any]] = {LOCATED: [span and span.start for span in located]} if any(located) else {}
+    # Other numbers may begin again on each page.
+    values |= {field: [one.get(field) for one in metadata] for field in PAGE_NUMBER_FIELDS if field in present}
     for field in (*STAMPED_FIELDS, *START_FIELDS):
         if field in present and not (field == STAMP_FIELD and no_stamps):
             values[field] = [one.get(field) for one in metadata]
     if any(chunk.span for chunk in chunks):
         values["span"] = [chunk.span and chunk.span.start for chunk in chunks]
-    for field in (*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS):
+    for field in (LABEL_FIELD, *NUMBER_FIELDS):
         if field in present:
             values[field] = [one.get(field) for one in metadata]
+    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
+    in_documents = len({chunk.document_id for chunk in chunks}) > 1
     against = not complete or _pages_are_against(values, metadata, texts)
     for field, found in values.items():
         known = _known(found, field)
@@ -102,11 +107,8 @@ def confirmed_order(
         sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0)
         # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
         # page numbers contradict it.
-        again = (
-            field not in NUMBER_FIELDS
-            and field != LOCATED
-            and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
-        )
+        once = field in {*NUMBER_FIELDS, LOCATED} or (field == "span" and in_documents)
+        again = not once and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
         witness = _counted_up(known, metadata, texts, sort) if again else None
         witness = witness or _mostly_rising(known, texts, sort)
         if witness is not None:
@@ -313,8 +315,9 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     for index, key in strays.items():
         place = bisect_right(keys, key)
         if index < last and not field.distinct:
-            # Its page can be wrong, or its place in the sequence.
-            unsure.add(index)
+            # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
+            later = [one for one, value in kept if one > index and value < key]
+            unsure.update([index, *(later if len(later) <= _MAX_LATER * len(strays) else [])])
             continue
         if index in repeats or (index < last and _has_room(index, key, kept, texts, field)):
             continue

@@ -25,7 +25,10 @@ SUBSETS, MAX_SUBSET = 6, 32
 
 def decide(case: Case, chunks: Sequence[Chunk]) -> SourceOrder:
     """Ask oprag."""
-    return order_of(Listing(chunks, case.in_sequence, case.complete, "Store"), text=None if case.text is None else SourceText(case.text))
+    return order_of(
+        Listing(chunks, case.in_sequence, case.complete, "Store"),
+        text=None if case.text is None else SourceText(case.text),
+    )
 
 
 def judge(case: Case, decide: Callable[[Case, Sequence[Chunk]], Any] = decide) -> tuple[str, Counter[str]]:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, arrange, build_context
-from oprag.chunk import changed
 from oprag.positions.fields import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS
 from oprag.positions.readings import PositionKey
 from oprag.positions.source_order import Listing, SourceOrder, order_of
+from oprag.positions.source_text import SourceText
 from tests.helpers import hit, ranks
 
 
@@ -54,7 +54,8 @@ def test_each_kind_says_what_it_was_read_from(kind, field, metadata):
 
 
 def test_no_chunks_have_no_positions():
-    assert place_all([]) == ([], [])
+    order = place_all([])
+    assert (order.positions, order.spans) == ([], [])
 
 
 EVERY = {"chunk_index": 4, "page": 2, "start_index": 40}
@@ -503,11 +504,9 @@ def test_offsets_order_pages_if_stamps_cover_fewer_of_them():
 def test_stamps_of_a_store_do_not_go_before_the_text():
     numbering = {"chunk_numbering": "s0123456789ab"}
     chunks = [
-        changed(hit(text, rank, page=1, chunk_index=stamp, **numbering), located=place)
-        for rank, (text, stamp, place) in enumerate(
-            [("two", 0, Span(10, 13)), ("one", 1, Span(0, 3)), ("three", 2, Span(20, 25))]
-        )
+        hit(text, rank, page=1, chunk_index=stamp, **numbering)
+        for rank, (text, stamp) in enumerate([("two", 0), ("one", 1), ("three", 2)])
     ]
     lacking = hit("other", 3, page=2)
-    positions = order_of(Listing([*chunks, lacking])).positions
+    positions = order_of(Listing([*chunks, lacking]), text=SourceText("one two three")).positions
     assert sorted(range(4), key=lambda rank: positions[rank].key) == [1, 0, 2, 3]

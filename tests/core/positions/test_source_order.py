@@ -43,7 +43,7 @@ def test_overlapping_neighbors_confirm_each_other():
     assert sequence(order) == (list(range(count)), 1)
     assert (order.certainty, causes(order)) == ("known", [])
     field = f"Store, {count - 1} of {count - 1} neighbors overlap"
-    assert order.places[2] == Place((0, 2), PositionKind.STORE, field, run=Span(320, 520, 0))
+    assert order.places[2] == Place((0, 2), PositionKind.STORE, field, run=Span(320, 520, 0), number=2)
 
 
 def test_neighbors_without_an_overlap_are_runs_of_their_own():
@@ -89,7 +89,8 @@ def test_batches_of_two_writers_are_put_together():
     texts = windows()
     order = read([*texts[10:20], *texts[:10], *texts[20:]])
     assert sequence(order) == ([*range(10, 20), *range(10), *range(20, len(texts))], 1)
-    assert causes(read(texts[::-1])) == [TORN_APART]
+    backwards = read(texts[::-1])
+    assert sequence(backwards) == (list(range(len(texts)))[::-1], 1)
 
 
 def test_a_source_that_was_added_twice_is_taken_once():
@@ -163,7 +164,7 @@ def test_a_heading_on_two_pages_refutes_nothing(field):
 
 def test_a_heading_that_occurs_twice_has_two_places():
     order = read([*windows(overlap=0)[:5], "Chapter", "another end", "Chapter"])
-    assert [order.keys[number][1] for number in (5, 7)] == [5, 7]
+    assert [order.places[number].key[1] for number in (5, 7)] == [5, 7]
 
 
 @pytest.mark.parametrize("line", ["_" * 30, "-" * 40, "ACME Corp - Strictly Confidential - 2024"])
@@ -196,7 +197,9 @@ def parts_that_meet_in_a_phrase():
 def test_a_phrase_where_two_parts_meet_is_no_overlap():
     texts = parts_that_meet_in_a_phrase()
     assert texts[5][-21:] == texts[6][:21] == PHRASE
-    assert sequence(read(texts))[0] == [*range(len(texts) - 6, len(texts)), *range(len(texts) - 6)][-len(texts) :] or causes(read(texts))
+    assert sequence(read(texts))[0] == [*range(len(texts) - 6, len(texts)), *range(len(texts) - 6)][
+        -len(texts) :
+    ] or causes(read(texts))
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])

@@ -89,16 +89,6 @@ def test_values_in_no_order_do_not_confirm_the_sequence():
         assert few == sorted(few) or order_of(few, "order", each=1) is None
 
 
-def test_a_part_that_was_added_again_is_not_another_part():
-    values = ["1", "2", "3", "1", "2", "3"]
-    texts = [f"Text {number % 6}." for number in range(12)]
-    assert order_of(values, texts=texts) is None
-    # Nor if the first part is only the start of the second.
-    values = ["1", "2", "1", "2", "3", "4", "5", "6"]
-    texts = [*(f"Text {number}." for number in range(4)), *(f"Text {number}." for number in range(12))]
-    assert order_of(values, texts=texts) is None
-
-
 def test_files_of_one_name_are_not_parts_of_one_file():
     values = ["1", "2", "3", "1", "2", "3"]
     metadata = [{"file_name": "a", "page_label": value, "upload": at // 3} for at, value in enumerate(values)]
