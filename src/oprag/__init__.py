@@ -38,6 +38,7 @@ from oprag.errors import (
     SourceTooLongError,
     SourceWarning,
     TokenizerError,
+    UncertainOrderError,
     UntrustedExperimentError,
 )
 from oprag.lazy import loader, set_public_module
@@ -99,6 +100,7 @@ __all__ = [
     "TokenWindow",
     "TokenizerError",
     "Uncertain",
+    "UncertainOrderError",
     "UntrustedExperimentError",
     "VectorCache",
     "WorkingContext",

@@ -17,7 +17,8 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
 from oprag.options import ContextOptions, as_context_options
-from oprag.positions.placing import Placed, SourceReport, place, warn_about, without_order
+from oprag.positions.placing import Doubt, Placed, SourceReport, Undecided, place, undecided, warn_about
+from oprag.positions.source_order import Certainty
 from oprag.tokens import approximate_tokens, count
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ContextInputs:
         question_vector: Vector of the question, of shape (dimension,), if available.
         read_neighbors: Returns the chunks around a given one, if available.
         show: Formats a passage as the framework will show it; the token budget then counts that text.
+        store: What distinguishes the searched store from others, whose sources may have the same names.
         place_each: Whether a source needs its order even if only one of its chunks was retrieved, because chunks from
             later searches are placed next to it.
         neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
@@ -45,6 +47,7 @@ class ContextInputs:
     question_vector: Vector | None = None
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
+    store: str = ""
     place_each: bool = False
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
     placed: dict[Any, Placed] = field(default_factory=dict)
@@ -54,18 +57,12 @@ class ContextInputs:
         """Returns the chunks around a given one, cached across rebuilds of the context; None if not available."""
         return None if self.read_neighbors is None and not self.neighbors else self._read
 
-    def without_order(self, options: ContextOptions, *, by_store: bool = False) -> list[list[Chunk]]:
-        """The chunks of each source whose order is unknown; none if the options do not need that order.
-
-        Args:
-            options: The options.
-            by_store: Whether numbers that `write_positions` took from the insertion order of a store count as unknown.
-        """
+    def undecided(self, options: ContextOptions) -> list[Undecided]:
+        """The sources whose order their retrieved chunks do not determine; none if the options do not need it."""
         if options.order != "source" or options.position_key is not None:
             return []
         # With `neighbors`, a single chunk needs a position, too.
-        minimum = 1 if options.neighbors or self.place_each else 2
-        return without_order(self.place(options), minimum=minimum, by_store=by_store)
+        return undecided(self.place(options), minimum=1 if options.neighbors or self.place_each else 2)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, cached by options."""
@@ -119,6 +116,9 @@ class Context:
         options: The options of the context.
         charged: Sum of the tokens of the kept chunks, each counted separately; None without a token budget.
         inputs: The inputs, for rebuilding the context; None if it was constructed manually.
+        certainty: How certain the order of the kept chunks is, where a source has several: "known" if two witnesses
+            agree on it or one determines it, "assumed" if nothing confirms it, "unknown" if rank decides somewhere.
+        doubts: Why the order is uncertain, each with its chunks. They cause the warnings.
     """
 
     kept: tuple[Chunk, ...]
@@ -127,6 +127,8 @@ class Context:
     options: ContextOptions = field(repr=False)
     charged: int | None = None
     inputs: ContextInputs | None = field(default=None, compare=False, repr=False)
+    certainty: Certainty = "known"
+    doubts: tuple[Doubt, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
@@ -218,9 +220,10 @@ class Context:
             tokens += " (approximation: UTF-8 bytes / 4)"
         if self.freed_tokens:
             tokens += f", {self.freed_tokens:,} saved by joining chunks"
+        certainty = f" ({self.certainty})" if self.doubts else ""
         summary = (
             f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
-            f"order {self.options.order}, {tokens}; {len(self.dropped)} dropped"
+            f"order {self.options.order}{certainty}, {tokens}; {len(self.dropped)} dropped"
         )
         return report(summary, self.passages, self.dropped, self.sources)
 
@@ -236,6 +239,8 @@ class Context:
             "token_budget": self.options.token_budget,
             "freed_tokens": self.freed_tokens,
             "order": self.options.order,
+            "certainty": self.certainty,
+            "doubts": [doubt.what for doubt in self.doubts],
             "passages": [
                 {
                     "source": passage.source,
@@ -355,7 +360,8 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
             chunks=[by_rank[chunk.rank] for chunk in placed.chunks]
         )
     if options.neighbors and selected:
-        selected, dropped, sources = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
+        selected, dropped, sources, orders = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
+        placed = placed._replace(orders={**placed.orders, **orders})
     fitted = None
     if options.token_budget is None or not selected:
         kept = in_order(selected, options)
@@ -368,9 +374,9 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
         dropped.sort(key=attrgetter("chunk.rank"))
         affected = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
         warn_about_copies(placed.chunks, dropped, options.k)
-    warn_about(placed, affected, options)
+    found, certainty = warn_about(placed, affected, options, inputs.store)
     charged = None if fitted is None else fitted.charged
-    context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs)
+    context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs, certainty, tuple(found))
     if fitted is not None:
         context.__dict__["passages"] = tuple(fitted.passages)
         # `fitted.tokens` counts the text that the framework shows, which differs from the context's own.

@@ -6,6 +6,7 @@
     ├── QueryError (ValueError)             the question is empty or not a string
     ├── BudgetError (ValueError)            no chunk fits the token budget, or a prompt does not fit the model
     ├── MissingPositionError (ValueError)   a chunk has no position, and on_missing_position="error"
+    ├── UncertainOrderError (ValueError)    the order of a source is uncertain, and on_uncertain="error"
     ├── MissingSourceError (ValueError)     the source of a chunk is unknown, and a step needs it
     ├── TokenizerError (TypeError)          a tokenizer or token counter returned an unusable result
     ├── EmbeddingError (ValueError)         vectors are missing or unusable
@@ -73,6 +74,7 @@ __all__ = [
     "SourceTooLongError",
     "SourceWarning",
     "TokenizerError",
+    "UncertainOrderError",
     "UntrustedExperimentError",
 ]
 
@@ -109,6 +111,10 @@ class BudgetError(OpragError, ValueError):
 
 class MissingPositionError(OpragError, ValueError):
     """A retrieved chunk has no position, and `on_missing_position="error"`."""
+
+
+class UncertainOrderError(OpragError, ValueError):
+    """The order of the kept chunks of a source is uncertain, and `on_uncertain="error"`."""
 
 
 class MissingSourceError(OpragError, ValueError):

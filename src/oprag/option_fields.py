@@ -22,6 +22,7 @@ from oprag.options import (
     ContextOptions,
     Header,
     OnMissingPosition,
+    OnUncertain,
     Order,
     SourceRanking,
     as_context_options,
@@ -150,6 +151,7 @@ class ContextFields(OptionFields):
     on_missing_position: SkipValidation[OnMissingPosition] = Field(
         default="last", description=HELP["on_missing_position"]
     )
+    on_uncertain: SkipValidation[OnUncertain] = Field(default="warn", description=HELP["on_uncertain"])
     source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
     position_key: SkipValidation[PositionKey | None] = Field(default=None, description=HELP["position_key"])
     similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])

@@ -30,6 +30,7 @@ __all__ = [
     "ContextOptions",
     "Header",
     "OnMissingPosition",
+    "OnUncertain",
     "Order",
     "SourceRanking",
     "as_context_options",
@@ -56,6 +57,7 @@ Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
 SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
 SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
 OnMissingPosition = Literal["last", "first", "drop", "error"]
+OnUncertain = Literal["warn", "ignore", "error"]
 Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
@@ -130,6 +132,10 @@ class ContextOptions:
         "last",
         "Where to put chunks without a position: last or first within their source; or drop them, or raise an error.",
     )
+    on_uncertain: OnUncertain = option(
+        "warn",
+        "What to do if the order of chunks of a source is uncertain: warn, ignore it, or raise an error.",
+    )
     source_key: SourceKey | None = option(
         None, "Metadata key that names the source, or a tuple of keys to try in order.", "returns the source of a chunk"
     )
@@ -192,6 +198,7 @@ class ContextOptions:
         if not callable(self.source_ranking):
             check_choice("source_ranking", self.source_ranking, get_args(SourceRankingName), " or a function")
         check_choice("on_missing_position", self.on_missing_position, get_args(OnMissingPosition))
+        check_choice("on_uncertain", self.on_uncertain, get_args(OnUncertain))
         check_key("source_key", self.source_key)
         check_key("position_key", self.position_key)
         check_bool("stitch", self.stitch)

@@ -11,7 +11,7 @@ from types import FrameType
 from oprag.errors import OpragWarning
 from oprag.files.fork_safe import ForkSafeLock
 
-__all__ = ["forget", "warn"]
+__all__ = ["forget", "warn", "warn_about_some"]
 
 # Packages that call this one: their frames, and those of the standard library, can be between ours and the user's.
 _RUNNERS = {
@@ -23,6 +23,9 @@ _BETWEEN = _RUNNERS | sys.stdlib_module_names
 # Own record of issued warnings, oldest first: Python's is reset whenever a framework uses `warnings.catch_warnings`.
 _issued: dict[tuple[type[OpragWarning], str, str], None] = {}
 _MAX_ISSUED = 1_000
+# By cause and group, the number of the warning in which each name was announced.
+_announced: dict[tuple[type[OpragWarning], str], dict[str, int]] = {}
+_MAX_OF_GROUP = 3
 _lock = ForkSafeLock()
 
 
@@ -55,9 +58,44 @@ def warn(
         raise
 
 
+def warn_about_some(
+    message: str, category: type[OpragWarning], cause: str, *, group: str, names: Iterable[str], more: str
+) -> None:
+    """Issue a warning about named things, such as sources, each of which is announced once.
+
+    After a few warnings of a group, a last one says that there are more.
+
+    Args:
+        message: The message.
+        category: The warning class.
+        cause: The cause.
+        group: What the names belong to, such as a store.
+        names: The names.
+        more: The last message.
+    """
+    name = f"{cause}\0{group}"
+    with _lock:
+        known = _announced.setdefault((category, name), {})
+        new = [one for one in names if one not in known]
+        number = len(set(known.values()))
+        if not new or number > _MAX_OF_GROUP:
+            return
+        known.update(dict.fromkeys(new, number))
+        while len(_announced) > _MAX_ISSUED:
+            del _announced[next(iter(_announced))]
+    try:
+        warn(message if number < _MAX_OF_GROUP else more, category)
+    except BaseException:
+        with _lock:
+            _announced.pop((category, name), None)
+        raise
+
+
 def forget(issued: Iterable[tuple[type[OpragWarning], str, str]] | None = None) -> None:
     """Forget these causes, or all, so that their warnings are issued again."""
     with _lock:
+        if issued is None:
+            _announced.clear()
         for cause in list(_issued) if issued is None else issued:
             _issued.pop(cause, None)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_context
-from oprag.chunk import Place
+from oprag.chunk import Place, PositionKind
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
@@ -153,7 +153,7 @@ def table(report: str, title: str) -> list[list[str]]:
 def test_the_report_says_how_sources_were_placed_what_was_kept_and_what_was_dropped():
     context = example()
     report = context.explain()
-    assert report.startswith(f"4 chunks in 3 passages, order source, {len(context.text)} of 1,000 tokens, ")
+    assert report.startswith(f"4 chunks in 3 passages, order source (unknown), {len(context.text)} of 1,000 tokens, ")
     assert "; 1 dropped" in report.split("\n")[0]
     assert table(report, "sources")[1:] == [
         ["book", "4", "1", "kind", "3,", "offset:", "start_index"],
@@ -192,8 +192,7 @@ def test_the_report_says_how_many_runs_of_linked_chunks_have_an_unknown_order():
 def test_the_report_numbers_chunks_as_they_were_added_to_the_store():
     places = [Place((3, 12), PositionKind.STORE, "Store"), Place((0, 2), PositionKind.STORE, "Store")]
     chunks = [
-        Chunk(text, rank, source="a", place=place)
-        for rank, (text, place) in enumerate(zip("ab", places, strict=True))
+        Chunk(text, rank, source="a", place=place) for rank, (text, place) in enumerate(zip("ab", places, strict=True))
     ]
     rows = [line.split() for line in build_context(chunks).explain().splitlines()]
     assert [row[4] for row in rows if row[2:4] == ["-", "a"]] == ["2", "12"]

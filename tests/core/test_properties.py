@@ -187,6 +187,7 @@ common = {
     "token_budget": st.none() | st.integers(1, 150),
     "count_tokens": st.sampled_from([len, roots, squares, overhead]),
     "on_missing_position": st.sampled_from(["last", "first", "drop", "error"]),
+    "on_uncertain": st.sampled_from(["warn", "ignore"]),
     "source_key": st.sampled_from([None, None, "title", ("title", "url"), by_page]),
     "position_key": st.sampled_from([None, None, None, "chunk_index", ("page", "start_index"), by_index]),
     "stitch": st.booleans(),

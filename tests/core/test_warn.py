@@ -20,6 +20,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import Chunk, Context, OpragWarning, PositionWarning, SourceWarning, build_context
+from oprag.chunk import changed
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingLlamaRetriever
@@ -168,9 +169,16 @@ def test_a_thread_of_its_own_does_not_point_at_what_the_main_thread_does():
 def test_another_cause_is_told_as_well():
     unnamed = [Chunk("a", 0), Chunk("b", 1)]
     pages = [hit("a", 0, page=3), hit("b", 1), hit("c", 2)]
-    ones = told(lambda: [build_context(chunks) for chunks in (VAGUE, unnamed, VAGUE, pages, unnamed, pages, VAGUE)])
+    other = [changed(chunk, metadata={**chunk.metadata, "source": "another book"}) for chunk in pages]
+    ones = told(lambda: [build_context(chunks) for chunks in (VAGUE, unnamed, VAGUE, other, unnamed, other, VAGUE)])
     assert [one.category for one in ones] == [PositionWarning, SourceWarning, PositionWarning]
-    assert "page, source" in str(ones[2].message)
+    assert "'another book'" in str(ones[2].message)
+
+
+def test_a_few_sources_of_a_store_are_named_and_the_others_are_said():
+    chunks = [[Chunk(text, rank, source=f"book {number}") for rank, text in enumerate("ab")] for number in range(9)]
+    ones = [str(one.message) for one in told(lambda: [build_context(each) for each in chunks + chunks])]
+    assert all(part in one for part, one in zip(("book 0", "book 1", "book 2", "more sources"), ones, strict=True))
 
 
 def test_metadata_of_the_user_do_not_make_another_cause():

@@ -47,6 +47,7 @@ _INVALID_INPUT_ERRORS = (
     errors.PromptError,
     errors.QueryError,
     errors.SourceTooLongError,
+    errors.UncertainOrderError,
 )
 
 

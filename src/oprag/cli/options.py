@@ -52,7 +52,10 @@ MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
 _PANELS = {
     **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), "Selection"),
     **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), "Thresholds"),
-    **dict.fromkeys(("order", "seed", "source_ranking", "on_missing_position", "source_key", "position_key"), "Order"),
+    **dict.fromkeys(
+        ("order", "seed", "source_ranking", "on_missing_position", "on_uncertain", "source_key", "position_key"),
+        "Order",
+    ),
     **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
     **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
     **dict.fromkeys(("index_cache", "clear_index_cache"), "Cache"),

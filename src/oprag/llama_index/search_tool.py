@@ -41,7 +41,7 @@ _DESCRIPTION = (
 _K = 16
 _NOTHING = "Nothing was found."
 # Options that both the retriever and the working context need.
-_SHARED = ("on_missing_position", "source_key", "position_key")
+_SHARED = ("on_missing_position", "on_uncertain", "source_key", "position_key")
 
 
 class _SearchInput(BaseModel):

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, changed
-from oprag.errors import PositionWarning, SourceWarning
+from oprag.errors import PositionWarning, SourceWarning, UncertainOrderError
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
@@ -20,13 +20,14 @@ from oprag.positions.source_order import (
     RESTARTED,
     SHARED_BY_STORE,
     UNLINKED_RUNS,
+    Certainty,
     Listing,
     SourceOrder,
     is_strong,
     order_of,
 )
 from oprag.positions.sources import SourceKey, keys_seen, names_of_parts, source_of, warn_about_key
-from oprag.warn import warn
+from oprag.warn import warn, warn_about_some
 
 __all__ = [
     "PARTS",
@@ -34,18 +35,21 @@ __all__ = [
     "Doubt",
     "Placed",
     "SourceReport",
+    "Undecided",
     "doubts",
     "group_by_source",
     "place",
     "report_sources",
+    "undecided",
     "warn_about",
-    "without_order",
 ]
 
 # Causes of doubt about sources; those about positions are in `source_order`.
 UNNAMED = "no source"
 PARTS = "sources that are parts"
 
+# Documents without a name that may be parts of one file; fewer may be what the user has.
+_MIN_DOCUMENTS = 4
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STAMP_TOGETHER = (
     "stamp all chunks of a source in one call, after loading and splitting the whole file (in LlamaIndex in one "
@@ -137,15 +141,17 @@ def _order(group: Sequence[Chunk], source: str | None, position_key: PositionKey
         places = [chunk.place for chunk in group if chunk.place is not None]
         if len(places) == len(group) and len({(place.kind, place.field) for place in places if place.key}) <= 1:
             return SourceOrder.of_places(group, places)
-        if group[0].position is not None and _placed_before(group, source):
-            return _order_before(group)
-    return order_of(Listing(group), position_key)
+    before = group[0].position is not None and all(
+        chunk.position is not None and chunk.source == source for chunk in group
+    )
+    if before and position_key is None and _read_alike(group):
+        return _order_before(group)
+    order = order_of(Listing(group), position_key)
+    return order._replace(spans=[chunk.span for chunk in group]) if before else order
 
 
-def _placed_before(group: Sequence[Chunk], source: str | None) -> bool:
-    """Return whether all chunks are from earlier contexts, and their positions are comparable."""
-    if any(chunk.position is None or chunk.source != source for chunk in group):
-        return False
+def _read_alike(group: Sequence[Chunk]) -> bool:
+    """Return whether the positions from earlier contexts have the same kind and field, so that they are comparable."""
     readings = {
         (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
     }
@@ -168,21 +174,37 @@ def _order_before(group: Sequence[Chunk]) -> SourceOrder:
     )
 
 
-def without_order(placed: Placed, minimum: int = 2, *, by_store: bool = False) -> list[list[Chunk]]:
-    """Return the chunks of each source whose order is not certain from metadata alone.
+class Undecided(NamedTuple):
+    """The chunks of a source of which more should be read than their metadata.
+
+    Attributes:
+        chunks: The chunks.
+        strong: Whether their metadata determine their order alone.
+        in_doubt: Whether the text of the source would tell their order better.
+    """
+
+    chunks: list[Chunk]
+    strong: bool
+    in_doubt: bool
+
+
+def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
+    """Return the sources whose order the metadata of these chunks do not determine, or a store's sequence did.
 
     Args:
         placed: The chunks.
         minimum: Minimum number of chunks; sources with fewer are skipped.
-        by_store: Whether numbers that were stamped from a store's insertion order count as uncertain.
     """
-    return [
-        group
-        for (name, group), report in zip(placed.groups.items(), placed.sources, strict=True)
-        if report.source is not None
-        and len(group) >= minimum
-        and (not is_strong(placed.orders[name]) or (by_store and stamped_by_store(group)))
-    ]
+    found: list[Undecided] = []
+    for name, group in placed.groups.items():
+        if isinstance(name, int) or len(group) < minimum:
+            continue
+        order = placed.orders[name]
+        strong, by_store = is_strong(order), stamped_by_store(group)
+        if not strong or by_store:
+            doubted = order.uncertain if len(group) == 1 else order.doubts_among(range(len(group)))
+            found.append(Undecided(group, strong, bool(doubted) or by_store))
+    return found
 
 
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
@@ -208,19 +230,41 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
     return SourceReport(group[0].source, first.kind, first.field, len(group), len(group) - len(known), runs)
 
 
-def warn_about(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> None:
-    """Warn, once per cause, where a key is misspelled or the order of the kept chunks is uncertain."""
+def warn_about(
+    placed: Placed, kept: Sequence[Chunk], options: ContextOptions, store: str = ""
+) -> tuple[list[Doubt], Certainty]:
+    """Warn, once per cause and source, where a key is misspelled or the order of the kept chunks is uncertain.
+
+    Args:
+        placed: The retrieved chunks.
+        kept: The kept chunks.
+        options: The options; `on_uncertain` decides between a warning and an error.
+        store: What distinguishes the searched store from others, whose sources may have the same names.
+
+    Returns:
+        The doubts, and how certain the order is.
+
+    Raises:
+        UncertainOrderError: The order is uncertain, and `on_uncertain="error"`.
+    """
     if len(placed.chunks) < 2:
-        return
+        return [], "known"
     explained = False
     if options.source_key is not None:
         warn_about_key("source_key", options.source_key, placed.chunks)
     if options.position_key is not None:
         explained = warn_about_key("position_key", options.position_key, placed.chunks)
-    for doubt in doubts(placed, kept, options):
+    if options.order != "source":
+        return [], "known"
+    about_positions, certainty = _about_positions(placed, kept)
+    found = [*_doubts_about_sources(placed, options), *about_positions]
+    if found and options.on_uncertain == "error":
+        raise UncertainOrderError(f'{found[0].what} (on_uncertain="error"); {_advice(found[0])}', found[0].chunks[0])
+    for doubt in found if options.on_uncertain == "warn" else ():
         # The warning about the misspelled key covers this already.
         if not (explained and doubt.cause is MISSING):
-            _warn(doubt, placed)
+            _warn(doubt, placed, store)
+    return found, "unknown" if any(doubt.cause in {UNNAMED, PARTS} for doubt in found) else certainty
 
 
 class Doubt(NamedTuple):
@@ -241,7 +285,7 @@ def doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> li
     """Return all reasons why the order of the kept chunks is uncertain."""
     if options.order != "source" or len(placed.chunks) < 2:
         return []
-    return [*_doubts_about_sources(placed, options), *_doubts_about_positions(placed, kept)]
+    return [*_doubts_about_sources(placed, options), *_about_positions(placed, kept)[0]]
 
 
 def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
@@ -260,7 +304,16 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             UNNAMED,
             [chunk for chunk in placed.chunks if chunk.source is None],
         )
-    by_id = [group for group in placed.groups.values() if options.source_key is None and _is_named_by_id(group)]
+    generated = [group for group in placed.groups.values() if options.source_key is None and _is_named_by_id(group)]
+    if len(generated) >= _MIN_DOCUMENTS and len(generated) == sum(len(group) == 1 for group in placed.groups.values()):
+        yield Doubt(
+            f"{len(generated)} documents of one chunk each have no name, so their chunks are not put in order; if they "
+            "are parts of one file, such as its rows or sections, name that file",
+            UNNAMED,
+            list(chain.from_iterable(generated)),
+        )
+        return
+    by_id = [group for group in generated if page_of(group[0]) is not None]
     single = [group for group in by_id if len({page_of(chunk) for chunk in group}) == 1]
     # A document of several pages, or two documents that begin with the same page, are whole files.
     if len(single) > 1 and len({page_of(group[0]) for group in single}) == len(single) == len(by_id):
@@ -282,28 +335,29 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
 
 
 def _is_named_by_id(group: Sequence[Chunk]) -> bool:
-    """Return whether a source with pages has only a generated id as its name, as pages that PDF readers make."""
+    """Return whether a source has only a generated id as its name, as the pages or rows that readers make."""
     name = group[0].source
-    return (
-        name is not None
-        and name == group[0].document_id
-        and bool(_UUID.fullmatch(name))
-        and page_of(group[0]) is not None
-    )
+    return name is not None and name == group[0].document_id and bool(_UUID.fullmatch(name))
 
 
-def _doubts_about_positions(placed: Placed, kept: Sequence[Chunk]) -> list[Doubt]:
-    """Return the reasons why the order of sources with several kept chunks is uncertain."""
+def _about_positions(placed: Placed, kept: Sequence[Chunk]) -> tuple[list[Doubt], Certainty]:
+    """Return why the order of sources with several kept chunks is uncertain, and how certain that of all is."""
     causes: dict[str, list[Chunk]] = {}
+    worst: Certainty = "known"
     for group in group_by_source(kept):
         order = placed.orders.get(group[0].source or "")
-        if len(group) < 2 or order is None or not order.uncertain:
+        if len(group) < 2 or order is None:
             continue
-        for cause in order.doubts_among(_indices(group, order)):
+        if order.basis == "assumed" and worst == "known":
+            worst = "assumed"
+        if not order.uncertain:
+            continue
+        indices = _indices(group, order)
+        certainty = order.certainty_among(indices)
+        worst = certainty if certainty == "unknown" or worst == "known" else worst
+        for cause in order.doubts_among(indices)[:1]:
             causes.setdefault(cause, []).extend(group)
-            # The first one says enough.
-            break
-    return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()]
+    return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()], worst
 
 
 def _indices(kept: Sequence[Chunk], order: SourceOrder) -> list[int]:
@@ -312,16 +366,20 @@ def _indices(kept: Sequence[Chunk], order: SourceOrder) -> list[int]:
     return [index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks]
 
 
-def _warn(doubt: Doubt, placed: Placed) -> None:
-    """Warn once for each cause and set of metadata keys, so that chunks of another loader cause another warning."""
-    about_sources = doubt.cause in (UNNAMED, PARTS)
+def _warn(doubt: Doubt, placed: Placed, store: str) -> None:
+    """Warn once for each cause and source of a store."""
+    about_sources = doubt.cause in {UNNAMED, PARTS}
     chunks = placed.chunks if about_sources else doubt.chunks
-    keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
-    category = SourceWarning if about_sources else PositionWarning
-    source = None if about_sources else chunks[0].source
-    example = "" if source is None else f"such as {describe(source)}; "
-    seen = f"{example}metadata keys seen: {keys_seen(chunks)}"
-    warn(f"{doubt.what} ({seen}); {_advice(doubt)}", category, doubt.cause, keys)
+    if about_sources:
+        keys = sorted({key for chunk in chunks for key in chunk.metadata if key in READ_FIELDS})
+        message = f"{doubt.what} (metadata keys seen: {keys_seen(chunks)}); {_advice(doubt)}"
+        # Chunks of another loader cause another warning.
+        warn(message, SourceWarning, f"{doubt.cause} {store}", keys)
+        return
+    sources = list(dict.fromkeys(chunk.source or "" for chunk in chunks))
+    message = f"{doubt.what} (such as {describe(sources[0])}; metadata keys seen: {keys_seen(chunks)}); "
+    more = f"{doubt.what}: this concerns more sources of the store; check_positions lists them"
+    warn_about_some(message + _advice(doubt), PositionWarning, doubt.cause, group=store, names=sources, more=more)
 
 
 def _advice(doubt: Doubt) -> str:

@@ -40,6 +40,7 @@ TAKEN: list[tuple[str, Any]] = [
     ("seed", 7),
     *[("source_ranking", ranking) for ranking in ("best_last", "score_sum", "name", len)],
     *[("on_missing_position", place) for place in ("first", "drop", "error")],
+    *[("on_uncertain", what) for what in ("ignore", "error")],
     *[("source_key", key) for key in ("chunk_index", ("chunk_index",), number)],
     *[("position_key", key) for key in ("chunk_index", ("chunk_index",), number)],
     ("similarity_threshold", -1),

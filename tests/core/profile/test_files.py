@@ -32,6 +32,7 @@ ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
     "seed": INTEGERS,
     "source_ranking": st.sampled_from(["best_first", "best_last", "score_sum", "name"]),
     "on_missing_position": st.sampled_from(["last", "first", "drop", "error"]),
+    "on_uncertain": st.sampled_from(["warn", "ignore", "error"]),
     "source_key": KEYS,
     "position_key": KEYS,
     "similarity_threshold": st.none() | COSINES,

@@ -22,7 +22,8 @@ AVERAGED = ("seed", "repeat")
 
 # Options that are not axes: functions, options for conversations, and how failures are handled.
 _FIXED = {
-    ContextOptions: {"count_tokens"},
+    # A comparison warns of an uncertain order whatever the setting is.
+    ContextOptions: {"count_tokens", "on_uncertain"},
     MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
 }
 
