@@ -18,7 +18,7 @@ from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
 from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.positions.fields import SOURCE_FIELDS
-from oprag.positions.placing import Placed, doubts, place, without_order
+from oprag.positions.placing import Placed, doubts, place, undecided
 from oprag.positions.source_order import (
     ADDED_AGAIN,
     CONFLICTING_OFFSETS,
@@ -351,7 +351,8 @@ class StoredSources:
         keys = self._options.source_key, self._options.position_key
         chunks = [changed(chunk, rank=rank) for rank, chunk in enumerate(listed)]
         read = texts and texts.reading(self._filter)
-        text = read(chunks) if read and without_order(place(chunks, *keys), by_store=True) else None
+        first = place(chunks, *keys)
+        text = read(first.chunks) if read and any(one.in_doubt for one in undecided(first)) else None
         order = order_of(Listing(chunks, in_sequence, complete=True, store=store.name), keys[1], text)
         return place([changed(chunk, place=at) for chunk, at in zip(chunks, order.places, strict=True)], *keys)
 

@@ -241,8 +241,8 @@ def _read_rare(more: Mapping[str, Any]) -> tuple[dict[str, Any], Span | None, in
 
 
 def _read_place(value: Any) -> Place:
-    key, kind, field, span, run, uncertain, basis = value
-    _check("a place", type(field) is str and basis in {"known", "assumed"})
+    key, kind, field, span, run, uncertain, basis, number = value
+    _check("a place", type(field) is str and basis in {"known", "assumed"} and type(number) is int)
     doubts = []
     for cause, among, group in uncertain:
         _check("a doubt", type(cause) is str and type(among) is str)
@@ -255,6 +255,7 @@ def _read_place(value: Any) -> Place:
         None if run is None else _checked_span(run),
         tuple(doubts),
         basis,
+        number,
     )
 
 

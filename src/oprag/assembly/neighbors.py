@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from oprag.assembly.order import key_of
@@ -12,6 +12,7 @@ from oprag.masking import describe, masked_error
 from oprag.options import ContextOptions
 from oprag.positions.placing import SourceReport, group_by_source, place, report_sources
 from oprag.positions.readings import PositionKey, counts_from_document
+from oprag.positions.source_order import SourceOrder
 from oprag.positions.sources import SourceKey
 from oprag.warn import warn
 
@@ -31,11 +32,13 @@ class WithNeighbors(NamedTuple):
         chunks: The selected chunks, best first, then their neighbors, those of the best chunk first.
         dropped: The remaining dropped chunks.
         sources: How the positions of each source's chunks were determined.
+        orders: The orders of the sources, with the neighbors.
     """
 
     chunks: list[Chunk]
     dropped: list[Drop]
     sources: tuple[SourceReport, ...]
+    orders: Mapping[str | int, SourceOrder]
 
 
 def add_neighbors(
@@ -66,7 +69,9 @@ def add_neighbors(
     }
     placed = [*selected, *(drop.chunk for drop in dropped)]
     numbered = _numbered(retrieved, {chunk.rank: chunk.source for chunk in placed}, read_for)
-    by_rank = _placed_together(placed, numbered.chunks, options)
+    together = place(numbered.chunks, options.source_key, options.position_key)
+    by_rank, contradicted = _placed_together(placed, together.chunks)
+    orders = {name: order for name, order in together.orders.items() if name not in contradicted}
     anchors = [_with_position(chunk, by_rank) for chunk in selected]
     drops = {drop.chunk.rank: drop for drop in dropped}
     taken = {chunk.rank for chunk in selected}
@@ -89,7 +94,8 @@ def add_neighbors(
         if drop.chunk.rank not in taken
     ]
     chunks = [*anchors, *neighbors]
-    return WithNeighbors(chunks, left, report_sources([*chunks, *(drop.chunk for drop in left)]))
+    sources = report_sources([*chunks, *(drop.chunk for drop in left)])
+    return WithNeighbors(chunks, left, sources, orders)
 
 
 def _has_unique_position(chunk: Chunk) -> bool:
@@ -159,13 +165,12 @@ def _numbered(
     return _Numbered(chunks, ranks, altered)
 
 
-def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], options: ContextOptions) -> dict[int, Chunk]:
-    """Determine positions of all chunks together; the chunks by rank.
+def _placed_together(before: Sequence[Chunk], placed: Sequence[Chunk]) -> tuple[dict[int, Chunk], set[str | None]]:
+    """Return all chunks, whose positions were determined together, by rank, and the contradicted sources.
 
     A chunk with the source, position and text of another is replaced by the first of them. Chunks of sources whose
     neighbors contradict the earlier positions stay unchanged, and their neighbors are omitted.
     """
-    placed = place(chunks, options.source_key, options.position_key).chunks
     now = {chunk.rank: chunk for chunk in placed}
     contradicted = {
         chunk.source for chunk in before if _has_unique_position(chunk) and not _has_unique_position(now[chunk.rank])
@@ -186,7 +191,7 @@ def _placed_together(before: Sequence[Chunk], chunks: Sequence[Chunk], options: 
             by_rank[chunk.rank] = first.setdefault((chunk.source, key_of(chunk), chunk.text), chunk)
         else:
             by_rank[chunk.rank] = chunk
-    return by_rank | {chunk.rank: chunk for chunk in before if chunk.source in contradicted}
+    return by_rank | {chunk.rank: chunk for chunk in before if chunk.source in contradicted}, contradicted
 
 
 def _with_position(chunk: Chunk, by_rank: dict[int, Chunk]) -> Chunk:

@@ -184,6 +184,8 @@ def _known_spans(runs: Sequence[_Run]) -> list[Span]:
 
 def _follows(first: Chunk, second: Chunk) -> bool | None:
     """Whether the second chunk is the next after the first in the source; None if unknown from their positions."""
+    if first.place is not None and second.place is not None and min(first.place.number, second.place.number) >= 0:
+        return first.place.number + 1 == second.place.number
     a, b = first.position, second.position
     if a is None or b is None or a.kind is not b.kind or a.kind not in _NUMBERED:
         return None

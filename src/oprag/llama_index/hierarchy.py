@@ -8,8 +8,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, TextNode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from oprag.chunk import Chunk, Span, changed
-from oprag.positions.insertion_order import StoredChunk
-from oprag.stores.adapter import StoreAdapter, StoredVector, adapter_of
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, adapter_of
 from oprag.stores.llama_index_nodes import listed_nodes, nodes_in
 
 __all__ = ["LevelsInDocstore", "with_absolute_spans"]

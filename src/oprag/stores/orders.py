@@ -16,6 +16,7 @@ from oprag.errors import OpragWarning, PositionWarning
 from oprag.filter_key import filter_key
 from oprag.masking import masked_error
 from oprag.options import ContextOptions
+from oprag.positions.placing import Undecided
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts
@@ -29,7 +30,7 @@ __all__ = ["PlacesOfSource", "SourceOrders"]
 
 _CACHE_SIZE = 200_000  # chunks of all sources together
 _MAX_AGE = 60.0  # seconds until an order is decided again that is uncertain, or that the store cannot check
-# Bounds of the listings of one question; a source beyond them is ordered by what was retrieved.
+# Bounds of the listing of one question in a store; beyond them, sources are ordered by what was retrieved.
 _MAX_CHUNKS = 20_000
 _MAX_TIME = 2.0  # seconds
 
@@ -129,14 +130,18 @@ class SourceOrders:
             texts: The texts of the sources, in which their chunks are located.
             filter: Returns the filter of the search, for `texts`.
         """
-        groups = inputs.without_order(options, by_store=texts is not None)
+        groups = inputs.undecided(options)
         if not groups:
             return inputs
         read = None if texts is None else texts.reading(filter)
         searched = list(stores())
+        inputs = replace(inputs, store=" ".join(str(id(store.store)) for store in searched))
         if read is None and not searched:
             return inputs
-        found: list[_Found] = yield Step(lambda: self._decide(groups, searched, read, options.source_key))
+        around = options.neighbors > 0 and inputs.read_neighbors is not None
+        found: list[_Found] = yield Step(
+            lambda: self._decide(groups, searched, read, options.source_key, around=around)
+        )
         places = {chunk.rank: place for one in found for chunk, place in zip(one.chunks, one.places, strict=True)}
         if not places:
             return inputs
@@ -146,41 +151,54 @@ class SourceOrders:
 
     def _decide(
         self,
-        groups: Sequence[Sequence[Chunk]],
+        groups: Sequence[Undecided],
         stores: Sequence[StoreAdapter],
         read: Callable[[Sequence[Chunk]], SourceText | None] | None,
         source_key: SourceKey | None,
+        *,
+        around: bool,
     ) -> list[_Found]:
         """Return the places of the chunks of each source that more than their metadata tells."""
         found: list[_Found] = []
         texts: dict[str, SourceText] = {}
         left: list[Sequence[Chunk]] = []
-        for group in groups:
-            text = None if read is None else read(group)
-            if text is not None:
-                texts[group[0].source or ""] = text
-                if all(len(text.places(chunk.text)) == 1 for chunk in group):
-                    # No other chunk of the source could change these places.
-                    found.append(_Found(group, order_of(Listing(group), None, text).places, text))
-                    continue
-            left.append(group)
-        bounds = _Bounds()
-        for store in stores:
-            try:
-                listed = self._in_store(store, left, texts, source_key, bounds)
-            except OpragWarning:
-                raise
-            except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
-                _warn_of_failure(store, error)
+        for group, strong, in_doubt in groups:
+            text = read(group) if read is not None and in_doubt else None
+            if text is None:
+                left += [] if strong else [group]
                 continue
+            texts[group[0].source or ""] = text
+            if not around and all(len(text.places(chunk.text)) == 1 for chunk in group):
+                # No other chunk of the source could change these places.
+                found.append(_in_text(group, text))
+            else:
+                left.append(group)
+        warned = any(one.in_doubt for one in groups)
+        for store in stores:
+            listed = self._listed(store, left, texts, source_key, warned=warned)
             found += listed
             done = {id(one.chunks) for one in listed}
             left = [group for group in left if id(group) not in done]
-        for group in left:
-            text = texts.get(group[0].source or "")
-            if text is not None:
-                found.append(_Found(group, order_of(Listing(group), None, text).places, text))
-        return found
+        return found + [_in_text(group, text) for group in left if (text := texts.get(group[0].source or ""))]
+
+    def _listed(
+        self,
+        store: StoreAdapter,
+        groups: Sequence[Sequence[Chunk]],
+        texts: Mapping[str, SourceText],
+        source_key: SourceKey | None,
+        *,
+        warned: bool,
+    ) -> list[_Found]:
+        """Version of `_in_store` that returns nothing if the store fails, with a warning if that matters."""
+        try:
+            return self._in_store(store, groups, texts, source_key)
+        except OpragWarning:
+            raise
+        except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
+            if warned:
+                _warn_of_failure(store, error)
+            return []
 
     def _in_store(
         self,
@@ -188,7 +206,6 @@ class SourceOrders:
         groups: Sequence[Sequence[Chunk]],
         texts: Mapping[str, SourceText],
         source_key: SourceKey | None,
-        bounds: _Bounds,
     ) -> list[_Found]:
         """Return the places of the chunks of each source that is in one store."""
         requests = list(filter(None, (_request(store, group, source_key) for group in groups)))
@@ -213,7 +230,7 @@ class SourceOrders:
             for index in missing
             if (before := self._cached.get(names[index])) is not None and not before.listed and now < before.until
         }
-        orders = _read(store, [requests[index] for index in missing], texts, bounds, failed)
+        orders = _read(store, [requests[index] for index in missing], texts, failed)
         for index, one in zip(missing, orders, strict=True):
             self._cached[names[index]] = one
             if one.covers(requests[index]):
@@ -251,22 +268,19 @@ class _Found(NamedTuple):
     decided: _Decided | None = None
 
 
-class _Bounds:
-    """What is left of the bounds of the listings of one question."""
+def _in_text(chunks: Sequence[Chunk], text: SourceText) -> _Found:
+    return _Found(chunks, order_of(Listing(chunks), None, text).places, text)
 
-    def __init__(self) -> None:
-        self._chunks = _MAX_CHUNKS
-        self._until = time.monotonic() + _MAX_TIME
 
-    def within(self, chunks: Iterable[StoredChunk]) -> list[StoredChunk] | None:
-        """Read a listing; None if it exceeds the bounds."""
-        found: list[StoredChunk] = []
-        for chunk in chunks:
-            self._chunks -= 1
-            if self._chunks < 0 or time.monotonic() > self._until:
-                return None
-            found.append(chunk)
-        return found
+def _within_bounds(chunks: Iterable[StoredChunk]) -> list[StoredChunk] | None:
+    """Read a listing; None if it exceeds the bounds."""
+    until = time.monotonic() + _MAX_TIME
+    found: list[StoredChunk] = []
+    for chunk in chunks:
+        if len(found) >= _MAX_CHUNKS or time.monotonic() > until:
+            return None
+        found.append(chunk)
+    return found
 
 
 def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Request | None:
@@ -296,14 +310,13 @@ def _read(
     store: StoreAdapter,
     requests: Sequence[_Request],
     texts: Mapping[str, SourceText],
-    bounds: _Bounds,
     failed: Collection[str],
 ) -> list[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
     fields = {one.field for one in requests}
     field = next(iter(fields)) if len(fields) == 1 else ""
     sources = {one.source for one in requests}.difference(failed)
-    listed = chunks_of_sources(store, field, sources, bounds.within) if sources else None
+    listed = chunks_of_sources(store, field, sources, _within_bounds) if sources else None
     decided: list[_Decided] = []
     rows: dict[_Key, int] | None = None
     for one in requests:
@@ -359,8 +372,8 @@ def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
 
 def _warn_of_failure(store: StoreAdapter, error: Exception) -> None:
     warn(
-        f"the chunks of a source cannot be listed in {store.name}, so their order is read from the retrieved chunks "
-        f"alone: {masked_error(error)}",
+        f"the order in which chunks were added to {store.name} cannot be read, so it is not used: "
+        f"{masked_error(error)}",
         PositionWarning,
         cause="insertion that cannot be read",
     )
