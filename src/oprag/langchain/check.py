@@ -157,7 +157,7 @@ def _documents(documents: Any, maximum: int) -> Checked:
         )
     total = len(documents) if isinstance(documents, Sized) else None
     # One more than the maximum shows whether documents remain.
-    return Checked("documents", chunks_of(islice(documents, maximum + 1)), total=total)
+    return Checked("documents", chunks_of(islice(documents, maximum + 1)), total=total, read_whole=False)
 
 
 _DOCUMENTS = Remedies(

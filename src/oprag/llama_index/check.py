@@ -166,7 +166,8 @@ def _given(nodes: Any) -> Checked:
             "check_positions(nodes)",
             nodes,
         )
-    return Checked("nodes", _chunks_of(nodes), total=len(nodes) if isinstance(nodes, Sized) else None)
+    total = len(nodes) if isinstance(nodes, Sized) else None
+    return Checked("nodes", _chunks_of(nodes), total=total, read_whole=False)
 
 
 _LEAVES = "  # index get_leaf_nodes(nodes), with all nodes in the docstore"

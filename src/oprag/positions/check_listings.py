@@ -16,11 +16,11 @@ from oprag.options import ContextOptions, check_count
 from oprag.positions.fields import LABEL_FIELD, NUMBERING_FIELD, STAMPED_FIELDS
 from oprag.positions.near_duplicates import near_duplicates
 from oprag.positions.overlaps import overlaps_of
-from oprag.positions.placing import Placed, SourceReport, doubts, place, without_order
+from oprag.positions.placing import Placed, SourceReport, doubts, place
 from oprag.positions.position_check import Note, PositionCheck, SourceCheck
 from oprag.positions.readings import TIES_BY_STORE, shared, stamped_by_store, stated_span
 from oprag.positions.remedies import SHARED_NAME, Remedies
-from oprag.positions.source_order import ADDED_AGAIN, Listing, order_of
+from oprag.positions.source_order import ADDED_AGAIN, Certainty, Listing, is_strong, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 from oprag.positions.values import ordinal
@@ -34,7 +34,9 @@ _MAX_TRIES = 20  # parts that were added again, and the candidates for each
 _ALL = 1_000_000_000  # more chunks than any store contains
 # The kinds whose position identifies one place in the source.
 _EXACT = (PositionKind.KEY, PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
-_PLACED = (*_EXACT, PositionKind.PAGE)
+# Copies share a place in the sequence of a store.
+_UNIQUE = (*_EXACT, PositionKind.STORE)
+_PLACED = (*_UNIQUE, PositionKind.PAGE)
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
 _MAX_LEVELS = 10  # parent links may form a cycle
@@ -51,7 +53,7 @@ class Checked(NamedTuple):
         chunks: The chunks.
         in_insertion_order: Whether the chunks are in the order in which they were added to a store.
         total: Number of chunks, if known.
-        read_whole: Whether retrieval decides the order of a source from all of its chunks, not only the retrieved ones.
+        read_whole: Whether retrieval decides an order from all chunks of the source, not only the retrieved ones.
         parent: Returns the parent with an id, if a search can return parents in place of the chunks inside them.
     """
 
@@ -182,11 +184,13 @@ class _Judged(NamedTuple):
         chunks: The chunks as retrieval reads them, by rank.
         placed: The chunks with their positions.
         problems: The problem of each source that has one.
+        certainties: How certain the order of each source with a name is, from all of its chunks.
     """
 
     chunks: Sequence[Chunk]
     placed: Placed
     problems: Mapping[str | None, _Problem]
+    certainties: Mapping[str | None, Certainty]
 
 
 def _judged(sample: _Sample, options: ContextOptions, texts: Mapping[str | None, SourceText] | None = None) -> _Judged:
@@ -218,25 +222,35 @@ def _judged_alone(sample: _Sample, options: ContextOptions) -> _Judged:
     chunks = list(sample.chunks)
     placed = place(chunks, *keys)
     problems: dict[str | None, _Problem] = {}
-    for group in without_order(placed) if options.position_key is None else []:
+    certainties: dict[str | None, Certainty] = {}
+    for name, group in placed.groups.items():
         source = group[0].source
         listing = sample.listings[source]
+        # A store can list the other chunks of a source only by a metadata key that contains its name.
+        read_whole = listing.read_whole and field_of(group, options.source_key) != ""
+        linked = any(chunk.previous_id or chunk.next_id for chunk in group)
+        certainties[source] = placed.orders[name].certainty
+        # Places in the text of the source are known already.
+        if source is None or len(group) < 2 or group[0].place is not None or options.position_key is not None:
+            continue
         given = [changed(chunks[chunk.rank], source=source) for chunk in group]
         in_sequence = listing.in_insertion_order
         order = order_of(Listing(given, in_sequence, complete=True, store=listing.name))
+        certainties[source] = order.certainty
+        if is_strong(placed.orders[name]) and (read_whole or not linked):
+            continue
         for chunk, at in zip(group, order.places, strict=True):
             chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
-        # A store can list the other chunks of a source only by a metadata key that contains its name.
-        if not (listing.read_whole and field_of(group, options.source_key)) and not order.uncertain:
+        if not read_whole and not order.uncertain:
             part = sorted(zip(order.keys, given, strict=True), key=lambda one: one[0] or ())[::_EVERY]
             found = order_of(Listing([chunk for _, chunk in part], in_sequence, store=listing.name))
-            if doubts_of_part := found.doubts_among(range(len(part))):
-                problems[source] = _Problem(_IN_PARTS, doubts_of_part[0])
+            if causes := found.doubts_among(range(len(part))):
+                problems[source] = _Problem(_IN_PARTS if linked else causes[0], causes[0])
     placed = place(chunks, *keys)
     for doubt in doubts(placed, placed.chunks, options):
         for source in {chunk.source for chunk in doubt.chunks}:
             problems.setdefault(source, _Problem(doubt.what, doubt.cause))
-    return _Judged(chunks, placed, problems)
+    return _Judged(chunks, placed, problems, certainties)
 
 
 def _with_parents(chunks: Sequence[Chunk], parent: Callable[[str], Chunk | None]) -> Iterator[list[Chunk]]:
@@ -286,7 +300,9 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
             continue
         listing = sample.listings[name]
         given = [changed(chunks[chunk.rank], source=name) for chunk in group]
-        order = order_of(Listing(given, listing.in_insertion_order, complete=True, store=listing.name), None, text)
+        # If the text lacks chunks, it is another version, or the chunks are of several versions.
+        in_sequence = listing.in_insertion_order and all(text.places(chunk.text) for chunk in given)
+        order = order_of(Listing(given, in_sequence, complete=True, store=listing.name), None, text)
         if listing.parent is not None:
             result.texts[name] = text
         for chunk, at in zip(given, order.places, strict=True):
@@ -361,6 +377,7 @@ def _checks(
                 chunks=len(group),
                 kind=report.kind,
                 field=report.field,
+                certainty=_certainty(judged.certainties.get(name, "unknown"), problem),
                 missing=report.missing,
                 duplicates=len(repeated[name]),
                 contradictory=contradictory,
@@ -378,6 +395,11 @@ def _checks(
     return checks, repeated
 
 
+def _certainty(of_all: Certainty, problem: _Problem | None) -> Certainty:
+    """Return how certain retrieval is of the order; it may find a problem where all chunks together have none."""
+    return "unknown" if problem is not None and of_all == "known" else of_all
+
+
 def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
     """Return the ranks of chunks that duplicate an earlier one.
 
@@ -389,7 +411,7 @@ def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
         ingestions: How often the whole source was added.
     """
     names = {chunk.rank: _identity(chunk) for chunk in sorted(group, key=attrgetter("rank"))}
-    exact = _exact_ranks(group)
+    exact = _exact_ranks(group, _UNIQUE)
     times = Counter(names.values())
     seen: Counter[tuple[Any, ...]] = Counter()
     repeated: list[int] = []
@@ -402,12 +424,12 @@ def _repeated(group: Sequence[Chunk], ingestions: int) -> list[int]:
     return repeated
 
 
-def _exact_ranks(group: Sequence[Chunk]) -> set[int]:
+def _exact_ranks(group: Sequence[Chunk], kinds: Collection[PositionKind] = _EXACT) -> set[int]:
     """Return the ranks of chunks whose position identifies one place; none if chunks share a `position_key`."""
     known = [chunk for chunk in group if chunk.position is not None and chunk.position.known]
     if shared(known, [chunk.position and chunk.position.key for chunk in known]):
         return set()
-    return {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in _EXACT}
+    return {chunk.rank for chunk in group if chunk.position is not None and chunk.position.kind in kinds}
 
 
 def _ranks_added_again(group: Sequence[Chunk]) -> set[int]:
@@ -623,10 +645,12 @@ def _notes(checks: Sequence[SourceCheck], judged: _Judged, located: _LocatedChun
             deletions[again[0].source],
         )
     # Once the store's order was written, nothing else tells that there are several files.
-    mixed = [group for group in judged.placed.groups.values() if stamped_by_store(group) and _of_several_files(group)]
-    for group in mixed:
-        if group[0].source not in judged.problems:
-            yield Note(f"{describe(group[0].source)}: {SHARED_NAME}", lines.against(SHARED_NAME, group))
+    for group in judged.placed.groups.values():
+        if group[0].source not in judged.problems and _of_several_files(group):
+            remedy = lines.against(SHARED_NAME, group)
+            # The labels of one file may begin again as well.
+            if stamped_by_store(group) or "source_key" in remedy:
+                yield Note(f"{describe(group[0].source)}: {SHARED_NAME}", remedy)
     if near := sum(check.near_duplicates for check in checks):
         has = "has" if near == 1 else "have"
         yield Note(

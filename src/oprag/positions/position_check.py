@@ -13,6 +13,7 @@ from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
 from oprag.masking import clean, describe, safe, shown
 from oprag.positions.readings import kind_text
+from oprag.positions.source_order import Certainty
 from oprag.text_table import escaped, html_table, printable, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
@@ -37,6 +38,8 @@ class SourceCheck:
         chunks: Number of chunks.
         kind: How the positions are known.
         field: The metadata keys that the positions were read from.
+        certainty: How certain the order is: "known" if two witnesses agree on it or one determines it, "assumed" if
+            nothing confirms it, "unknown" if rank decides somewhere.
         missing: Number of chunks without a position.
         duplicates: Number of chunks that repeat another: same text at the same position. Without exact positions, equal
             texts are duplicates only if the source, or a part of it, was added more than once.
@@ -56,6 +59,7 @@ class SourceCheck:
     chunks: int
     kind: PositionKind
     field: str
+    certainty: Certainty
     missing: int
     duplicates: int
     contradictory: int
@@ -287,7 +291,7 @@ _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("source", lambda source: _shown(source.source)),
     ("chunks", lambda source: f"{source.chunks:,}"),
     ("order by", _order_text),
-    ("order known", lambda source: _share(source.orderable_pairs)),
+    ("order", lambda source: source.certainty),
     ("without position", lambda source: f"{source.missing:,}" if source.missing else ""),
     ("contradictory", lambda source: f"{source.contradictory:,}" if source.contradictory else ""),
     ("added", lambda source: f"{source.ingestions:,} times" if source.ingestions > 1 else ""),
@@ -295,7 +299,7 @@ _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("near-duplicates", lambda source: f"{source.near_duplicates:,}" if source.near_duplicates else ""),
     ("repeated text", lambda source: _share(source.repeated_text) if source.repeated_text >= 0.01 else ""),
 )
-_ALWAYS = ("source", "chunks", "order by", "order known")
+_ALWAYS = ("source", "chunks", "order by", "order")
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:

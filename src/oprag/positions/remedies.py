@@ -11,11 +11,17 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.files.source_reader import READABLE
 from oprag.masking import describe
-from oprag.options import ContextOptions
 from oprag.positions.fields import NAME_FIELDS
-from oprag.positions.placing import PARTS, UNNAMED, doubts, place
+from oprag.positions.placing import PARTS, UNNAMED
 from oprag.positions.position_check import source_literal
-from oprag.positions.source_order import CONFLICTING_OFFSETS, INSERTION_ORDER_ONLY, RESTARTED, SHARED_BY_STORE
+from oprag.positions.source_order import (
+    CONFLICTING_OFFSETS,
+    INSERTION_ORDER_ONLY,
+    RESTARTED,
+    SHARED_BY_STORE,
+    Listing,
+    order_of,
+)
 from oprag.positions.sources import first_name, source_of
 
 __all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
@@ -122,8 +128,10 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
             continue
         if not verify:
             return key
-        placed = place(chunks, key, None)
-        if len(names) > 1 and not doubts(placed, placed.chunks, ContextOptions()):
+        files = [[chunk for chunk in chunks if first_name(chunk.metadata, key) == name] for name in names]
+        if len(names) > 1 and not any(
+            order_of(Listing(file, in_sequence=True, complete=True)).uncertain for file in files
+        ):
             return key
     return ""
 

@@ -12,8 +12,13 @@ from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIE
 from oprag.positions.placing import place
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
 from oprag.positions.source_order import (
+    CONFLICTING_OFFSETS,
     INSERTION_ORDER_ONLY,
+    MISSING,
     SHARED_BY_STORE,
+    SHARED_POSITION,
+    TORN_APART,
+    UNLINKED_RUNS,
     Listing,
     SourceOrder,
     order_of,
@@ -29,7 +34,13 @@ _HEAD = ("source", "chunks", "written", "position from", "note")
 _START, _END = "start_index", "end_index"
 _OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
 # What a user who trusts the order of the store wants to be written.
-_TRUSTED = (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
+_BY_STORE = (INSERTION_ORDER_ONLY, SHARED_BY_STORE, TORN_APART)
+_NOTES = {
+    **dict.fromkeys(_BY_STORE, "overlapping texts confirm insertion order only in part"),
+    SHARED_POSITION: "the order of chunks that share a page or another number is unknown",
+    UNLINKED_RUNS: "its chunks are linked in several runs whose relative order is unknown",
+}
+_NOT_TRUSTED = "nothing is written without its text (read_source=...) or trust_store_order=True"
 _MAX_ROWS = 40  # sources in a table
 _NAME_WIDTH = 80  # characters of a source name in a table
 _NAME_IN_JSON = 1_000  # characters of a source name
@@ -166,7 +177,8 @@ def plan_positions(
     for (name, group), order in zip(placed.groups.items(), placed.orders.values(), strict=True):
         if isinstance(name, int):
             continue
-        if len(group) < 2 or not (order.uncertain or (read_source is not None and stamped_by_store(group))):
+        doubted = order.doubts_among(range(len(group)))
+        if len(group) < 2 or not (doubted or (read_source is not None and stamped_by_store(group))):
             known += 1
             continue
         decided, positions, notes = finder.find([changed(chunks[one.rank], source=name) for one in group])
@@ -223,15 +235,15 @@ class _Finder:
         missing = order.keys.count(None)
         if missing:
             notes.append(f"the position of {counted(missing, 'chunk')} is unknown")
-        unsure = len(left) - missing
-        if unsure:
-            notes.append(f"{order.doubts_among(range(len(group)))[0]}: {counted(unsure, 'chunk')}")
-        stamped = any(STAMP_FIELD in group[index].metadata for index in left)
+        causes = [
+            cause for cause in order.doubts_among(range(len(group))) if cause not in (MISSING, CONFLICTING_OFFSETS)
+        ]
+        notes += dict.fromkeys(_NOTES.get(cause, cause) for cause in causes[:1])
         if len(left) == len(group):
-            if self._in_sequence and not self._trusted:
-                notes.append("nothing is written without its text (read_source=...) or trust_store_order=True")
+            trust = causes and causes[0] in _BY_STORE and not self._trusted
+            notes.append(_NOT_TRUSTED if trust else "nothing is written")
             return order, {}, notes
-        if stamped:
+        if any(STAMP_FIELD in group[index].metadata for index in left):
             # Numbers from two stamping calls are not comparable.
             notes.append(f"some of these already have a {STAMP_FIELD}, so nothing is written")
             return order, {}, notes
@@ -249,13 +261,12 @@ class _Finder:
     def _left_out(self, group: Sequence[Chunk], order: SourceOrder) -> set[int]:
         """Return the chunks for which no position is written."""
         missing = {index for index, key in enumerate(order.keys) if key is None}
-        trusted = _TRUSTED if self._trusted else ()
-        unsure = {
-            index for index, doubts in order.uncertain.items() if any(doubt.cause not in trusted for doubt in doubts)
+        trusted = {
+            index
+            for index, doubts in order.uncertain.items()
+            if self._trusted and all(doubt.cause in _BY_STORE for doubt in doubts)
         }
-        if not order.doubts_among(range(len(group))):
-            unsure = set()
-        return missing | unsure
+        return missing | (order.unsure_among(range(len(group))) - trusted)
 
 
 def _about_text(group: Sequence[Chunk], text: SourceText, order: SourceOrder, absent: int) -> Iterator[str]:
@@ -280,7 +291,8 @@ def _numbered(group: Sequence[Chunk], order: SourceOrder, left: Collection[int])
     for key, index in sorted(known):
         numbers.setdefault((key, group[index].text), len(numbers))
     texts = [text for _, text in numbers]
-    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
+    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE) or stamped_by_store(group)
+    by_store = by_store and not order.field.endswith(LOCATED)
     numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
     offsets = _offsets(group, order) if order.field.endswith(LOCATED) else {}
     return {
