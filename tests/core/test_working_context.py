@@ -191,7 +191,10 @@ def test_an_id_is_learned():
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (Place((0, 9), PositionKind.OFFSET, "text", Span(0, 9)), Place((50, 60), PositionKind.OFFSET, "text", Span(50, 60))),
+        (
+            Place((0, 9), PositionKind.OFFSET, "text", Span(0, 9)),
+            Place((50, 60), PositionKind.OFFSET, "text", Span(50, 60)),
+        ),
         (Place((0, 0), PositionKind.STORE), Place((0, 1), PositionKind.STORE, run=Span(50, 60, 0))),
     ],
 )

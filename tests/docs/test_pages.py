@@ -23,7 +23,7 @@ from oprag.compare.spec.axes import axes
 from oprag.langchain import check_positions
 from oprag.methods.options import OnError, Overflow, RankBy
 from oprag.methods.prompts import OUR_PROMPTS
-from oprag.options import HEADER_FIELDS, OnMissingPosition, Order, SourceRanking
+from oprag.options import HEADER_FIELDS, OnMissingPosition, OnUncertain, Order, SourceRanking
 from tests.compare.folders import write_data
 from tests.reader import ROOT, python_blocks, readers_names, text_blocks
 
@@ -155,7 +155,9 @@ def test_every_part_that_comes_from_code_is_somewhere():
 
 
 CHOICES = {
-    **{name: get_args(kind) for name, kind in (("order", Order), ("on_missing_position", OnMissingPosition))},
+    "order": get_args(Order),
+    "on_missing_position": get_args(OnMissingPosition),
+    "on_uncertain": get_args(OnUncertain),
     "source_ranking": get_args(get_args(SourceRanking)[0]),
     "rank_by": get_args(RankBy),
     "overflow": get_args(Overflow),

@@ -191,7 +191,7 @@ def test_a_text_that_comes_again_is_told_apart_by_the_other_chunks():
     chunks = [text[:500] + footer, text[500:900], footer, text[900:1300]]
     texts = {"a": "".join(chunks)}
     documents = [Document(chunk, metadata={"source": "a"}) for chunk in (chunks[3], chunks[2], chunks[0], chunks[1])]
-    found, told = told_of(lambda: over(documents, k=4, read_source=texts).invoke(QUESTION))
+    found, told = told_of(lambda: over(documents, k=4, read_source=texts, store_order=True).invoke(QUESTION))
     assert [document.page_content for document in found] == chunks
     assert told == []
     # The compressor sees no other chunks than these.

@@ -12,7 +12,7 @@ from oprag.stores.llama_index_nodes import source_in
 NAMES: list[Any] = ["a.txt", "b.txt", 7, "7", None]
 
 
-def node(number: int, kind: type[TextNode] = TextNode) -> TextNode:
+def node(number: int, kind: type[TextNode | Document] = TextNode) -> TextNode | Document:
     found = kind(text=f"text {number}", id_=f"n{number}", metadata={"file_name": NAMES[number % 5], "ref_doc_id": "x"})
     if number % 3:
         found.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"d{number % 3}")

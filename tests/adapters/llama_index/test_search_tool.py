@@ -678,6 +678,7 @@ def test_every_option_is_taken_by_the_search_or_by_the_working_context(name: str
         "seed": 3,
         "source_ranking": "name",
         "on_missing_position": "first",
+        "on_uncertain": "ignore",
         "source_key": "file_name",
         "position_key": "chunk_index",
         "similarity_threshold": 0.1,

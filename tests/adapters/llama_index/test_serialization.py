@@ -25,6 +25,7 @@ OPTIONS: dict[str, Any] = {
     "seed": 3,
     "source_ranking": "name",
     "on_missing_position": "first",
+    "on_uncertain": "ignore",
     "source_key": ("file_name", "title"),
     "position_key": ("page", "start"),
     "stitch": True,

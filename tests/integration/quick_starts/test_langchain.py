@@ -447,7 +447,8 @@ def test_chunks_that_do_not_overlap_are_warned_about(make_store, data):
     with warns_only(BY_STORE) as messages:
         before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
         after = OrderPreservingRetriever(vectorstore=vector_store, k=12).batch(QUESTIONS)
-    assert len(messages) == 1
+    # One for each answer with a source that was not named before, and no more than four.
+    assert 1 <= len(messages) <= 4
     assert "set add_start_index=True" in messages[0]
     check_swap([*map(found, before)], [*map(found, after)], raw_texts(docs))
 

@@ -52,10 +52,11 @@ def test_sources_that_were_added_in_turn_are_in_order(name: str, tmp_path: Path)
 def test_what_was_added_apart_is_a_problem(name: str, tmp_path: Path):
     store = store_of(name, tmp_path)
     chunks = windows("a.txt", 1)
-    add(store, [*chunks[30:], *chunks[:30]])
+    # Without the chunks between the parts, nothing tells which part is first.
+    add(store, [*chunks[33:], *chunks[:30]])
     (source,) = check_positions(store).sources
     told = asked(OrderPreservingRetriever(vectorstore=store, k=50))[1]
-    assert source.problem.replace("a source", "'a.txt'") in told[0]
+    assert source.problem in told[0]
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -12,10 +12,9 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag import OptionError
-from oprag.positions.insertion_order import StoredChunk
 from oprag.stores import StoreAdapter, qdrant
 from oprag.stores import postgres as postgres_stores
-from oprag.stores.adapter import adapter_of
+from oprag.stores.adapter import StoredChunk, adapter_of
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
