@@ -11,18 +11,21 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.files.source_reader import READABLE
 from oprag.masking import describe
-from oprag.positions.fields import NAME_FIELDS
+from oprag.positions.fields import NAME_FIELDS, READ_FIELDS
 from oprag.positions.placing import PARTS, UNNAMED
 from oprag.positions.position_check import source_literal
 from oprag.positions.source_order import (
     CONFLICTING_OFFSETS,
     INSERTION_ORDER_ONLY,
+    MISSING,
     RESTARTED,
     SHARED_BY_STORE,
+    TORN_APART,
     Listing,
     order_of,
 )
 from oprag.positions.sources import first_name, source_of
+from oprag.positions.values import whole
 
 __all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
 
@@ -35,6 +38,10 @@ SHARED_NAME = (
 # Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
+# Minimum number of chunks with numbers of their own, and maximum number of values for each: times and ids have more.
+_MIN_COUNTED = 2
+_MAX_GAPS = 2
+_COUNTS = "  # if this key counts the chunks of a source"
 _MAX_SUFFIX = 6  # characters of a file name suffix
 ADD_ONCE = "  # and add it once"
 _NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
@@ -72,7 +79,7 @@ class Remedies:
         """Return the line that fixes a problem other than a source that was added more than once.
 
         Args:
-            cause: `SHARED_NAME`, or one of the causes in `placing` and `insertion_order`.
+            cause: `SHARED_NAME`, or one of the causes in `placing` and `source_order`.
             chunks: The chunks of the source with the problem, as they were read.
             contradictory: Whether the chunks state positions that contradict each other.
         """
@@ -86,6 +93,9 @@ class Remedies:
             return _NAME_FILES
         if about_sources:
             return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
+        own = _own_key(chunks) if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} else ""
+        if own:
+            return self.retrieval(f"position_key={describe(own)}") + _COUNTS
         if self.write:
             by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
             alternative = _TRUST if by_store else _EACH_NAME if cause == CONFLICTING_OFFSETS else ""
@@ -133,6 +143,18 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
             order_of(Listing(file, in_sequence=True, complete=True)).uncertain for file in files
         ):
             return key
+    return ""
+
+
+def _own_key(chunks: Sequence[Chunk]) -> str:
+    """Return the metadata key whose numbers may count the chunks of a source: each has its own, and few are missing."""
+    keys: list[Any] = list(chunks[0].metadata)[:_MAX_KEYS]
+    for key in keys:
+        numbers = {whole(chunk.metadata.get(key)) for chunk in chunks}
+        known = [number for number in numbers if number is not None]
+        each = isinstance(key, str) and key not in READ_FIELDS and len(known) == len(chunks) > _MIN_COUNTED
+        if each and max(known) - min(known) < _MAX_GAPS * len(known):
+            return str(key)
     return ""
 
 

@@ -410,6 +410,16 @@ def test_a_key_that_tells_the_files_of_one_name_apart_is_found():
     assert (source.contradictory, source.remedy) == (8, "retrieve(source_key='title')")
 
 
+def test_a_key_that_may_count_the_chunks_is_suggested():
+    counted = [hit(f"text {number}", rank, verse=number + 3) for rank, number in enumerate((4, 0, 2, 1, 3))]
+    source = only(check(counted))
+    assert source.remedy == "retrieve(position_key='verse')  # if this key counts the chunks of a source"
+    assert check(counted, position_key="verse").ok
+    for others in ((4, 4, 2, 1, 3), (7_000, 60, 2, 1, 3), ("a", 4, 2, 1, 3)):
+        given = [hit(f"text {rank}", rank, verse=number) for rank, number in enumerate(others)]
+        assert "position_key" not in only(check(given)).remedy
+
+
 def test_chunks_without_a_source_may_have_a_key_that_names_it():
     chunks = [Chunk(f"text {rank}", rank, metadata={"doc_title": "A" if rank < 3 else "B"}) for rank in range(6)]
     assert check(chunks).sources[0].remedy == "retrieve(source_key='doc_title')"
