@@ -107,7 +107,7 @@ class Facts(NamedTuple):
         frames: The readings of the offsets that do not contradict themselves.
         spans: The offsets, each with the page that it is relative to; None where they are missing or contradictory.
         linked: Whether any chunk has links.
-        has_levels: Whether any chunk has children.
+        parents: The ids of chunks that contain another one.
     """
 
     chunks: Sequence[Chunk]
@@ -116,7 +116,7 @@ class Facts(NamedTuple):
     frames: Sequence[_Frame]
     spans: list[Span | None]
     linked: bool
-    has_levels: bool = False
+    parents: frozenset[str] = frozenset()
 
 
 def facts_of(chunks: Sequence[Chunk]) -> Facts:
@@ -126,9 +126,8 @@ def facts_of(chunks: Sequence[Chunk]) -> Facts:
     if not fields.isdisjoint(ROOTS):
         chunks = [changed(chunk, metadata=with_usual_fields(chunk.metadata)) for chunk in chunks]
         fields = fields.union(*(chunk.metadata for chunk in chunks))
-    linked = with_spans = has_levels = False
+    linked = with_spans = False
     for chunk in chunks:
-        has_levels = has_levels or bool(chunk.child_ids)
         linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
         with_spans = with_spans or chunk.span is not None
     pages = _pages(chunks, fields, with_spans=with_spans)
@@ -136,13 +135,14 @@ def facts_of(chunks: Sequence[Chunk]) -> Facts:
     if with_spans or not fields.isdisjoint(START_FIELDS):
         frames, pages = _frames(chunks, fields, pages)
     spans: list[Span | None] = _spans(chunks, frames) if frames else [None] * len(chunks)
-    return Facts(chunks, fields, pages, frames, spans, linked, has_levels)
+    parents = frozenset(chunk.parent_id for chunk in chunks if chunk.parent_id) if linked else frozenset()
+    return Facts(chunks, fields, pages, frames, spans, linked, parents)
 
 
 def located_reading(facts: Facts, located: Sequence[Span | None]) -> Reading:
     """The reading of the places at which the chunks were found in the text of their source."""
-    keys = [span and (span.start, _end(facts, span.end)) for span in located]
-    return Reading(PositionKind.OFFSET, LOCATED, _with_links(facts, keys))
+    keys = [span and span[:2] for span in located]
+    return Reading(PositionKind.OFFSET, LOCATED, _with_links(facts, _parents_first(facts, keys)))
 
 
 def stamp_readings(facts: Facts) -> Iterator[Reading]:
@@ -162,12 +162,10 @@ def offset_readings(facts: Facts) -> Iterator[Reading]:
     """Yield the readings of offsets, relative to each page field and to the source."""
     for page_field, offset_field, _, claims in facts.frames:
         if page_field:
-            keys: _Keys = claims
-            if facts.has_levels:
-                keys = [claim and (claim[0], claim[1], -claim[2]) for claim in claims]
+            keys = _parents_first(facts, claims)
             yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", _with_links(facts, keys))
         else:
-            keys = [claim and (claim[1], _end(facts, claim[2])) for claim in claims]
+            keys = _parents_first(facts, [claim and claim[1:] for claim in claims])
             yield Reading(PositionKind.OFFSET, offset_field, _with_links(facts, keys))
 
 
@@ -196,9 +194,12 @@ def readings_within_pages(facts: Facts, pages: Reading) -> Iterator[tuple[str, _
             yield field, [claim and claim[1:] for claim in claims]
 
 
-def _end(facts: Facts, end: int) -> int:
-    """Return the end of a key: of two chunks that start together, the parent comes before the one inside it."""
-    return -end if facts.has_levels else end
+def _parents_first(facts: Facts, keys: _Keys) -> _Keys:
+    """Return the keys, without the end of a chunk that contains another: of two that start together, it is first."""
+    if not facts.parents:
+        return keys
+    both = zip(keys, facts.chunks, strict=True)
+    return [(*key[:-1], 0) if key is not None and chunk.id in facts.parents else key for key, chunk in both]
 
 
 def _with_links(facts: Facts, keys: _Keys) -> _Keys:
