@@ -17,6 +17,8 @@ from oprag.stores import rows
 from oprag.stores.adapter import StoreAdapter, adapter_of
 from tests.counting import CountingEmbeddings
 
+pytestmark = pytest.mark.integration
+
 SOURCES = ["a.pdf", "b.pdf", 7, "7", " ", None, "c.pdf"]
 
 
