@@ -50,6 +50,7 @@ PARTS = "sources that are parts"
 
 # Documents without a name that may be parts of one file; fewer may be what the user has.
 _MIN_DOCUMENTS = 4
+_MAX_CHUNKS = 2  # on average, in each of them
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _STAMP_TOGETHER = (
     "stamp all chunks of a source in one call, after loading and splitting the whole file (in LlamaIndex in one "
@@ -305,14 +306,6 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             [chunk for chunk in placed.chunks if chunk.source is None],
         )
     generated = [group for group in placed.groups.values() if options.source_key is None and _is_named_by_id(group)]
-    if len(generated) >= _MIN_DOCUMENTS and len(generated) == sum(len(group) == 1 for group in placed.groups.values()):
-        yield Doubt(
-            f"{len(generated)} documents of one chunk each have no name, so their chunks are not put in order; if they "
-            "are parts of one file, such as its rows or sections, name that file",
-            UNNAMED,
-            list(chain.from_iterable(generated)),
-        )
-        return
     by_id = [group for group in generated if page_of(group[0]) is not None]
     single = [group for group in by_id if len({page_of(chunk) for chunk in group}) == 1]
     # A document of several pages, or two documents that begin with the same page, are whole files.
@@ -322,6 +315,15 @@ def _doubts_about_sources(placed: Placed, options: ContextOptions) -> Iterator[D
             "order",
             UNNAMED,
             list(chain.from_iterable(single)),
+        )
+    # Readers also make documents of rows and sections.
+    only_generated = not by_id and len(generated) == len(placed.groups) >= _MIN_DOCUMENTS
+    if only_generated and sum(map(len, generated)) < _MAX_CHUNKS * len(generated):
+        yield Doubt(
+            f"{len(generated)} documents of few chunks each have no name, so they are not put in order; if they are "
+            "parts of one file, such as its rows or sections, name that file",
+            UNNAMED,
+            list(chain.from_iterable(generated)),
         )
     # A source_key function chooses its names on purpose, so do not question them.
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):

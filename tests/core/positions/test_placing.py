@@ -2,7 +2,18 @@ import warnings
 
 import pytest
 
-from oprag import Chunk, PositionKind, PositionWarning, SourceReport, SourceWarning, arrange, build_context
+from oprag import (
+    Chunk,
+    PositionKind,
+    PositionWarning,
+    SourceReport,
+    SourceWarning,
+    UncertainOrderError,
+    arrange,
+    build_context,
+)
+from oprag.chunk import changed
+from oprag.warn import forget
 from tests.helpers import hit, ranks
 
 
@@ -249,3 +260,41 @@ def test_a_misspelt_position_key_is_not_blamed_on_the_offsets():
     assert ["did you mean" in str(one.message) for one in caught] == [True]
     with pytest.warns(PositionWarning, match="have no position"):
         arrange(chunks, position_key=lambda chunk: None)
+
+
+def rows_of_a_file(count: int, each: int = 1) -> list[Chunk]:
+    """Chunks of documents that have only a generated id, as readers make of each row or section of a file."""
+    ids = [f"00000000-0000-4000-8000-{number:012}" for number in range(count)]
+    return [Chunk(f"row {number}", number, document_id=ids[number // each]) for number in range(count * each)]
+
+
+def test_documents_without_a_name_may_be_the_rows_of_a_file():
+    with pytest.warns(SourceWarning, match="parts of one file, such as its rows or sections, name that file"):
+        context = build_context(rows_of_a_file(6))
+    assert (context.certainty, [doubt.chunks[0].text for doubt in context.doubts]) == ("unknown", ["row 0"])
+    # A few documents, or documents of many chunks, are what the user has.
+    for chunks in (rows_of_a_file(3), rows_of_a_file(6, each=4)):
+        forget()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            build_context(chunks)
+        assert not any("rows or sections" in str(one.message) for one in caught)
+    named = [changed(chunk, source="a.csv") for chunk in rows_of_a_file(6)]
+    assert build_context(named, on_uncertain="ignore").certainty == "unknown"
+
+
+def test_what_happens_where_the_order_is_uncertain():
+    vague = [hit(text, rank) for rank, text in enumerate("ab")]
+    with pytest.warns(PositionWarning):
+        context = build_context(vague)
+    assert (context.certainty, len(context.doubts)) == ("unknown", 1)
+    assert context.to_dict()["certainty"] == "unknown"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forget()
+        assert build_context(vague, on_uncertain="ignore").doubts == context.doubts
+        with pytest.raises(UncertainOrderError, match=r'have no position.*on_uncertain="error"'):
+            build_context(vague, on_uncertain="error")
+        # Nothing is uncertain where ranks decide, or of a single chunk.
+        assert build_context(vague, order="rank", on_uncertain="error").certainty == "known"
+        assert build_context(vague[:1], on_uncertain="error").certainty == "known"

@@ -8,8 +8,6 @@ from itertools import count, islice
 from typing import Any
 
 import pytest
-from langchain_community.docstore.in_memory import InMemoryDocstore
-from langchain_community.vectorstores import FAISS
 from langchain_core.documents import Document
 
 from oprag.positions.sources import source_name
@@ -18,6 +16,10 @@ from oprag.stores.adapter import StoreAdapter, adapter_of
 from tests.counting import CountingEmbeddings
 
 pytestmark = pytest.mark.integration
+
+# Not installed where the other tests run.
+InMemoryDocstore: Any = pytest.importorskip("langchain_community.docstore.in_memory").InMemoryDocstore
+FAISS: Any = pytest.importorskip("langchain_community.vectorstores").FAISS
 
 SOURCES = ["a.pdf", "b.pdf", 7, "7", " ", None, "c.pdf"]
 
