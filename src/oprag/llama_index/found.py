@@ -156,7 +156,7 @@ def _components(index: Any, retriever: Any) -> Searched | None:
     """The components of an index, with the search of a retriever over an index; None if they are not known."""
     names = (name for row in _rows(retriever) for name in row[1:] if name)
     if any(not hasattr(retriever, name) for name in names):
-        # Otherwise, a filter under another name would be no filter.
+        # Without this check, a filter under an unknown name would be ignored.
         return None
     own = _value(retriever, "embed_model") if _value(retriever, "over_index") is index else None
     restrictions = {name: _value(retriever, name) for name in ("filters", "node_ids", "documents")}
@@ -219,7 +219,7 @@ def _rows(searched: Any) -> Iterator[Attributes]:
 
 
 def _value(searched: Any, role: str) -> Any:
-    """The value of the attribute with this role; None if there is no such attribute."""
+    """Return the attribute that has this role, or None if the object lacks it."""
     names = (name for row in _rows(searched) if (name := getattr(row, role)))
     return next((value for name in names if (value := getattr(searched, name, None)) is not None), None)
 

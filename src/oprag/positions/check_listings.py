@@ -305,13 +305,10 @@ def _locate(judged: _Judged, sample: _Sample, read_source: Callable[[str], str])
         order = order_of(Listing(given, in_sequence, complete=True, store=listing.name), None, text)
         if listing.parent is not None:
             result.texts[name] = text
-        for chunk, at in zip(given, order.places, strict=True):
-            if at.span is not None:
-                result.chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
-                result.sources.add(name)
-            elif not text.places(chunk.text):
-                result.lacking.add(name)
-        if name in result.sources:
+        if any(at.span is None and not text.places(chunk.text) for chunk, at in zip(given, order.places, strict=True)):
+            result.lacking.add(name)
+        if any(at.span is not None for at in order.places):
+            result.sources.add(name)
             for chunk, at in zip(given, order.places, strict=True):
                 result.chunks[chunk.rank] = changed(chunks[chunk.rank], place=at)
     return result

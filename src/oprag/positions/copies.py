@@ -61,7 +61,7 @@ class Copies(NamedTuple):
 
 
 def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Copies | None:
-    """Return the copies in a listing in the sequence of its store; None if there are none.
+    """Return the copies in a listing that is in store order, or None if it has none.
 
     Args:
         chunks: The chunks.

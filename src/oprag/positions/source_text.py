@@ -279,14 +279,14 @@ def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: in
 
 
 def _search(text: str, piece: str, start: float, end: float, *, last: bool) -> int:
-    """Return the first or the last offset of a piece from `start` up to `end` (exclusive); -1 if there is none."""
+    """Return the first or last offset of a piece in `start` to `end` (exclusive), or -1 if it does not occur there."""
     return (text.rfind if last else text.find)(piece, int(start), int(end) + len(piece) - 1)
 
 
 def _bounds(chosen: list[Found | None]) -> list[tuple[float, float] | None]:
     """Return the offsets between which each chunk must start, from the neighbors whose place is certain.
 
-    There are no bounds if the certain places do not rise, or if there are too few of them.
+    Returns no bounds if the certain places are out of order or too few.
     """
     starts = [place[0] for place in chosen if place is not None]
     if len(starts) < _MIN_RISING or any(second < first for first, second in pairwise(starts)):

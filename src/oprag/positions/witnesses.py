@@ -84,7 +84,7 @@ def confirmed_order(
     metadata = [chunk.metadata for chunk in chunks]
     texts = [chunk.text for chunk in chunks]
     present = {name for one in metadata for name in one}
-    # Numbers that were written from the sequence of the store do not confirm it, nor do those of several calls.
+    # Numbers that were copied from the store order cannot confirm it, and neither can numbers from several calls.
     no_stamps = any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1
     values: dict[str, list[Any]] = {LOCATED: [span and span.start for span in located]} if any(located) else {}
     # Other numbers may begin again on each page.
@@ -351,7 +351,7 @@ def _has_room(index: int, key: Key, kept: _Known, texts: Sequence[str], field: _
 
 
 def _are_apart(low: Key, high: Key) -> bool:
-    """Return whether a number fits between two of them; True for what is no number."""
+    """Return whether a number fits between two others; True if the value is not a number."""
     before, after = low[-1], high[-1]
     while isinstance(before, tuple) and isinstance(after, tuple) and before and after:
         before, after = before[-1], after[-1]
