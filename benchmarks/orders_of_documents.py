@@ -23,7 +23,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, chdir
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -203,7 +203,9 @@ def main() -> None:
     about_machine = machine(PACKAGES)
     rows, missing = run(options.folder.resolve(), options.only)
     if options.json is not None:
-        data: dict[str, Any] = {"machine": about_machine, "missing": missing, "rows": [asdict(row) for row in rows]}
+        # `asdict` would count the items of a counter.
+        written = [{**asdict(replace(row, certainty=Counter())), "certainty": dict(row.certainty)} for row in rows]
+        data: dict[str, Any] = {"machine": about_machine, "missing": missing, "rows": written}
         options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     print(f"{markdown(report(rows, missing))}\n\n{about_machine}")
 

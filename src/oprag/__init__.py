@@ -125,8 +125,8 @@ _LOADED_LATER = {
     "Embedder": "oprag.embedding.embedder",
     "LocalEmbedder": "oprag.embedding.static",
     "Located": "oprag.positions.locate",
-    "PositionCheck": "oprag.positions.position_check",
-    "SourceCheck": "oprag.positions.position_check",
+    "PositionCheck": "oprag.positions.check_report",
+    "SourceCheck": "oprag.positions.check_report",
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
@@ -147,8 +147,8 @@ if TYPE_CHECKING:
     from oprag.files.source_reader import SourceFolder
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
+    from oprag.positions.check_report import PositionCheck, SourceCheck
     from oprag.positions.locate import Located, locate_positions
-    from oprag.positions.position_check import PositionCheck, SourceCheck
     from oprag.positions.write_plan import WrittenPositions, WrittenSource
     from oprag.working_context import Cited, Delta, WorkingContext
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,7 @@ from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, TypedOptions, typed_options
 from oprag.masking import safe
 from oprag.options import ContextOptions
-from oprag.positions.position_check import PositionCheck
+from oprag.positions.check_report import PositionCheck
 
 __all__ = ["check"]
 
@@ -64,23 +65,21 @@ def _checked(
     # Imported here to keep the other commands fast to start.
     from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
-    from oprag.positions.check_listings import Checked, check_listings
+    from oprag.positions.check import Checked, check_listings
+    from oprag.stores.listing import chunks_of_rows
     from oprag.stores.llama_index_nodes import NODE_FIELD
 
     with open_saved(path, collection, max_chunks) as saved:
         rows = iter(saved.rows)
         first = next(rows, None)
-        if first is not None and (first.node is not None or NODE_FIELD in first.metadata):
-            from oprag.llama_index.check import chunks_in, remedies_for
-        else:
-            from oprag.langchain.check import chunks_in, remedies_for
-        every = rows if first is None else chain([first], rows)
-        listing = Checked(saved.name, chunks_in(every), saved.in_insertion_order, saved.total)
+        of_nodes = first is not None and (first.node is not None or NODE_FIELD in first.metadata)
+        adapter = import_module(f"oprag.{'llama_index' if of_nodes else 'langchain'}.check")
+        every = chunks_of_rows(rows if first is None else chain([first], rows))
         writable = saved.adapter is not None and saved.adapter(None).writable
         return check_listings(
-            [listing],
+            [Checked(saved.name, every, saved.in_insertion_order, saved.total)],
             options,
-            partial(remedies_for, in_store=saved.adapter is not None, writable=writable),
+            partial(adapter.remedies_for, in_store=saved.adapter is not None, writable=writable),
             max_chunks=max_chunks,
             read_source=as_reader(read_source),
         )

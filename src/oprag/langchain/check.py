@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,15 +19,15 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
 from oprag.options import ContextOptions, check_count
-from oprag.positions.check_listings import Checked, check_listings
-from oprag.positions.position_check import PositionCheck
+from oprag.positions.check import Checked, check_listings
+from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
-from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
-from oprag.stores.listing import chunks_in_search
+from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
+from oprag.stores.listing import chunks_in_search, chunks_of_rows
 
-__all__ = ["check_positions", "chunks_in", "remedies_for"]
+__all__ = ["check_positions", "remedies_for"]
 
 
 def check_positions(
@@ -64,8 +64,8 @@ def check_positions(
         >>> from langchain_core.documents import Document
         >>> pages = [Document(text, metadata={"source": "book.pdf", "page": 1}) for text in ("one", "two")]
         >>> check = check_positions(pages)
-        >>> check.ok, check.sources[0].orderable_pairs, check.sources[0].remedy
-        (False, 0.0, 'RecursiveCharacterTextSplitter(..., add_start_index=True)')
+        >>> check.ok, check.sources[0].certainty, check.sources[0].remedy
+        (False, 'unknown', 'documents = stamp_positions(documents)')
     """
     check_count("max_chunks", max_chunks, optional=False)
     store_order = True
@@ -81,7 +81,7 @@ def check_positions(
     listings = [
         Checked(
             adapter.name,
-            chunks_in(rows),
+            chunks_of_rows(rows),
             store_order and adapter.in_insertion_order,
             adapter.total,
             read_whole=has_own_adapter(adapter.store),
@@ -91,11 +91,12 @@ def check_positions(
     ]
     stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
     writable = any(adapter.writable for adapter in stores)
+    filtered = any(adapter.restrictions for adapter in stores)
     reader = as_reader(read_source)
     return check_listings(
         listings or [_documents(searched, max_chunks)],
         options,
-        lambda chunks: remedies_for(chunks, in_store=bool(stores), writable=writable),
+        partial(remedies_for, in_store=bool(stores), writable=writable, filtered=filtered),
         max_chunks=max_chunks,
         read_source=reader and reader.filtered(lambda: _first_filter(adapters)),
     )
@@ -123,35 +124,12 @@ def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
     return next((filter for filter in filters if filter is not None), None)
 
 
-def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
-    """Convert the rows of a store to chunks."""
-    for rank, row in enumerate(rows):
-        yield row.as_chunk(rank)
-
-
-def _why(searched: Any) -> str:
-    """The reason why it is unknown which store a wrapped retriever searches, as the end of a sentence."""
-    if not isinstance(searched, Runnable) or isinstance(searched, BaseRetriever):
-        return ""
-    from langchain_core.runnables import RunnableWithFallbacks
-    from langchain_core.runnables.base import RunnableBindingBase
-    from langchain_core.runnables.configurable import DynamicRunnable
-
-    if isinstance(searched, RunnableWithFallbacks):
-        return ", because its fallbacks do not search the same stores with the same filters"
-    if isinstance(searched, DynamicRunnable):
-        return ", because it is configured at run time"
-    if isinstance(searched, RunnableBindingBase):
-        return _why(searched.bound) or f", because a {type(searched.bound).__name__} may use bound arguments in any way"
-    return ""
-
-
 def _documents(documents: Any, maximum: int) -> Checked:
     if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
         while isinstance(documents, OrderPreservingRetriever):
             documents = documents.vectorstore or documents.retriever
         raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed{_why(documents)}; pass the documents that were "
+            f"the chunks of {type(documents).__name__} cannot be listed; pass the documents that were "
             "added: check_positions(documents)",
             documents,
         )
@@ -160,30 +138,28 @@ def _documents(documents: Any, maximum: int) -> Checked:
     return Checked("documents", chunks_of(islice(documents, maximum + 1)), total=total, read_whole=False)
 
 
-_DOCUMENTS = Remedies(
-    stamp="documents = stamp_positions(documents)",
-    name='documents = stamp_positions(documents, source="...")',
-    offsets="RecursiveCharacterTextSplitter(..., add_start_index=True)",
-    write="",
-    retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
-    delete="documents = check_positions(documents{options}).distinct(documents)",
-    module="oprag.langchain",
-)
-_AGAIN = "  # and fill the store again"
-_STORE = replace(
-    _DOCUMENTS,
-    stamp=_DOCUMENTS.stamp + _AGAIN,
-    name=_DOCUMENTS.name + _AGAIN,
-    offsets=_DOCUMENTS.offsets + _AGAIN,
-    delete="store.delete(check_positions(store{options}).ids({source}))" + ADD_ONCE,
-)
+def remedies_for(
+    chunks: Sequence[Chunk],  # noqa: ARG001 - LlamaIndex's lines depend on the nodes
+    *,
+    in_store: bool,
+    writable: bool = False,
+    filtered: bool = False,
+) -> Remedies:
+    """Return the lines of code that fix problems with these chunks.
 
-
-def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
-    """The lines of code that fix problems with these chunks, in a store or in a list."""
-    remedies = _STORE if in_store else _DOCUMENTS
-    if writable:
-        remedies = replace(remedies, write="write_positions(store{options})")
-    # MarkdownHeaderTextSplitter and similar splitters cannot write offsets.
-    headers = any(str(key).startswith("Header ") for chunk in chunks for key in chunk.metadata)
-    return replace(remedies, offsets="") if headers else remedies
+    Args:
+        chunks: The chunks.
+        in_store: Whether they are in a store.
+        writable: Whether positions can be written to it.
+        filtered: Whether a retriever with a filter was checked: another tenant's chunks must not be deleted.
+    """
+    again = "  # and fill the store again" if in_store else ""
+    checked = "retriever" if filtered else "store"
+    return Remedies(
+        stamp=f"documents = stamp_positions(documents){again}",
+        name=f'documents = stamp_positions(documents, source="..."){again}',
+        write="write_positions(store{options})" if writable else "",
+        retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
+        delete=f"store.delete(check_positions({checked}{{options}}).ids({{source}})){ADD_ONCE}" if in_store else "",
+        module="oprag.langchain",
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -12,10 +11,9 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from llama_index.core.vector_stores.utils import metadata_dict_to_node
 from pydantic import BaseModel
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError, OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.llama_index.found import merged_from, searched_by, searched_in, store_of
@@ -24,16 +22,17 @@ from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields
 from oprag.options import ContextOptions, refuse_filter
-from oprag.positions.check_listings import Checked, check_listings
-from oprag.positions.position_check import PositionCheck
+from oprag.positions.check import Checked, check_listings
+from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import ADD_ONCE, Remedies
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
-from oprag.stores.listing import chunks_in_search
-from oprag.stores.llama_index_nodes import NODE_FIELD, nodes_in
+from oprag.stores.listing import chunk_of_row, chunks_in_search
+from oprag.stores.llama_index_chunks import node_of_row
+from oprag.stores.llama_index_nodes import nodes_in
 
-__all__ = ["check_positions", "chunks_in", "remedies_for"]
+__all__ = ["check_positions", "remedies_for"]
 
 _BATCH = 1_000  # nodes whose parents are read at once
 
@@ -72,8 +71,8 @@ def check_positions(
         >>> from llama_index.core.schema import TextNode
         >>> pages = [TextNode(text=text, metadata={"file_name": "book.pdf", "page_label": "1"}) for text in ("a", "b")]
         >>> check = check_positions(pages)
-        >>> check.ok, check.sources[0].orderable_pairs
-        (False, 0.0)
+        >>> check.ok, check.sources[0].certainty
+        (False, 'unknown')
     """
     store_order = True
     if isinstance(searched, IndexFields):
@@ -85,28 +84,30 @@ def check_positions(
     listings: list[Checked] = []
     writable = False
     merged = merged_from(searched)
-    parent = None if merged is None else partial(_parent, merged)
     # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
     # insertion order.
-    by_store = store_order and parent is None and not isinstance(searched, BaseDocumentStore)
-    kinds: set[str] = set()
+    by_store = store_order and merged is None and not isinstance(searched, BaseDocumentStore)
+    deletes, filtered = True, False
     for adapter, docstore in _stores(searched):
         rows = None if adapter is None else chunks_in_search(adapter)
         if adapter is not None and rows is not None:
-            writable = writable or (adapter.writable and parent is None)
-            kinds.add(type(adapter.store).__name__)
+            writable = writable or (adapter.writable and merged is None)
+            filtered = filtered or bool(adapter.restrictions)
+            deletes = deletes and type(adapter.store).__name__ != _CANNOT_DELETE
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            chunks = _in_documents(chunks_in(rows), merged or docstore)
-            listings.append(Checked(adapter.name, chunks, in_order, adapter.total, own, parent))
+            chunks = _in_documents(_chunks_in(rows), merged or docstore)
+            listings.append(Checked(adapter.name, chunks, in_order, adapter.total, own))
         elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
             nodes = nodes_in(docstore)
             chunks = _in_documents(_chunks_of(nodes), merged or docstore)
-            listings.append(Checked(type(docstore).__name__, chunks, total=len(nodes), parent=parent))
+            listings.append(Checked(type(docstore).__name__, chunks, total=len(nodes)))
+    given = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
+    given = "vector_store" if isinstance(searched, BasePydanticVectorStore) else given
     in_store = bool(listings)
     return check_listings(
         listings or [_given(searched)],
         options,
-        lambda chunks: _for_given(remedies_for(chunks, in_store=in_store, writable=writable), searched, kinds),
+        partial(remedies_for, in_store=in_store, writable=writable, store=given, filtered=filtered, deletes=deletes),
         max_chunks=max_chunks,
         read_source=as_reader(read_source),
     )
@@ -126,27 +127,17 @@ def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentSt
         yield from ((store_of(one), one.docstore) for one in found)
 
 
-def _parent(docstore: BaseDocumentStore, key: str) -> Chunk | None:
-    node = docstore.get_document(key, raise_error=False)
-    return next(_in_documents(_chunks_of([] if node is None else [node]), docstore), None)
-
-
 def _in_documents(chunks: Iterator[Chunk], docstore: BaseDocumentStore | None) -> Iterator[Chunk]:
     """Add the offsets in their document to chunks with a parent in a docstore."""
     while batch := list(islice(chunks, _BATCH)):
         yield from batch if docstore is None else with_absolute_spans(batch, [docstore])
 
 
-def chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
-    """Convert the rows of a store to chunks; some stores contain the node, others its fields in the metadata."""
+def _chunks_in(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
     for rank, row in enumerate(rows):
-        if row.node is not None:
-            yield chunk_of(row.node, rank, origin=NodeWithScore(node=row.node))
-        elif NODE_FIELD in row.metadata:
-            node = metadata_dict_to_node(dict(row.metadata), row.text)
-            yield chunk_of(node, rank, origin=NodeWithScore(node=node))
-        else:
-            yield row.as_chunk(rank)
+        chunk = chunk_of_row(row, rank)
+        # The offsets of a node with a parent are read from the nodes.
+        yield changed(chunk, origin=NodeWithScore(node=node_of_row(row))) if chunk.parent_id else chunk
 
 
 def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
@@ -172,12 +163,34 @@ def _given(nodes: Any) -> Checked:
 
 _LEAVES = "  # index get_leaf_nodes(nodes), with all nodes in the docstore"
 _CANNOT_DELETE = "FaissVectorStore"
+_DELETE = {
+    "index": "index.delete_nodes({ids}, delete_from_docstore=True)",
+    "vector_store": "vector_store.delete_nodes({ids})",
+    "docstore": "[docstore.delete_document(key) for key in {ids}]",
+}
 # Node parsers, by a metadata key that only this parser writes.
 _PARSERS = {"window": "SentenceWindowNodeParser()", "header_path": "MarkdownNodeParser()"}
 
 
-def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = False) -> Remedies:
-    """The lines of code that fix problems with these nodes, in the store of an index or in a list."""
+def remedies_for(
+    chunks: Sequence[Chunk],
+    *,
+    in_store: bool,
+    writable: bool = False,
+    store: str = "index",
+    filtered: bool = False,
+    deletes: bool = True,
+) -> Remedies:
+    """Return the lines of code that fix problems with these nodes.
+
+    Args:
+        chunks: The nodes.
+        in_store: Whether the nodes are in a store.
+        writable: Whether positions can be written to it.
+        store: The variable with the index, vector store or docstore.
+        filtered: Whether a retriever with a filter was checked: another tenant's nodes must not be deleted.
+        deletes: Whether nodes can be deleted from it.
+    """
     keys = {key for chunk in chunks for key in chunk.metadata}
     parser = next((parser for key, parser in _PARSERS.items() if key in keys), "SentenceSplitter()")
     hierarchical = any(chunk.parent_id or chunk.child_ids for chunk in chunks)
@@ -190,43 +203,12 @@ def remedies_for(chunks: Sequence[Chunk], *, in_store: bool, writable: bool = Fa
             return f"nodes = {step}({nodes}){_LEAVES}"
         return f"VectorStoreIndex.from_documents(documents, transformations=[{parser}, {step}]){again}"
 
+    ids = f"check_positions({'retriever' if filtered else store}{{options}}).ids({{source}})"
     return Remedies(
         stamp=stamp("StampPositions()"),
         name=stamp('StampPositions(source="...")'),
-        # LlamaIndex always writes offsets.
-        offsets="",
-        write="write_positions(index{options})" if writable else "",
+        write=f"write_positions({store}{{options}})" if writable else "",
         retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
-        delete=(
-            "index.delete_nodes(check_positions(index{options}).ids({source}), delete_from_docstore=True)" + ADD_ONCE
-            if in_store
-            else "nodes = check_positions(nodes{options}).distinct(nodes)"
-        ),
+        delete=_DELETE[store].format(ids=ids) + ADD_ONCE if in_store and deletes else "",
         module="oprag.llama_index",
-    )
-
-
-def _for_given(remedies: Remedies, searched: Any, kinds: Collection[str]) -> Remedies:
-    """Adapt the lines of code to the checked object, which may be a store instead of an index.
-
-    Args:
-        remedies: The lines for an index.
-        searched: The checked object.
-        kinds: The class names of its stores.
-    """
-    if _CANNOT_DELETE in kinds:
-        again = f"VectorStoreIndex.from_documents(documents)  # a {_CANNOT_DELETE} cannot delete {{source}}"
-        return replace(remedies, delete=again)
-    given = ""
-    if isinstance(searched, BasePydanticVectorStore):
-        given, delete = "vector_store", "vector_store.delete_nodes({ids})"
-    elif isinstance(searched, BaseDocumentStore):
-        given, delete = "docstore", "[docstore.delete_document(key) for key in {ids}]"
-    if not given:
-        return remedies
-    ids = f"check_positions({given}{{options}}).ids({{source}})"
-    return replace(
-        remedies,
-        write=remedies.write.replace("(index", f"({given}"),
-        delete=delete.format(ids=ids) + ADD_ONCE,
     )

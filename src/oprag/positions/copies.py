@@ -67,7 +67,8 @@ def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Copies | Non
         chunks: The chunks.
         by_text: Whether to compare texts alone.
     """
-    names = [(chunk.text, (), None) if by_text else _identity(chunk) for chunk in chunks]
+    stamped = len({str(chunk.metadata.get(NUMBERING_FIELD)) for chunk in chunks}) == 1
+    names = [(chunk.text, (), None) if by_text else _identity(chunk, stamped=stamped) for chunk in chunks]
     first: dict[Any, int] = {}
     for index, name in enumerate(names):
         first.setdefault(name, index)
@@ -126,10 +127,10 @@ def _chains(parts: Sequence[_Part]) -> list[list[_Part]]:
     return chains
 
 
-def _identity(chunk: Chunk) -> Any:
-    """Return what two copies of a chunk share: the text, and what tells its place."""
+def _identity(chunk: Chunk, *, stamped: bool) -> Any:
+    """Return what two copies of a chunk share: the text, and what tells its place, with stamps of one numbering."""
     metadata = chunk.metadata
-    ours = metadata.get(NUMBERING_FIELD) is not None
+    ours = not stamped and metadata.get(NUMBERING_FIELD) is not None
     places = [
         (name, str(metadata[name]) if (number := ordinal(metadata[name])) is None else number)
         for name in metadata.keys() & _PLACES

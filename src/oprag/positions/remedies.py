@@ -1,39 +1,39 @@
-"""Suggests a line of code for the chunks' framework that fixes a problem with the order of a source."""
+"""Suggests a line of code that fixes a problem with the order of a source, and proves it on the listed chunks first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import PurePath
 from typing import Any
 
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, Uncertain
 from oprag.files.source_reader import READABLE
 from oprag.masking import describe
+from oprag.positions.check_report import source_literal
+from oprag.positions.copies import copies_of
 from oprag.positions.fields import NAME_FIELDS, READ_FIELDS
+from oprag.positions.overlaps import overlap_of
 from oprag.positions.placing import PARTS, UNNAMED
-from oprag.positions.position_check import source_literal
 from oprag.positions.source_order import (
-    CONFLICTING_OFFSETS,
+    ADDED_AGAIN,
     INSERTION_ORDER_ONLY,
     MISSING,
-    RESTARTED,
     SHARED_BY_STORE,
     TORN_APART,
     Listing,
+    SourceOrder,
     order_of,
 )
+from oprag.positions.source_text import SourceText
 from oprag.positions.sources import first_name, source_of
 from oprag.positions.values import whole
 
-__all__ = ["ADD_ONCE", "SHARED_NAME", "Remedies"]
+__all__ = ["ADD_ONCE", "NOT_IN_TEXT", "Remedies"]
 
-SHARED_NAME = (
-    "documents with different texts have the same page label, so several files seem to share one source name, or the "
-    "page labels of a file restart"
-)
-"""A problem that only a check of all chunks finds."""
+NOT_IN_TEXT = "chunks that are not in the text of their source"
+"""A cause that only a check with `read_source` finds."""
 
 # Words in the names of metadata keys that contain the name of a file.
 _FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
@@ -44,9 +44,6 @@ _MAX_GAPS = 2
 _COUNTS = "  # if this key counts the chunks of a source"
 _MAX_SUFFIX = 6  # characters of a file name suffix
 ADD_ONCE = "  # and add it once"
-_NAME_FILES = 'for document in documents: document.metadata["file_path"] = path  # for each file; fill the store again'
-_UNLESS = "  # unless the source itself repeats these chunks"
-_EACH_NAME = "  # or, if several files have this name, give each its own and fill the store again"
 _TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
@@ -57,72 +54,92 @@ class Remedies:
     Attributes:
         stamp: Stamps positions at ingestion.
         name: Stamps positions and the source name, for chunks that do not name their source.
-        offsets: Makes the splitter write offsets; empty if it does so by default, or cannot.
         write: Writes positions to the store, with `{options}`; empty if the store does not support it.
         retrieve: Retrieves with `{options}`.
-        delete: Deletes a `{source}` from the store after a check with `{options}`; for a list of documents, removes
-            its duplicates.
+        delete: Deletes a `{source}` from the store after a check with `{options}`; empty if it cannot be deleted.
         module: The module of this package to import for these lines.
         checked: The options of that check.
     """
 
     stamp: str
     name: str
-    offsets: str
     write: str
     retrieve: str
     delete: str
     module: str = ""
     checked: str = ""
 
-    def against(self, cause: str, chunks: Sequence[Chunk], *, contradictory: bool = False) -> str:
-        """Return the line that fixes a problem other than a source that was added more than once.
+    def against(self, cause: str, order: SourceOrder, listing: Listing) -> str:
+        """Return the first line that fixes a problem; empty if none does.
 
         Args:
-            cause: `SHARED_NAME`, or one of the causes in `placing` and `source_order`.
-            chunks: The chunks of the source with the problem, as they were read.
-            contradictory: Whether the chunks state positions that contradict each other.
+            cause: `NOT_IN_TEXT`, or one of the causes in `placing` and `source_order`.
+            order: The order of the source.
+            listing: Its chunks.
         """
-        about_sources = cause in (UNNAMED, PARTS)
-        if about_sources or contradictory or cause == SHARED_NAME:
-            # Several files may share one source name.
-            key = _file_key(chunks, verify=not about_sources)
-            if key:
-                return self.retrieval(f"source_key={describe(key)}")
-        if cause == SHARED_NAME:
-            return _NAME_FILES
-        if about_sources:
-            return self.name if cause == UNNAMED else self.retrieval(f"source_key={_shared_name(chunks)}")
-        own = _own_key(chunks) if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} else ""
-        if own:
-            return self.retrieval(f"position_key={describe(own)}") + _COUNTS
-        if self.write:
-            by_store = cause in (INSERTION_ORDER_ONLY, SHARED_BY_STORE)
-            alternative = _TRUST if by_store else _EACH_NAME if cause == CONFLICTING_OFFSETS else ""
-            return self.writing(_reading_option(chunks)) + alternative
-        stated = any("start_index" in chunk.metadata for chunk in chunks)
-        return self.stamp if stated or cause == RESTARTED or not self.offsets else self.offsets
+        if cause == PARTS:
+            key = _file_key(listing.chunks, proved=False)
+            return self.retrieval(f"source_key={describe(key) if key else _shared_name(listing.chunks)}")
+        if cause == UNNAMED:
+            key = _file_key(listing.chunks, proved=False)
+            return self.retrieval(f"source_key={describe(key)}") if key else self.name
+        return next(self._proved(cause, order, listing), "")
+
+    def _proved(self, cause: str, order: SourceOrder, listing: Listing) -> Iterator[str]:
+        """Yield the lines that would make the order of these chunks certain, the one with least effort first."""
+        key = _file_key(listing.chunks, proved=True)
+        if key:
+            yield self.retrieval(f"source_key={describe(key)}")
+        key = _own_key(listing.chunks) if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} else ""
+        if key and not order_of(listing, key).uncertain:
+            yield self.retrieval(f"position_key={describe(key)}") + _COUNTS
+        if cause in {ADDED_AGAIN, NOT_IN_TEXT}:
+            if self.delete and not order_of(_once(listing, order)).uncertain:
+                yield self.deletion(listing.chunks[0].source)
+        elif self.write and not order_of(listing, None, _text_of(order)).uncertain:
+            by_store = cause in {INSERTION_ORDER_ONLY, SHARED_BY_STORE}
+            yield self.writing(_reading_option(listing.chunks)) + (_TRUST if by_store else "")
+        yield self.stamp
 
     def writing(self, option: str) -> str:
         """Return the line that writes positions to the store; empty if the store does not support it."""
         return self.write.format(options=option and f", {option}")
 
-    def deletion(self, source: str | None, *, copied: bool) -> str:
-        """Return the line that deletes a source which was added more than once; if `copied`, its duplicates alone."""
-        line = self.delete
-        if copied:
-            line = line.replace(".ids(", ".duplicate_ids(").removesuffix(ADD_ONCE)
-        elif ".distinct(" in line:
-            line += _UNLESS
-        return line.format(source=source_literal(source), options=self.checked)
+    def deletion(self, source: str | None) -> str:
+        """Return the line that deletes a source; empty if it cannot be deleted."""
+        return self.delete.format(source=source_literal(source), options=self.checked)
 
     def retrieval(self, options: str) -> str:
         """Return the line that makes a retriever with these options."""
         return self.retrieve.format(options=options)
 
 
-def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
-    """Return the metadata key that names the file of each chunk; with `verify`, only if it resolves all doubts."""
+def _once(listing: Listing, order: SourceOrder) -> Listing:
+    """Return the chunks as the store lists them when the source was deleted and added once."""
+    copies = copies_of(listing.chunks)
+    again = {index for index, causes in order.uncertain.items() if Uncertain(ADDED_AGAIN, "alone") in causes}
+    again |= set() if copies is None else {*copies.of, *copies.edited}
+    return listing._replace(chunks=[chunk for index, chunk in enumerate(listing.chunks) if index not in again])
+
+
+def _text_of(order: SourceOrder) -> SourceText:
+    """Return a text from which these chunks may have been split."""
+    in_order = sorted(range(len(order.keys)), key=lambda index: (order.keys[index] is None, order.keys[index] or ()))
+    parts: list[str] = []
+    before: int | None = None
+    for index in in_order:
+        text = order.chunks[index].text
+        if before is None:
+            parts.append(text)
+        elif text != order.chunks[before].text or order.keys[index] != order.keys[before]:
+            overlap = overlap_of(order.chunks[before].text, text)
+            parts.append(text[overlap:] if overlap else f"\n{text}")
+        before = index
+    return SourceText("".join(parts))
+
+
+def _file_key(chunks: Sequence[Chunk], *, proved: bool) -> str:
+    """Return the metadata key that names the file of each chunk; if `proved`, only if the order of each is certain."""
     keys: list[Any] = list(chunks[0].metadata)[:_MAX_KEYS]
     for key in keys:
         if not isinstance(key, str) or not any(word in key.lower() for word in _FILE_WORDS):
@@ -136,12 +153,11 @@ def _file_key(chunks: Sequence[Chunk], *, verify: bool) -> str:
             continue
         if None in names or len(names) == len(chunks):
             continue
-        if not verify:
+        if not proved:
             return key
         files = [[chunk for chunk in chunks if first_name(chunk.metadata, key) == name] for name in names]
-        if len(names) > 1 and not any(
-            order_of(Listing(file, in_sequence=True, complete=True)).uncertain for file in files
-        ):
+        orders = [order_of(Listing(file, in_sequence=True, complete=True)) for file in files if len(names) > 1]
+        if orders and not any(order.uncertain for order in orders):
             return key
     return ""
 

@@ -9,7 +9,7 @@ from oprag.positions.fields import ID_FIELDS
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
 from oprag.stores.llama_index_nodes import NODE_FIELD, source_in
 
-__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_sources", "each_once"]
+__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_rows", "chunks_of_sources", "each_once"]
 
 
 def chunks_in_search(
@@ -66,3 +66,8 @@ def chunk_of_row(row: StoredChunk, rank: int) -> Chunk:
     from oprag.stores.llama_index_chunks import chunk_of, node_of_row
 
     return chunk_of(node_of_row(row), rank)
+
+
+def chunks_of_rows(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+    """Convert the rows of a store to chunks, ranked as listed."""
+    return (chunk_of_row(row, rank) for rank, row in enumerate(rows))

@@ -97,7 +97,7 @@ def test_a_store_that_keeps_no_sequence_has_none():
             check_positions(store)
         return
     (source,) = check_positions(store).sources
-    assert (source.chunks, source.kind, source.orderable_pairs) == (60, PositionKind.NONE, 0.0)
+    assert (source.chunks, source.kind, source.certainty) == (60, PositionKind.NONE, "unknown")
     assert source.problem in asked(OrderPreservingRetriever(vectorstore=store, k=50))[1][0]
 
 

@@ -1,13 +1,12 @@
 """The result of a position check, as a table for terminals and notebooks, and as JSON."""
 
 import ast
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
@@ -17,8 +16,6 @@ from oprag.positions.source_order import Certainty
 from oprag.text_table import escaped, html_table, printable, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
-
-T = TypeVar("T")
 
 # The names of this package in suggested code.
 _IMPORTED = re.compile(r"\b(?:\w+_positions|StampPositions|OrderPreservingRetriever)(?=\()")
@@ -41,18 +38,11 @@ class SourceCheck:
         certainty: How certain the order is: "known" if two witnesses agree on it or one determines it, "assumed" if
             nothing confirms it, "unknown" if rank decides somewhere.
         missing: Number of chunks without a position.
-        duplicates: Number of chunks that repeat another: same text at the same position. Without exact positions, equal
-            texts are duplicates only if the source, or a part of it, was added more than once.
-        contradictory: Number of chunks whose position is ignored because it contradicts that of other chunks.
-        ingestions: How often the source was added.
-        orderable_pairs: Share of pairs of chunks whose order is known, from 0 to 1.
-        repeated_text: Share of characters that repeat the end of the previous chunk, from 0 to 1.
-        near_duplicates: Number of chunks that share at least 80 % of their text with one other chunk, of any source.
+        duplicates: Number of chunks with the same text at the same place as an earlier one. Without exact positions,
+            equal texts are duplicates only if the source, or a part of it, was added more than once.
         problem: Why the order is uncertain in retrieval; empty if it is certain.
-        remedy: A line of code that fixes the problem.
+        remedy: A line of code that fixes the problem, tried on the listed chunks; empty if none was found.
         ids: The ids for deleting the chunks from the store.
-        duplicate_ids: The ids of the chunks that repeat an earlier one.
-        is_copied: Whether the duplicates can be deleted alone.
     """
 
     source: str | None
@@ -62,16 +52,9 @@ class SourceCheck:
     certainty: Certainty
     missing: int
     duplicates: int
-    contradictory: int
-    ingestions: int
-    orderable_pairs: float
-    repeated_text: float
-    near_duplicates: int
     problem: str = ""
     remedy: str = ""
     ids: tuple[str, ...] = ()
-    duplicate_ids: tuple[str, ...] = ()
-    is_copied: bool = False
 
     def __repr__(self) -> str:
         verdict = "a problem" if self.problem else "no problems"
@@ -101,8 +84,7 @@ class PositionCheck:
         total: Number of all chunks, if known.
         sampled: Whether only the first `max_chunks` chunks were read.
         partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
-        notes: Findings that do not affect the order, such as duplicates and overlapping text.
-        repeated: The indexes of the duplicates in the list that was checked.
+        notes: Findings that do not affect the order, such as duplicates.
         module: The module that the suggested code is imported from.
     """
 
@@ -113,7 +95,6 @@ class PositionCheck:
     sampled: bool = False
     partial_source: str = ""
     notes: tuple[Note, ...] = ()
-    repeated: frozenset[int] = field(default=frozenset(), repr=False)
     module: str = field(default="", repr=False)
 
     @property
@@ -131,20 +112,6 @@ class PositionCheck:
         Raises:
             OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
-        return self._ids_of(source, duplicates=False)
-
-    def duplicate_ids(self, source: str | None) -> list[str]:
-        """Return the ids of the chunks of a source that repeat an earlier one, for the store's `delete`.
-
-        Args:
-            source: As in `ids`.
-
-        Raises:
-            OptionError: The source was not found, not all chunks were read, or it is not certain which are copies.
-        """
-        return self._ids_of(source, duplicates=True)
-
-    def _ids_of(self, source: str | None, *, duplicates: bool) -> list[str]:
         if self.sampled:
             raise OptionError(
                 f"only {self._read()} were read, so ids of this source may be missing; check again with a larger "
@@ -157,21 +124,7 @@ class PositionCheck:
             close = get_close_matches(source, names) if isinstance(source, str) else []
             known = ", ".join(map(describe, (close or names)[:_MAX_NAMES])) or "none"
             raise OptionError(f"the source {describe(source)} was not found; the check found {known}", source)
-        if duplicates and any(one.duplicate_ids and not one.is_copied for one in named):
-            raise OptionError(
-                f"it is not certain which chunks of {describe(source)} are copies; delete ids({describe(source)}), and "
-                "add the source once",
-                source,
-            )
-        return [key for one in named for key in (one.duplicate_ids if duplicates else one.ids)]
-
-    def distinct(self, listed: Iterable[T]) -> list[T]:
-        """Return the documents or nodes of the list that was checked, without duplicates of earlier ones.
-
-        Args:
-            listed: The list that was checked.
-        """
-        return [one for place, one in enumerate(listed) if place not in self.repeated]
+        return [key for one in named for key in one.ids]
 
     def __repr__(self) -> str:
         return f"PositionCheck({self._summary()})"
@@ -281,11 +234,6 @@ def _order_text(source: SourceCheck) -> str:
     )
 
 
-def _share(share: float) -> str:
-    # Round down, so that only complete certainty is 100 %.
-    return f"{math.floor(100 * share + 1e-9)} %"
-
-
 _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("", lambda source: "!" if source.problem else ""),
     ("source", lambda source: _shown(source.source)),
@@ -293,16 +241,12 @@ _COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
     ("order by", _order_text),
     ("order", lambda source: source.certainty),
     ("without position", lambda source: f"{source.missing:,}" if source.missing else ""),
-    ("contradictory", lambda source: f"{source.contradictory:,}" if source.contradictory else ""),
-    ("added", lambda source: f"{source.ingestions:,} times" if source.ingestions > 1 else ""),
     ("duplicates", lambda source: f"{source.duplicates:,}" if source.duplicates else ""),
-    ("near-duplicates", lambda source: f"{source.near_duplicates:,}" if source.near_duplicates else ""),
-    ("repeated text", lambda source: _share(source.repeated_text) if source.repeated_text >= 0.01 else ""),
 )
 _ALWAYS = ("source", "chunks", "order by", "order")
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:
-    plain = {name: value for name, value in vars(source).items() if name not in ("ids", "duplicate_ids", "is_copied")}
+    plain = {name: value for name, value in vars(source).items() if name != "ids"}
     masked = {name: safe(shown(value, _NAME_IN_JSON)) for name, value in plain.items() if isinstance(value, str)}
     return {**plain, **masked, "kind": source.kind.name.lower()}
