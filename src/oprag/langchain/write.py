@@ -28,7 +28,7 @@ def write_positions(
     `stamp_positions`; those located in a text also receive `start_index` and `end_index`, offsets in their page if they
     have one. Sources whose order is already known from metadata are skipped, unless it was written from the insertion
     order of the store and `read_source` contains their text. Vectors, texts and all other metadata are not changed. In
-    PostgreSQL and LanceDB, writing is atomic; if it is interrupted in another store, the next call writes the rest.
+    PostgreSQL, writing is atomic; if it is interrupted in another store, the next call writes the rest.
 
     Args:
         store: A vector store, or a retriever with a list of documents. Save a store in memory, such as `FAISS`,

@@ -90,13 +90,6 @@ def qdrant(place: str) -> Any:
     return QdrantVectorStore(client, "chunks", Vectors(), distance=models.Distance.DOT)
 
 
-def lancedb(place: str) -> Any:
-    import lancedb
-    from langchain_community.vectorstores import LanceDB
-
-    return LanceDB(connection=lancedb.connect(place), embedding=Vectors(), table_name="chunks", mode="append")
-
-
 def pgvector(place: str) -> Any:
     from langchain_postgres import PGVector
 
@@ -183,11 +176,6 @@ def stop_llama_qdrant(index: Any) -> None:
     kill_after(index.vector_store.client, "batch_update_points", REQUESTS)
 
 
-def stop_lancedb(store: Any) -> None:
-    # The table has the new columns then.
-    kill_after(type(store.get_table()), "merge_insert", 0)
-
-
 def stop_postgres(store: Any) -> None:
     from sqlalchemy import Connection
 
@@ -221,7 +209,6 @@ class Store(NamedTuple):
 STORES = {
     "chroma": Store(chroma, stop_chroma, BATCH * REQUESTS),
     "qdrant": Store(qdrant, stop_qdrant, BATCH * REQUESTS, by_text=True),
-    "lancedb": Store(lancedb, stop_lancedb),
     "pgvector": Store(pgvector, stop_postgres, by_text=True, on_server=True),
     "pgvectorstore": Store(pgvectorstore, stop_postgres, by_text=True, on_server=True),
     "llama_chroma": Store(llama_chroma, stop_llama_chroma, BATCH * REQUESTS),

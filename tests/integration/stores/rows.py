@@ -64,11 +64,6 @@ def _qdrant(store: Any, server: Any) -> Any:
         yield point.id, point.payload["page_content"], vector, point.payload["metadata"]
 
 
-def _lancedb(store: Any, server: Any) -> Any:
-    for row in store.get_table().to_arrow().to_pylist():
-        yield row["id"], row["text"], row["vector"], {k: v for k, v in row["metadata"].items() if v is not None}
-
-
 def _pgvector(store: Any, server: Callable[[str], str]) -> Any:
     return _selected(
         server,
@@ -107,7 +102,6 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "Chroma": _chroma,
     "FAISS": _faiss,
     "QdrantVectorStore": _qdrant,
-    "LanceDB": _lancedb,
     "PGVector": _pgvector,
     "PGVectorStore": _pgvectorstore,
 }

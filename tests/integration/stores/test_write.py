@@ -18,7 +18,7 @@ from oprag.stores.adapter import StoredChunk, adapter_of
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
-from tests.integration.stores.langchain_stores import KINDS, Kind, without_none
+from tests.integration.stores.langchain_stores import KINDS, Kind
 from tests.integration.stores.rows import rows_of
 
 pytestmark = [
@@ -29,6 +29,7 @@ pytestmark = [
 NAMES = ("in_memory", "chroma_l2", "faiss_l2", "qdrant_dot", "qdrant_euclid", "lancedb_l2", "pgvector_cosine",
          "pgvector_async", "pgvectorstore_cosine", "pgvectorstore_l2", "pgvectorstore_ip")  # fmt: skip
 STORES = [kind for kind in KINDS if kind.name in NAMES]
+WRITTEN = [kind for kind in STORES if kind.name != "lancedb_l2"]
 ORDERED = ("in_memory", "chroma_l2", "faiss_l2", "lancedb_l2")
 SOURCES = ("it's.txt", "b.txt", "c.txt")
 A_SOURCE = 20
@@ -151,7 +152,7 @@ def test_everything_and_some_sources_and_a_tenant_are_listed(kind: Kind, filled:
     assert len(list(case.adapter().chunks("source", many) or ())) == ALL * 2 // 3
 
 
-@pytest.mark.parametrize("kind", STORES, ids=str)
+@pytest.mark.parametrize("kind", WRITTEN, ids=str)
 def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]):
     case = make(kind, "written")
     found, before = case.search(), rows_of(case.store, postgres)
@@ -163,8 +164,7 @@ def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case]
     after = rows_of(case.store, postgres)
     assert [row[:3] for row in after] == [row[:3] for row in before]
     for old, new in zip(before, after, strict=True):
-        assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
-        assert new.metadata.items() >= old.metadata.items() - {("chunk_index", None)}
+        assert new.metadata == {**old.metadata, **added.get(old.key, {})}
     assert case.search() == found
     for chunk in case.adapter("red").chunks("source", {"b.txt"}) or ():
         assert chunk.metadata.items() >= added.get(chunk.id or chunk.key, {}).items()
@@ -176,7 +176,7 @@ def test_only_the_metadata_changes(kind: Kind, make: Callable[[Kind, str], Case]
     assert case.search() == found
 
 
-@pytest.mark.parametrize("kind", STORES, ids=str)
+@pytest.mark.parametrize("kind", WRITTEN, ids=str)
 def test_unknown_ids_are_an_error_before_anything_is_written(
     kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str]
 ):
@@ -188,23 +188,21 @@ def test_unknown_ids_are_an_error_before_anything_is_written(
     assert rows_of(case.store, postgres) == before
 
 
-def interrupt(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch, after: int = 2) -> None:
-    """Let a method fail after some calls."""
+def interrupt(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a method fail after two calls."""
     real = getattr(owner, name)
     calls: list[None] = []
 
     def failing(*given: Any, **options: Any) -> Any:
         calls.append(None)
-        if len(calls) > after:
+        if len(calls) > 2:
             raise ConnectionError("the store is gone")
         return real(*given, **options)
 
     monkeypatch.setattr(owner, name, failing)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in STORES if kind.name.startswith(("chroma", "qdrant", "pg", "lancedb"))], ids=str
-)
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind.name.startswith(("chroma", "qdrant", "pg"))], ids=str)
 def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
     kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -226,20 +224,18 @@ def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
     case.adapter().write(added)
     for old, new in zip(before, rows_of(case.store, postgres), strict=True):
         assert new[:3] == old[:3]
-        assert without_none(new.metadata) == without_none({**old.metadata, **added.get(old.key, {})})
+        assert new.metadata == {**old.metadata, **added.get(old.key, {})}
     assert case.search() == found
 
 
 def stop(case: Case, patch: pytest.MonkeyPatch) -> None:
-    """Write seven chunks at once, and break off after two times; where all is one request, before the last step."""
+    """Write seven chunks at once, and break off after two times."""
     if case.kind.name.startswith("chroma"):
         patch.setattr(case.store._client, "get_max_batch_size", lambda: 7)
         interrupt(type(case.store._collection), "update", patch)
     elif case.kind.name.startswith("qdrant"):
         patch.setattr(qdrant, "_BATCH", 7)
         interrupt(case.store.client, "batch_update_points", patch)
-    elif case.kind.name.startswith("lancedb"):
-        interrupt(type(case.store.get_table()), "merge_insert", patch, after=0)
     else:
         from sqlalchemy import Connection
 

@@ -27,7 +27,6 @@ from tests.counting import CountingEmbeddings
 from tests.integration.stores import langchain_stores, llama_index_stores
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.known import KnownModel
-from tests.integration.stores.langchain_stores import without_none
 from tests.integration.stores.rows import rows_of
 
 pytestmark = [
@@ -85,10 +84,10 @@ def check(planned: WrittenPositions, written: WrittenPositions, *, by_text: bool
 
 # LangChain.
 
-NAMES = ("in_memory", "chroma_l2", "faiss_l2", "qdrant_dot", "lancedb_l2", "pgvector_cosine", "pgvector_async",
+NAMES = ("in_memory", "chroma_l2", "faiss_l2", "qdrant_dot", "pgvector_cosine", "pgvector_async",
          "pgvectorstore_cosine", "pgvectorstore_l2", "pgvectorstore_ip")  # fmt: skip
 STORES = [kind for kind in langchain_stores.KINDS if kind.name in NAMES]
-IN_SEQUENCE = ("in_memory", "chroma_l2", "faiss_l2", "lancedb_l2")
+IN_SEQUENCE = ("in_memory", "chroma_l2", "faiss_l2")
 
 
 class RandomEmbeddings(CountingEmbeddings):
@@ -162,7 +161,7 @@ def test_langchain(
     after = rows_of(store, postgres)
     assert [row[:3] for row in after] == [row[:3] for row in before]
     for old, new in zip(before, after, strict=True):
-        assert without_none(new.metadata) == without_none({**old.metadata, **written.added.get(old.key, {})})
+        assert new.metadata == {**old.metadata, **written.added.get(old.key, {})}
     if not by_text and kind.name not in IN_SEQUENCE:
         assert after == before
         assert {one.note for one in written.sources} == {
