@@ -1,15 +1,15 @@
-"""Lists all chunks of the sources of retrieved chunks."""
+"""Lists the chunks that a search can find."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from oprag.chunk import Chunk
 from oprag.positions.fields import ID_FIELDS
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
-from oprag.stores.llama_index_nodes import NODE_FIELD, source_in
+from oprag.stores.llama_index_nodes import NODE_FIELD
 
-__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_rows", "chunks_of_sources", "each_once"]
+__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_rows", "each_once"]
 
 
 def chunks_in_search(
@@ -23,30 +23,6 @@ def can_list(store: StoreAdapter) -> bool:
     """Return whether the chunks that a search can find can be listed and shown; nothing is read for this."""
     # Without sources, `chunks` only tells whether listing is supported.
     return has_own_adapter(store.store) and chunks_in_search(store, ID_FIELDS[0]) is not None
-
-
-def chunks_of_sources(
-    store: StoreAdapter,
-    field: str,
-    sources: Collection[str],
-    within: Callable[[Iterable[StoredChunk]], list[StoredChunk] | None] = list,
-) -> dict[str, list[StoredChunk]] | None:
-    """Return all chunks of sources, by source; None if the store cannot list them, or these are too many.
-
-    Args:
-        store: The store.
-        field: The metadata key that contains the name of the source.
-        sources: The names of the sources.
-        within: Reads a listing; returns None if it is too long.
-    """
-    listed = chunks_in_search(store, field, sources) if field and has_own_adapter(store.store) else None
-    read = None if listed is None else within(listed)
-    if read is None:
-        return None
-    chunks: dict[str, list[StoredChunk]] = {source: [] for source in sources}
-    for chunk in read:
-        chunks[source_in(chunk, field) or ""].append(chunk)
-    return chunks
 
 
 def each_once(stored: Iterable[StoredChunk]) -> Iterator[StoredChunk]:

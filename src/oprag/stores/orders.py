@@ -22,8 +22,9 @@ from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts
 from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
-from oprag.stores.adapter import StoreAdapter, StoredChunk
-from oprag.stores.listing import chunk_of_row, chunks_of_sources, each_once
+from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
+from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
+from oprag.stores.llama_index_nodes import source_in
 from oprag.warn import warn
 
 __all__ = ["PlacesOfSource", "SourceOrders"]
@@ -37,8 +38,8 @@ _MAX_TIME = 2.0  # seconds
 _Key = tuple[str, int]
 """The key of a chunk in its store, and the number of earlier chunks with that key."""
 
-PlacesOfSource = Callable[[str, Chunk, StoreAdapter | None], Place | None]
-"""Returns the place of a chunk of a source, as a store lists it; None if it was not decided."""
+PlacesOfSource = Callable[[str, Chunk], Place | None]
+"""Returns the place of a chunk of a source; None if it was not decided."""
 
 
 class _Request(NamedTuple):
@@ -59,27 +60,44 @@ class _Request(NamedTuple):
         return self.chunks[0].source or ""
 
 
-class _Decided(NamedTuple):
-    """The order of a source, without its texts: what is shown is read anew.
+class _Row(NamedTuple):
+    """A chunk of a source, without its text: what is shown is read anew.
 
     Attributes:
-        places: The place of each chunk, by key, in the sequence of the store.
-        texts: The hash of each text: another text under the same key is another chunk.
+        number: Its place in the sequence of the store.
+        place: Its place in the source.
+        text: The hash of its text: another text under the same key is another chunk.
+    """
+
+    number: int
+    place: Place
+    text: int
+
+
+class _Decided(NamedTuple):
+    """The order of a source.
+
+    Attributes:
+        rows: The chunks by key.
         listed: Whether the store listed the whole source.
         until: The time at which it is decided again.
         store: The store. Keeping the reference keeps its id (part of the cache key) unique.
     """
 
-    places: Mapping[_Key, Place]
-    texts: Mapping[_Key, int]
+    rows: Mapping[_Key, _Row]
     listed: bool
     until: float
-    store: Any
+    store: StoreAdapter
+
+    @property
+    def expired(self) -> bool:
+        return time.monotonic() >= self.until
 
     def covers(self, request: _Request) -> bool:
-        """Return whether it has not expired and contains all of these chunks with the same texts."""
-        chunks = zip(request.keys, request.chunks, strict=True)
-        return time.monotonic() < self.until and all(self.texts.get(key) == hash(chunk.text) for key, chunk in chunks)
+        """Return whether it contains all of these chunks with the same texts."""
+        rows = map(self.rows.get, request.keys)
+        chunks = zip(rows, request.chunks, strict=True)
+        return all(row is not None and row.text == hash(chunk.text) for row, chunk in chunks)
 
     def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
         """Return whether the store currently has these chunks in the same sequence, given their current rows."""
@@ -87,15 +105,14 @@ class _Decided(NamedTuple):
             return True
         if any(key not in now for key in request.keys):
             return False
-        rows = {key: row for row, key in enumerate(self.places)}
-        found = [rows[key] for key in sorted(request.keys, key=now.__getitem__)]
-        return found == sorted(found)
+        numbers = [self.rows[key].number for key in sorted(request.keys, key=now.__getitem__)]
+        return numbers == sorted(numbers)
 
-    def place_of(self, chunk: Chunk, key: str | None) -> Place | None:
+    def place_of(self, chunk: Chunk) -> Place | None:
         """Return the place of a chunk; None if several chunks share its key, or it is another one now."""
-        if key is None or (key, 1) in self.places or self.texts.get((key, 0)) != hash(chunk.text):
-            return None
-        return self.places[key, 0]
+        key = self.store.key(chunk) or ""
+        row = None if (key, 1) in self.rows else self.rows.get((key, 0))
+        return row.place if row is not None and row.text == hash(chunk.text) else None
 
 
 class SourceOrders:
@@ -173,32 +190,19 @@ class SourceOrders:
                 found.append(_in_text(group, text))
             else:
                 left.append(group)
-        warned = any(one.in_doubt for one in groups)
         for store in stores:
-            listed = self._listed(store, left, texts, source_key, warned=warned)
+            try:
+                listed = self._in_store(store, left, texts, source_key)
+            except OpragWarning:
+                raise
+            except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
+                listed = []
+                if any(one.in_doubt for one in groups):
+                    _warn_of_failure(store, error)
             found += listed
             done = {id(one.chunks) for one in listed}
             left = [group for group in left if id(group) not in done]
         return found + [_in_text(group, text) for group in left if (text := texts.get(group[0].source or ""))]
-
-    def _listed(
-        self,
-        store: StoreAdapter,
-        groups: Sequence[Sequence[Chunk]],
-        texts: Mapping[str, SourceText],
-        source_key: SourceKey | None,
-        *,
-        warned: bool,
-    ) -> list[_Found]:
-        """Version of `_in_store` that returns nothing if the store fails, with a warning if that matters."""
-        try:
-            return self._in_store(store, groups, texts, source_key)
-        except OpragWarning:
-            raise
-        except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
-            if warned:
-                _warn_of_failure(store, error)
-            return []
 
     def _in_store(
         self,
@@ -208,46 +212,36 @@ class SourceOrders:
         source_key: SourceKey | None,
     ) -> list[_Found]:
         """Return the places of the chunks of each source that is in one store."""
-        requests = list(filter(None, (_request(store, group, source_key) for group in groups)))
-        if not requests:
-            return []
         search = filter_key(store.search)
-        read = {source: hash(text.text) for source, text in texts.items()}
-        names = [(id(store.store), search, one.field, one.source, read.get(one.source)) for one in requests]
-        decided: dict[int, _Decided] = {}
-        for index, request in enumerate(requests):
-            cached = self._cached.get(names[index])
-            if cached is not None and cached.covers(request):
-                decided[index] = cached
+        requests: dict[Any, _Request] = {}
+        for group in groups:
+            keys = _occurrences(map(store.key, group))
+            if len(keys) == len(group):
+                request = _Request(group, keys, field_of(group, source_key))
+                text = texts.get(request.source)
+                read = None if text is None else hash(text.text)
+                requests[id(store.store), search, request.field, request.source, read] = request
+        cached = {name: one for name in requests if (one := self._cached.get(name)) and not one.expired}
+        decided = {name: one for name, one in cached.items() if one.covers(requests[name])}
         if decided:
-            rows = _rows(store, [requests[index] for index in decided])
-            decided = {index: one for index, one in decided.items() if one.agrees(requests[index], rows)}
-        missing = [index for index in range(len(requests)) if index not in decided]
+            rows = _rows(store, [requests[name] for name in decided])
+            decided = {name: one for name, one in decided.items() if one.agrees(requests[name], rows)}
+        missing = {name: request for name, request in requests.items() if name not in decided}
         # Listings that were refused or too long are not tried again at once.
-        now = time.monotonic()
-        failed = {
-            requests[index].source
-            for index in missing
-            if (before := self._cached.get(names[index])) is not None and not before.listed and now < before.until
-        }
-        orders = _read(store, [requests[index] for index in missing], texts, failed)
-        for index, one in zip(missing, orders, strict=True):
-            self._cached[names[index]] = one
-            if one.covers(requests[index]):
-                decided[index] = one
+        failed = {request.source for name, request in missing.items() if name in cached and not cached[name].listed}
+        for name, one in zip(missing, _read(store, [*missing.values()], texts, failed), strict=True):
+            self._cached[name] = one
+            if one.covers(missing[name]):
+                decided[name] = one
         # Copy the values: another thread may change the dictionary.
-        if sum(len(one.texts) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
+        if sum(len(one.rows) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
             self._cached.clear()
-        return [
-            _Found(
-                requests[index].chunks,
-                [one.places[key] for key in requests[index].keys],
-                texts.get(requests[index].source),
-                store,
-                one,
-            )
-            for index, one in decided.items()
-        ]
+        found: list[_Found] = []
+        for name, one in decided.items():
+            request = requests[name]
+            places = [one.rows[key].place for key in request.keys]
+            found.append(_Found(request.chunks, places, texts.get(request.source), one))
+        return found
 
 
 class _Found(NamedTuple):
@@ -257,36 +251,17 @@ class _Found(NamedTuple):
         chunks: The chunks.
         places: Their places.
         text: The text of the source, if it was read.
-        store: The store that lists the source.
         decided: The order of the whole source.
     """
 
     chunks: Sequence[Chunk]
     places: Sequence[Place]
     text: SourceText | None = None
-    store: StoreAdapter | None = None
     decided: _Decided | None = None
 
 
 def _in_text(chunks: Sequence[Chunk], text: SourceText) -> _Found:
     return _Found(chunks, order_of(Listing(chunks), None, text).places, text)
-
-
-def _within_bounds(chunks: Iterable[StoredChunk]) -> list[StoredChunk] | None:
-    """Read a listing; None if it exceeds the bounds."""
-    until = time.monotonic() + _MAX_TIME
-    found: list[StoredChunk] = []
-    for chunk in chunks:
-        if len(found) >= _MAX_CHUNKS or time.monotonic() > until:
-            return None
-        found.append(chunk)
-    return found
-
-
-def _request(store: StoreAdapter, chunks: Sequence[Chunk], source_key: SourceKey | None) -> _Request | None:
-    """Return the request to the store for the chunks of a source; None if one of them has no key."""
-    keys = _occurrences(map(store.key, chunks))
-    return _Request(chunks, keys, field_of(chunks, source_key)) if len(keys) == len(chunks) else None
 
 
 def _occurrences(keys: Iterable[str | None]) -> list[_Key]:
@@ -313,14 +288,11 @@ def _read(
     failed: Collection[str],
 ) -> list[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
-    fields = {one.field for one in requests}
-    field = next(iter(fields)) if len(fields) == 1 else ""
-    sources = {one.source for one in requests}.difference(failed)
-    listed = chunks_of_sources(store, field, sources, _within_bounds) if sources else None
+    listed = _listed(store, [one for one in requests if one.source not in failed])
     decided: list[_Decided] = []
     rows: dict[_Key, int] | None = None
     for one in requests:
-        stored = list(each_once((listed or {}).get(one.source, ())))
+        stored = list(each_once(listed.get(one.source, ())))
         text = texts.get(one.source)
         if stored:
             chunks = [chunk_of_row(row, rank) for rank, row in enumerate(stored)]
@@ -337,27 +309,44 @@ def _read(
     return decided
 
 
+def _listed(store: StoreAdapter, requests: Sequence[_Request]) -> dict[str, list[StoredChunk]]:
+    """List the chunks of each source; empty if the store cannot list them, or beyond the bounds."""
+    fields, sources = {one.field for one in requests}, {one.source for one in requests}
+    if len(fields) != 1 or fields == {""} or not has_own_adapter(store.store):
+        return {}
+    (field,) = fields
+    until = time.monotonic() + _MAX_TIME
+    listed: dict[str, list[StoredChunk]] = {source: [] for source in sources}
+    for count, chunk in enumerate(chunks_in_search(store, field, sources) or ()):
+        if count >= _MAX_CHUNKS or time.monotonic() > until:
+            return {}
+        listed[source_in(chunk, field) or ""].append(chunk)
+    return listed
+
+
 def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text: SourceText | None) -> _Decided:
     keys = _occurrences(names)
-    order = order_of(listing, None, text) if keys else None
-    places = [] if order is None else order.places
-    hashes = {key: hash(chunk.text) for key, chunk in zip(keys, listing.chunks, strict=True)}
+    order = order_of(listing, None, text)
+    rows = {
+        key: _Row(number, place, hash(chunk.text))
+        for number, (key, chunk, place) in enumerate(zip(keys, listing.chunks, order.places, strict=True))
+    }
     # An order that nothing contradicts is checked by the sequence of the retrieved chunks.
-    checked = order is not None and listing.complete and listing.in_sequence and not order.uncertain
+    checked = listing.complete and listing.in_sequence and not order.uncertain
     until = math.inf if checked else time.monotonic() + _MAX_AGE
-    return _Decided(dict(zip(keys, places, strict=True)), hashes, listing.complete, until, store.store)
+    return _Decided(rows, listing.complete, until, store)
 
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
     """Wrap a neighbor reader so that the places of the neighbors are set."""
     of_source = {one.chunks[0].source: one for one in found}
 
-    def place_of(source: str, chunk: Chunk, store: StoreAdapter | None = None) -> Place | None:
+    def place_of(source: str, chunk: Chunk) -> Place | None:
         one = of_source.get(source)
         if one is None:
             return None
-        if one.decided is not None and one.store is not None:
-            return one.decided.place_of(chunk, (store or one.store).key(chunk))
+        if one.decided is not None:
+            return one.decided.place_of(chunk)
         return None if one.text is None else order_of(Listing([chunk]), None, one.text).places[0]
 
     with_places = getattr(read, "with_places", None)

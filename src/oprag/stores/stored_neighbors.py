@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, Place, changed
@@ -24,77 +25,66 @@ def stored_neighbors(
     *,
     store_order: bool,
 ) -> StoredNeighbors | None:
-    """Return a reader of neighbors from a store; None if the store cannot list the chunks that it searches.
+    """Return a reader of neighbors from a store; None if the store cannot list the chunks that it searches."""
+    return StoredNeighbors(store, options, as_chunk, passes, store_order) if can_list(store) else None
 
-    Args:
+
+@dataclass(frozen=True)
+class StoredNeighbors:
+    """Reads the neighbors of a chunk from its source, which is listed once; create a new one for each question.
+
+    Attributes:
         store: The store that was searched, with its filter.
         options: How sources and positions are found.
         as_chunk: Converts a stored chunk to a `Chunk` with the given rank.
         passes: A restriction of the search in addition to its filter.
         store_order: Whether to use insertion order.
+        place_of: The places that were decided for the retrieved chunks.
     """
-    return StoredNeighbors(store, options, as_chunk, passes, store_order=store_order) if can_list(store) else None
 
-
-class StoredNeighbors:
-    """Reads the neighbors of a chunk from its source, which is listed once; create a new one for each question."""
-
-    def __init__(
-        self,
-        store: StoreAdapter,
-        options: ContextOptions,
-        as_chunk: Callable[[StoredChunk, int], Chunk],
-        passes: Callable[[StoredChunk], bool],
-        *,
-        store_order: bool,
-        place_of: PlacesOfSource | None = None,
-    ) -> None:
-        self._store = store
-        self._options = options
-        self._as_chunk = as_chunk
-        self._passes = passes
-        self._store_order = store_order and store.in_insertion_order
-        self._place_of = place_of
-        self._sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = {}
+    store: StoreAdapter
+    options: ContextOptions
+    as_chunk: Callable[[StoredChunk, int], Chunk]
+    passes: Callable[[StoredChunk], bool]
+    store_order: bool
+    place_of: PlacesOfSource | None = None
+    _sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = field(
+        default_factory=dict, init=False
+    )
 
     def with_places(self, place_of: PlacesOfSource) -> StoredNeighbors:
-        """Return a copy of this reader that uses the places that were decided for the retrieved chunks.
-
-        Args:
-            place_of: Returns the place of a listed chunk.
-        """
-        return StoredNeighbors(
-            self._store, self._options, self._as_chunk, self._passes, store_order=self._store_order, place_of=place_of
-        )
+        """Return a copy of this reader that uses the places that were decided for the retrieved chunks."""
+        return replace(self, place_of=place_of)
 
     def __call__(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
         """Return the chunk with up to `number` chunks before and after it."""
-        name = field_of([chunk], self._options.source_key), chunk.source or ""
+        name = field_of([chunk], self.options.source_key), chunk.source or ""
         if not all(name):
             return []
         if name not in self._sources:
             self._sources[name] = self._listed(*name)
         by_key, read = self._sources[name]
-        alike = by_key.get(self._store.key(chunk) or "", [])
+        alike = by_key.get(self.store.key(chunk) or "", [])
         # Use the chunk as it was indexed: a postprocessor may have replaced a sentence by its window. If the key is not
         # unique (texts can be keys), use the retrieved chunk: its metadata tell chunks with equal texts apart.
         return list(read(alike[0] if len(alike) == 1 else chunk, number)) if alike else []
 
     def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
         """Return the chunks of a source by key, and a reader of their neighbors."""
-        stored = list(each_once(filter(self._passes, self._store.chunks(field, [source]) or ())))
-        chunks = [changed(self._as_chunk(one, rank), source=source) for rank, one in enumerate(stored)]
+        stored = list(each_once(filter(self.passes, self.store.chunks(field, [source]) or ())))
+        chunks = [changed(self.as_chunk(one, rank), source=source) for rank, one in enumerate(stored)]
         places = self._places(source, chunks)
         chunks = [changed(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
         by_key: dict[str, list[Chunk]] = {}
         for one, chunk in zip(stored, chunks, strict=True):
             by_key.setdefault(one.key, []).append(chunk)
-        reader = neighbors_among(chunks, source_key=self._options.source_key, position_key=self._options.position_key)
+        reader = neighbors_among(chunks, source_key=self.options.source_key, position_key=self.options.position_key)
         return by_key, reader
 
     def _places(self, source: str, chunks: Sequence[Chunk]) -> Sequence[Place | None]:
         """Return the places that were decided for the retrieved chunks, else those of this listing."""
-        decided = [self._place_of and self._place_of(source, chunk, self._store) for chunk in chunks]
-        if chunks and None not in decided:
+        decided = [self.place_of and self.place_of(source, chunk) for chunk in chunks]
+        if None not in decided:
             return decided
-        return order_of(Listing(chunks, self._store_order, complete=True, store=self._store.name)).places
+        in_sequence = self.store_order and self.store.in_insertion_order
+        return order_of(Listing(chunks, in_sequence, complete=True, store=self.store.name)).places
