@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
 from oprag.stores.docstore import rows_of_sources
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
-from oprag.stores.rows import forget_rows, keys_in_sequence, keys_of_sources
+from oprag.stores.rows import rows_of
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -22,29 +21,37 @@ class LangChainFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id; empty if the index does not store exact vectors."""
-        requested = set(keys)
-        rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in requested}
+        requested, documents = set(keys), self._documents or {}
+        rows = {
+            key: row for row, key in self.store.index_to_docstore_id.items() if key in requested and key in documents
+        }
         vectors = _exact_vectors(self.store.index, list(rows.values()))
         if vectors is None:
             return {}
-        documents = {key: self.store.docstore.search(key) for key in rows}
         return {
-            key: StoredVector(vector, documents[key].page_content)
-            for key, vector in zip(rows, vectors, strict=True)
-            # For a missing document, `search` returns a message as a string.
-            if not isinstance(documents[key], str)
+            key: StoredVector(vector, documents[key].page_content) for key, vector in zip(rows, vectors, strict=True)
         }
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        return keys_in_sequence(self.store, self.store.index_to_docstore_id, keys)
+        with rows_of(self.store) as rows:
+            return rows.in_sequence(keys)
 
-    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
-        """List the chunks by row of the index."""
-        given = self.search.get("filter")
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
+        """List the chunks by row of the index; None for a docstore that is not in memory."""
+        documents, given = self._documents, self.search.get("filter")
+        if documents is None:
+            return None
+        if not field:
+            # Copy the values: another thread may add to the dictionary.
+            keys = list(self.store.index_to_docstore_id.values())
+        else:
+            with rows_of(self.store) as rows:
+                keys = rows.of_sources(self.store, field, sources)
+        found = ((key, document) for key in keys if (document := documents.get(key)) is not None)
+        listed = (StoredChunk(key, document.page_content, document.metadata) for key, document in found)
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
-        rows = self._chunks_of(self._keys(field, sources))
-        return chunks_with(rows, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
+        return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
 
     @property
     def total(self) -> int | None:
@@ -56,10 +63,8 @@ class LangChainFaiss(StoreAdapter):
         documents = self._documents
         if documents is None:
             # Other docstores would have to delete a document before replacing it; an interruption would lose it.
-            kind = type(self.store.docstore).__name__
-            raise OptionError(
-                f"oprag can write metadata to a FAISS store with an InMemoryDocstore only, got {kind}", kind
-            )
+            super().write(added)
+            return
         self.refuse_unknown(added, documents)
         documents.update(
             {
@@ -67,34 +72,12 @@ class LangChainFaiss(StoreAdapter):
                 for key, more in added.items()
             }
         )
-        forget_rows(self.store)
 
     @property
     def _documents(self) -> dict[str, Any] | None:
         """The documents by id; None for a docstore that is not in memory."""
         documents = getattr(self.store.docstore, "_dict", None)
         return documents if isinstance(documents, dict) else None
-
-    def _keys(self, field: str, sources: Collection[str]) -> Sequence[str]:
-        """Return the ids of the documents that may be of these sources."""
-        documents = self._documents
-        if not field or documents is None:
-            # Copy the values: another thread may add to the dictionary.
-            return list(self.store.index_to_docstore_id.values())
-        if not sources:
-            return ()
-
-        def names(keys: Sequence[str]) -> list[Any]:
-            found = map(documents.get, keys)
-            return [None if document is None else document.metadata.get(field) for document in found]
-
-        return keys_of_sources(self.store, self.store.index_to_docstore_id, field, sources, names)
-
-    def _chunks_of(self, keys: Iterable[str]) -> Iterator[StoredChunk]:
-        for key in keys:
-            document = self.store.docstore.search(key)
-            if not isinstance(document, str):
-                yield StoredChunk(key, document.page_content, document.metadata)
 
 
 class LlamaIndexFaiss(StoreAdapter):
