@@ -31,8 +31,7 @@ def write_positions(
     PostgreSQL, writing is atomic; if it is interrupted in another store, the next call writes the rest.
 
     Args:
-        store: A vector store, or a retriever with a list of documents. Save a store in memory, such as `FAISS`,
-            afterwards.
+        store: A vector store. Save a store in memory, such as `FAISS`, afterwards.
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
             source names to texts, or a function that takes the name. If some chunks cannot be located in their text,
             positions are written for the others.

@@ -56,16 +56,6 @@ class Listed(BaseRetriever):
         return list(self.docs)
 
 
-class Texts(BaseRetriever):
-    """A retriever of texts and metadata, as that of nearest neighbors is."""
-
-    texts: list[str]
-    metadatas: list[dict[str, Any]] | None = None
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return []
-
-
 def test_all_chunks_some_sources_and_a_filter():
     store = store_with(documents_of("a", "b", "a", "c", "a"))
     assert listed(adapter(store).chunks()) == [f"id {number}" for number in range(5)]
@@ -117,28 +107,8 @@ def test_a_list_of_documents(with_ids: bool):
     retriever = Listed(docs=given)
     ids = [chunk.id or chunk.key for chunk in ListedDocuments(retriever).chunks("source", {"a"}) or ()]
     assert ids == (["id 0", "id 2"] if with_ids else ["text 0", "text 2"])
-    ListedDocuments(retriever).write({key: {"chunk_index": number} for number, key in enumerate(ids)})
-    assert [document.metadata.get("chunk_index") for document in retriever.docs] == [0, None, 1]
-    assert [document.page_content for document in retriever.docs] == ["text 0", "text 1", "text 2"]
-    assert [document.id for document in retriever.docs] == [document.id for document in given]
-    assert all("chunk_index" not in document.metadata for document in given)
-
-
-def test_documents_that_cannot_be_told_apart():
-    retriever = Listed(docs=[Document("same", metadata={"source": "a"}), Document("same"), Document("other")])
-    with pytest.raises(OptionError, match="Listed has several documents with the id or text 'same'"):
-        ListedDocuments(retriever).write({"other": {"chunk_index": 1}, "same": {"chunk_index": 0}})
-    assert [document.metadata for document in retriever.docs] == [{"source": "a"}, {}, {}]
-    ListedDocuments(retriever).write({"other": {"chunk_index": 1}})
-    assert retriever.docs[2].metadata == {"chunk_index": 1}
-
-
-@pytest.mark.parametrize("metadatas", [None, [{"source": "a"}, {"source": "b"}]])
-def test_a_list_of_texts(metadatas: Any):
-    retriever = Texts(texts=["one", "two"], metadatas=metadatas)
-    ListedDocuments(retriever).write({"two": {"chunk_index": 3}})
-    before = metadatas or [{}, {}]
-    assert retriever.metadatas == [before[0], {**before[1], "chunk_index": 3}]
+    with pytest.raises(OptionError, match="cannot write metadata to a Listed"):
+        ListedDocuments(retriever).write({key: {"chunk_index": number} for number, key in enumerate(ids)})
 
 
 def parents(docstore: Any, **options: Any) -> MultiVectorRetriever:
@@ -149,20 +119,12 @@ def test_parents_in_a_docstore():
     docstore = InMemoryStore()
     given = documents_of("a", "b")
     docstore.mset([("p0", given[0]), ("p1", given[1])])
-    retriever = parents(docstore)
-    assert listed(adapter(retriever).chunks("source", {"b"})) == ["text 1"]
-    adapter(retriever).write({"id 1": {"chunk_index": 4}})
-    assert list(docstore.yield_keys()) == ["p0", "p1"]
-    now = [document.metadata.get("chunk_index") for document in docstore.mget(["p0", "p1"]) if document]
-    assert now == [None, 4]
-    assert "chunk_index" not in given[1].metadata
+    assert listed(adapter(parents(docstore)).chunks("source", {"b"})) == ["text 1"]
 
 
 def test_a_docstore_that_cannot_be_listed():
     retriever = parents(create_kv_docstore(InMemoryByteStore()))
     assert adapter(retriever).chunks() is None
-    with pytest.raises(OptionError, match="cannot write metadata to a MultiVectorRetriever"):
-        adapter(retriever).write({"a": {"chunk_index": 0}})
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,8 @@ import warnings
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
@@ -20,7 +17,6 @@ from oprag import ContextOptions, DocumentIndex, OptionError, PositionKind, Posi
 from oprag.langchain import OrderPreservingRetriever, check_positions, write_positions
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
-from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
 from tests.counting import CountingEmbeddings
@@ -60,8 +56,7 @@ def state_of(store: Any) -> list[tuple[str, ...]]:
 
 def asked(store: Any, **options: Any) -> tuple[list[Document], list[str]]:
     """What a new retriever finds, which does not ask the store for an order, and what it warns of."""
-    kind = "retriever" if isinstance(store, BaseRetriever) else "vectorstore"
-    retriever = OrderPreservingRetriever(**{kind: store, "k": 16, "store_order": False, **options})
+    retriever = OrderPreservingRetriever(**{"vectorstore": store, "k": 16, "store_order": False, **options})
     forget()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -307,61 +302,6 @@ def test_ids_that_are_numbers(ids: Any):
     written = write_positions(store, trust_store_order=True)
     assert written.written == 4
     assert [row["metadata"]["chunk_index"] for row in store.store.values()] == [0, 1, 2, 3]
-
-
-# Retrievers that have the documents.
-
-
-class Listed(BaseRetriever):
-    """A retriever of a list, as that of BM25 is."""
-
-    docs: list[Document]
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return self.docs[::-2]
-
-
-@pytest.fixture
-def listed_is_known(monkeypatch):
-    monkeypatch.setattr(adapter, "_registered", {})
-    register_store(Listed, ListedDocuments)
-
-
-@pytest.mark.usefixtures("listed_is_known")
-def test_a_retriever_of_a_list():
-    retriever = Listed(docs=split())
-    assert not in_order(asked(retriever, k=12)[0])
-    written = write_positions(retriever, trust_store_order=True)
-    assert written.written == len(retriever.docs)
-    found, told = asked(retriever, k=12)
-    assert (in_order(found), told) == (True, [])
-
-
-@pytest.mark.usefixtures("listed_is_known")
-def test_equal_documents_without_ids_keep_their_source_from_being_written():
-    documents = split()
-    retriever = Listed(docs=[*documents, Document(documents[0].page_content, metadata={"source": "other"})])
-    written = write_positions(retriever, trust_store_order=True)
-    notes = {source.source: source.note for source in written.sources}
-    assert "with a duplicate id" in notes["voyage.txt"]
-    assert "with a duplicate id" not in notes["letters.txt"]
-    assert {document.metadata["source"] for document in retriever.docs if "chunk_index" in document.metadata} == {
-        "letters.txt"
-    }
-
-
-def test_parents():
-    retriever = ParentDocumentRetriever(
-        vectorstore=store_of([]),
-        docstore=InMemoryStore(),
-        child_splitter=RecursiveCharacterTextSplitter(chunk_size=100, chunk_overlap=0),
-        parent_splitter=RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=60),
-        search_kwargs={"k": 30},
-    )
-    retriever.add_documents([Document(text, metadata={"source": name}) for name, text in TEXTS.items()])
-    assert write_positions(retriever, trust_store_order=True).written > 10
-    found, told = asked(retriever)
-    assert (in_order(found), told) == (True, [])
 
 
 # What is refused, and what fails.
