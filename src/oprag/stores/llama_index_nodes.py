@@ -10,7 +10,7 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredChunk
 
 __all__ = [
     "NODE_FIELD",
@@ -22,6 +22,7 @@ __all__ = [
     "source_in",
     "united",
     "with_metadata",
+    "written_to_docstore",
 ]
 
 NODE_FIELD = "_node_content"
@@ -80,6 +81,20 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
         node[name] = united([node[name], [*added]])
     return {**added, NODE_FIELD: json.dumps(node, ensure_ascii=False)}
+
+
+def written_to_docstore(
+    adapter: StoreAdapter, stored: Mapping[str, Mapping[str, Any]], added: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Add metadata to the nodes in the docstore, and return the metadata to update in the store.
+
+    The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
+    """
+    adapter.refuse_unknown(added, stored)
+    rows = docstore_rows(adapter.docstore, added)
+    changes = {key: content_with(stored[key], more, key) for key, more in added.items()}
+    put_rows(adapter.docstore, rows)
+    return changes
 
 
 def nodes_in(docstore: Any) -> list[Any]:

@@ -157,12 +157,12 @@ def kill_after(owner: Any, name: str, calls: int) -> None:
 
 
 def stop_chroma(store: Any) -> None:
-    store._client.get_max_batch_size = lambda: BATCH
+    oprag.stores.chroma._BATCH = BATCH
     kill_after(type(store._collection), "update", REQUESTS)
 
 
 def stop_llama_chroma(index: Any) -> None:
-    oprag.stores.chroma._NODES_A_REQUEST = BATCH
+    oprag.stores.chroma._BATCH = BATCH
     kill_after(type(index.vector_store.client), "update", REQUESTS)
 
 
@@ -172,7 +172,7 @@ def stop_qdrant(store: Any) -> None:
 
 
 def stop_llama_qdrant(index: Any) -> None:
-    oprag.stores.qdrant._POINTS_A_REQUEST = BATCH
+    oprag.stores.qdrant._BATCH = BATCH
     kill_after(index.vector_store.client, "batch_update_points", REQUESTS)
 
 

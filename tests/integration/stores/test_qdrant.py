@@ -185,7 +185,7 @@ def test_chunks_are_listed_and_written_by_ids_of_any_form(form: str, corpus: Cor
         assert written[text] == {**corpus.metadata(number, "red"), **({"place": number} if number < 9 else {})}
 
 
-def test_payload_keys_with_dots_and_missing_metadata(corpus: Corpus, client: Any):
+def test_payload_keys_of_any_name_and_missing_metadata(corpus: Corpus, client: Any):
     from langchain_qdrant import QdrantVectorStore
     from qdrant_client import models
 
@@ -196,8 +196,8 @@ def test_payload_keys_with_dots_and_missing_metadata(corpus: Corpus, client: Any
         client=client,
         collection_name="dots",
         embedding=KnownEmbeddings(corpus),
-        content_payload_key="the.text",
-        metadata_payload_key="the.metadata",
+        content_payload_key="body",
+        metadata_payload_key="about",
     )
     texts = corpus.texts[:3]
     store.add_texts(texts, [{"the.source": "a"}, {"the.source": "b"}, {"the": {"source": "a"}}], ids=[1, 2, 3])
@@ -207,10 +207,10 @@ def test_payload_keys_with_dots_and_missing_metadata(corpus: Corpus, client: Any
     adapter.write({"1": {"chunk_index": 1}, "4": {"chunk_index": 4}})
     payloads = [point.payload for point in client.scroll("dots")[0]]
     assert payloads == [
-        {"the.text": texts[0], "the.metadata": {"the.source": "a", "chunk_index": 1}},
-        {"the.text": texts[1], "the.metadata": {"the.source": "b"}},
-        {"the.text": texts[2], "the.metadata": {"the": {"source": "a"}}},
-        {"the.text": corpus.texts[3], "the.metadata": {"chunk_index": 4}},
+        {"body": texts[0], "about": {"the.source": "a", "chunk_index": 1}},
+        {"body": texts[1], "about": {"the.source": "b"}},
+        {"body": texts[2], "about": {"the": {"source": "a"}}},
+        {"body": corpus.texts[3], "about": {"chunk_index": 4}},
     ]
 
 
@@ -229,34 +229,7 @@ def test_more_chunks_than_a_request_takes(corpus: Corpus, client: Any):
 
 def test_filters_that_cannot_be_applied_are_not_ignored(corpus: Corpus, client: Any):
     store = store_of(corpus, client, "dense", ids_of("numbers"))
-    searches: list[dict[str, Any]] = [{"query_filter": "any"}, {"prefetch": []}, {"filter": {"must": []}}]
+    searches: list[dict[str, Any]] = [{"query_filter": "any"}, {"filter": {"must": []}}, {"shard_key_selector": "red"}]
     for search in searches:
         assert chunks_in_search(adapter_of_store(store, **search)) is None
     assert chunks_in_search(adapter_of_store(store, filter=None, score_threshold=0.5)) is not None
-
-
-def test_the_shard_of_the_search_is_that_of_other_requests(
-    corpus: Corpus, client: Any, monkeypatch: pytest.MonkeyPatch
-):
-    store = store_of(corpus, client, "dense", ids_of("numbers"))
-    asked: list[Any] = []
-
-    def watch(name: str) -> None:
-        real = getattr(client, name)
-
-        def watched(*given: Any, **options: Any) -> Any:
-            asked.append(options.pop("shard_key_selector"))
-            return real(*given, **options)
-
-        monkeypatch.setattr(client, name, watched)
-
-    def watched_write(collection: str, operations: list[Any], timeout: int) -> None:
-        asked.extend(operation.set_payload.shard_key for operation in operations)
-
-    watch("scroll")
-    watch("retrieve")
-    monkeypatch.setattr(client, "batch_update_points", watched_write)
-    adapter = adapter_of_store(store, shard_key_selector="red", timeout=9)
-    assert len(list(adapter.chunks() or ())) == CHUNKS
-    adapter.write({"1": {"chunk_index": 1}})
-    assert asked == ["red"] * 3

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag import OptionError
-from oprag.stores import StoreAdapter, qdrant
+from oprag.stores import StoreAdapter, chroma, qdrant
 from oprag.stores import postgres as postgres_stores
 from oprag.stores.adapter import StoredChunk, adapter_of
 from tests.integration.stores.conftest import Places
@@ -231,7 +231,7 @@ def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
 def stop(case: Case, patch: pytest.MonkeyPatch) -> None:
     """Write seven chunks at once, and break off after two times."""
     if case.kind.name.startswith("chroma"):
-        patch.setattr(case.store._client, "get_max_batch_size", lambda: 7)
+        patch.setattr(chroma, "_BATCH", 7)
         interrupt(type(case.store._collection), "update", patch)
     elif case.kind.name.startswith("qdrant"):
         patch.setattr(qdrant, "_BATCH", 7)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import sys
 import uuid
 import warnings
 import zlib
@@ -21,6 +20,8 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from oprag import PositionWarning, WrittenPositions, langchain, llama_index
+from oprag.stores import llama_index_nodes
+from oprag.stores import postgres as postgres_stores
 from oprag.stores.adapter import adapter_of
 from oprag.warn import forget
 from tests.counting import CountingEmbeddings
@@ -299,15 +300,15 @@ def test_a_docstore_beside_the_store_is_finished_too(
     )
     adapter = adapter_of(index.vector_store, {}, index.index_struct.nodes_dict, index.docstore)
     assert adapter is not None
-    module = sys.modules[type(adapter).__module__]
-    put = module.put_rows
+    put = llama_index_nodes.put_rows
 
     def put_and_break_off(*given: Any) -> None:
         put(*given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "put_rows", put_and_break_off)
+        patch.setattr(llama_index_nodes, "put_rows", put_and_break_off)
+        patch.setattr(postgres_stores, "put_rows", put_and_break_off)
         with pytest.raises(KeyboardInterrupt):
             llama_index.write_positions(index)
     assert llama_index.write_positions(index).written == len(nodes)
