@@ -46,7 +46,7 @@ class LangChainPGVector(StoreAdapter):
         if given:
             query = query.where(self._with_tables._create_filter_clause(given))  # noqa: SLF001
         if field:
-            query = query.where(rows.cmetadata[field].astext == _any_of(_as_texts(sources)))
+            query = query.where(rows.cmetadata[field].astext.in_(_as_texts(sources)))
         found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
         return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
 
@@ -149,7 +149,7 @@ class LangChainPGVectorStore(StoreAdapter):
             query = query.where(text(clause).bindparams(**values))
         if field:
             named = cast(column(field), String) if field in store.metadata_columns else about.op("->>")(field)
-            query = query.where(named == _any_of(_as_texts(sources)))
+            query = query.where(named.in_(_as_texts(sources)))
         found = _in_transaction(store.engine, lambda connection: connection.execute(query).all())
         rows = (
             StoredChunk(str(key), body, {**(about or {}), **dict(zip(store.metadata_columns, values, strict=True))})
@@ -164,22 +164,21 @@ class LangChainPGVectorStore(StoreAdapter):
         store = self._inner
         quoted = store.engine.dialect.identifier_preparer.quote
         names = {name for more in added.values() for name in more}
-        columns = names.intersection(store.metadata_columns)
-        changes = [_COLUMN.format(column=quoted(name)) for name in sorted(columns)]
+        columns = sorted(names.intersection(store.metadata_columns))
+        changes = [_COLUMN.format(column=quoted(name)) for name in columns]
         if store.metadata_json_column:
             changes.append(_JSON.format(column=quoted(store.metadata_json_column)))
-        elif columns < names:
-            missing = describe(sorted(names - columns))
+        elif missing := sorted(names.difference(columns)):
             raise OptionError(
-                f"cannot write metadata: the table of {self.name} has no JSON column and no columns {missing}; add "
-                "either",
+                f"cannot write metadata: the table of {self.name} has no JSON column and no columns "
+                f"{describe(missing)}; add either",
                 names,
             )
         place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
         update = text(_UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column)))
 
         def change(connection: Any, batch: Mapping[str, Any]) -> Any:
-            return connection.execute(update, {"added": json.dumps(batch), "columns": sorted(columns)})
+            return connection.execute(update, {"added": json.dumps(batch), "columns": columns})
 
         _write(self, store.engine, added, change)
 
@@ -277,18 +276,7 @@ FROM jsonb_each(CAST(:added AS jsonb)) AS given
 WHERE CAST(old.{id} AS text) = given.key
 """
 _COLUMN = "{column} = (jsonb_populate_record(old, given.value)).{column}"
-# JSON, not JSONB, which would rewrite 1e2 as 100 and sort the keys.
-_JSON = """{column} = coalesce(
-    (
-        SELECT json_object_agg(key, value)
-        FROM (
-            SELECT key, value FROM json_each(CAST(old.{column} AS json)) WHERE NOT given.value ? key
-            UNION ALL
-            SELECT key, value FROM json_each(CAST(given.value - CAST(:columns AS text[]) AS json))
-        ) AS pairs
-    ),
-    CAST(old.{column} AS json)
-)"""
+_JSON = """{column} = CAST(coalesce(old.{column}, '{{}}') AS jsonb) || (given.value - CAST(:columns AS text[]))"""
 
 
 def _write(
@@ -339,12 +327,6 @@ def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
 def _as_texts(sources: Collection[str]) -> list[str]:
     """Return the source names as text, and as the database writes numbers, because a name may be stored as a number."""
     return [*sources, *(repr(float(number)) for number in numbers_named(sources))]
-
-
-def _any_of(values: Collection[str]) -> Any:
-    from sqlalchemy import ARRAY, String, any_, literal
-
-    return any_(literal(list(values), ARRAY(String)))
 
 
 def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:

@@ -91,9 +91,7 @@ def _selected(server: Callable[[str], str], query: str, columns: Mapping[str, st
     engine = create_engine(server("psycopg"))
     with engine.begin() as connection:
         for key, content, vector, about, *values in connection.execute(text(query)):
-            # Numbers as they are written: 1e2 is not 100.
-            metadata = json.loads(about, parse_float=lambda number: f"float {number}")
-            yield key, content, vector, {**metadata, **dict(zip(columns, values, strict=True))}
+            yield key, content, vector, {**json.loads(about), **dict(zip(columns, values, strict=True))}
     engine.dispose()
 
 
