@@ -25,10 +25,10 @@ def write_positions(
 
     The order of a source is taken from its full text if `read_source` contains it, else from the insertion order of the
     store if overlapping texts confirm it. Chunks receive `chunk_index` and `chunk_numbering`, the same keys as from
-    `stamp_positions`; those located in a text also receive `start_index` and `end_index`, offsets in their page if they
-    have one. Sources whose order is already known from metadata are skipped, unless it was written from the insertion
-    order of the store and `read_source` contains their text. Vectors, texts and all other metadata are not changed. In
-    PostgreSQL, writing is atomic; if it is interrupted in another store, the next call writes the rest.
+    `stamp_positions`; those without a page that are located in a text also receive `start_index` and `end_index`.
+    Vectors, texts and all other metadata are not changed. Sources whose order is known are skipped, unless it was
+    written from the insertion order of the store and `read_source` contains their text. If a call is interrupted, the
+    next one writes the rest.
 
     Args:
         store: A vector store. Save a store in memory, such as `FAISS`, afterwards.

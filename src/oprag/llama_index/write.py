@@ -33,11 +33,10 @@ def write_positions(
 
     The order of a source is taken from its full text if `read_source` contains it, else from the links of its nodes,
     else from the insertion order of the store if overlapping texts confirm it. Nodes receive `chunk_index` and
-    `chunk_numbering`, the same keys as from `StampPositions`; those located in a text also receive `start_index` and
-    `end_index`, offsets in their page if they have one. These keys are neither embedded nor shown to models. Sources
-    whose order is already known are skipped, unless it was written from the insertion order of the store and
-    `read_source` contains their text. Vectors, texts and all other metadata are not changed. In PostgreSQL, writing is
-    atomic; if it is interrupted in another store, the next call writes the rest.
+    `chunk_numbering`, the same keys as from `StampPositions`; those without a page that are located in a text also
+    receive `start_index` and `end_index`. These keys are neither embedded nor shown to models. Vectors, texts and all
+    other metadata are not changed. Sources whose order is known are skipped, unless it was written from the insertion
+    order of the store and `read_source` contains their text. If a call is interrupted, the next one writes the rest.
 
     Args:
         index: A `VectorStoreIndex`, whose store and docstore are both updated; another index; a vector store that

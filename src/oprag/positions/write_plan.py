@@ -10,7 +10,7 @@ from oprag.chunk import Chunk, PositionKind, Span, changed, counted
 from oprag.masking import clean, describe, masked_error, safe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
 from oprag.positions.placing import place
-from oprag.positions.readings import LOCATED, TIES_BY_STORE, stamped_by_store, stated_span
+from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.source_order import (
     CONFLICTING_OFFSETS,
     INSERTION_ORDER_ONLY,
@@ -294,15 +294,16 @@ def _numbered(group: Sequence[Chunk], order: SourceOrder, left: Collection[int])
     by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE) or stamped_by_store(group)
     by_store = by_store and not order.field.endswith(LOCATED)
     numbering = numbering_of(texts, BY_STORE_NUMBERING) if by_store else numbering_of(texts)
-    offsets = _offsets(group, order) if order.field.endswith(LOCATED) else {}
-    return {
-        group[index].rank: {
-            STAMP_FIELD: numbers[key, group[index].text],
-            NUMBERING_FIELD: numbering,
-            **offsets.get(group[index].rank, {}),
-        }
-        for key, index in known
-    }
+    # Retrieval reads an offset next to a page as relative to the page, whose start in the text is unknown.
+    in_source = order.field.endswith(LOCATED) and all(page_of(chunk) is None for chunk in group)
+    positions: dict[int, dict[str, object]] = {}
+    for key, index in known:
+        position: dict[str, object] = {STAMP_FIELD: numbers[key, group[index].text], NUMBERING_FIELD: numbering}
+        span = order.spans[index]
+        if in_source and span is not None:
+            position |= {_START: span.start, _END: span.end}
+        positions[group[index].rank] = position
+    return positions
 
 
 def _interchangeable(group: Sequence[Chunk], places: Sequence[Span | None]) -> int:
@@ -321,33 +322,6 @@ def _interchangeable(group: Sequence[Chunk], places: Sequence[Span | None]) -> i
 def _others(chunk: Chunk) -> str:
     """Return the metadata that `write_positions` does not write."""
     return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
-
-
-def _offsets(chunks: Sequence[Chunk], order: SourceOrder) -> dict[int, dict[str, object]]:
-    """Return the offsets to write, by rank: in the source, or in the page if the chunks have page numbers.
-
-    Retrieval reads an offset next to a page number as relative to the page. Pages start where their chunks' own offsets
-    say so, else with their first chunk; leading white space, which splitters strip, is then not counted.
-    """
-    places = {chunk.rank: span for chunk, span in zip(chunks, order.spans, strict=True) if span is not None}
-    if not any(field in chunk.metadata for chunk in chunks for field in PAGE_FIELDS):
-        return {rank: {_START: span.start, _END: span.end} for rank, span in places.items()}
-    pages: dict[str, list[Chunk]] = {}
-    for chunk in chunks:
-        pages.setdefault(repr([chunk.metadata.get(field) for field in PAGE_FIELDS]), []).append(chunk)
-    located = [[(one, places[one.rank]) for one in group if one.rank in places] for group in pages.values()]
-    extents = sorted((min(at.start for _, at in here), max(at.end for _, at in here)) for here in located if here)
-    if repr([None] * len(PAGE_FIELDS)) in pages or any(after[0] < before[1] for before, after in pairwise(extents)):
-        return {}
-    offsets: dict[int, dict[str, object]] = {}
-    for here in located:
-        # Spans of a framework are relative to its document.
-        stated = [(at, stated_span(changed(chunk, span=None))) for chunk, at in here]
-        origins = {at.start - own.start for at, own in stated if own is not None}
-        first = min((at.start for _, at in here), default=0)
-        origin = origins.pop() if len(origins) == 1 and min(origins) <= first else first
-        offsets |= {chunk.rank: {_START: at.start - origin, _END: at.end - origin} for chunk, at in here}
-    return offsets
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:

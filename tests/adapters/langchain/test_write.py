@@ -151,11 +151,6 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     assert source.note == ""
     found, told = asked(store)
     assert (in_order(found, book), told) == (True, [])
-    # Offsets found in the text let overlapping chunks be joined.
-    located = store_of(documents)
-    write_positions(located, read_source=book)
-    context = OrderPreservingRetriever(vectorstore=located, k=len(documents), token_budget=None).get_context(QUESTION)
-    assert context.text == book["a.pdf"]
     (tmp_path / "a.pdf").write_bytes(pdf(*(page[:60] for page in pages)))
     few = [
         Document(page[start : start + 20], metadata={"source": "a.pdf", "page": at})

@@ -201,55 +201,12 @@ def pages_of(numbers, overlap=40, **metadata):
     return pages, chunks_of(rows)
 
 
-def starts_in(pages, chunks):
-    return [pages[chunk.metadata["page"]].index(chunk.text) for chunk in chunks]
-
-
-def offsets(written, chunks):
-    return [written.added.get(chunk.id, {}).get("start_index") for chunk in chunks]
-
-
-def test_offsets_of_chunks_with_pages_count_from_the_start_of_the_page():
-    pages, chunks = pages_of(range(4))
-    book = {"a.pdf": "\n\n".join(pages)}
-    written = plan(shuffled(chunks), book, in_sequence=False)
-    assert offsets(written, chunks) == starts_in(pages, chunks)
-    assert {more["end_index"] - more["start_index"] for more in written.added.values()} <= {
-        len(chunk.text) for chunk in chunks
-    }
-    # So nothing is repeated where chunks overlap.
-    context = build_context(after(chunks, written), header="{source} {page} {start}-{end}")
-    assert [passage.text for passage in context.passages] == ["\n\n".join(pages)]
-
-
-@pytest.mark.parametrize("stripped", [0, 3])
-def test_a_page_starts_where_the_offsets_in_its_metadata_say(stripped):
-    pages, chunks = pages_of(range(3))
-    book = {"a.pdf": "\n\n".join("\n" * 3 + page for page in pages)}
-    given = [
-        replace(chunk, metadata={**chunk.metadata, "start_index": start + stripped if rank % 2 else -1})
-        for rank, (chunk, start) in enumerate(zip(chunks, starts_in(pages, chunks), strict=True))
-    ]
-    written = plan(shuffled(given), book, in_sequence=False)
-    placed = after(given, written)
-    assert [chunk.metadata["start_index"] - stripped for chunk in placed] == starts_in(pages, chunks)
-    # Offsets that contradict each other say nothing, and are replaced.
-    wrong = [replace(chunk, metadata={**chunk.metadata, "start_index": chunk.rank}) for chunk in chunks]
-    written = plan(shuffled(wrong), book, in_sequence=False)
-    assert [chunk.metadata["start_index"] for chunk in after(wrong, written)] == starts_in(pages, chunks)
-    assert one(written).note.startswith("replaces its ")
-
-
-@pytest.mark.parametrize("fault", ["a chunk without a page", "pages that restart"])
-def test_no_offsets_where_pages_cannot_be_told_apart(fault):
-    pages, chunks = pages_of(range(4))
-    changed = chunks[3:4] if fault == "a chunk without a page" else chunks[-3:]
-    for chunk in changed:
-        number = {} if fault == "a chunk without a page" else {"page": 0}
-        chunks[chunk.rank] = replace(chunk, metadata={"source": "a.pdf", **number})
-    written = plan(chunks, {"a.pdf": "\n\n".join(pages)})
+@pytest.mark.parametrize("page", [{"page": 1}, {"loc": {"pageNumber": 1}}])
+def test_chunks_with_pages_get_no_offsets_because_these_would_count_from_the_page(page):
+    chunks = stored(windows(), **page)
+    written = plan(shuffled(chunks), {"book": TEXT}, in_sequence=False)
     assert numbers(written, chunks) == list(range(len(chunks)))
-    assert set(offsets(written, chunks)) == {None}
+    assert {frozenset(more) for more in written.added.values()} == {frozenset({"chunk_index", "chunk_numbering"})}
 
 
 def test_a_chunk_without_a_place_costs_only_its_page():
