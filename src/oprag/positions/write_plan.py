@@ -1,14 +1,13 @@
 """Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, Span, changed, counted
+from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.masking import clean, describe, masked_error, safe, shown
-from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_FIELDS, STAMP_FIELD
+from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.placing import place
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.source_order import (
@@ -31,8 +30,6 @@ from oprag.text_table import html_table, table
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
-_START, _END = "start_index", "end_index"
-_OURS = (STAMP_FIELD, NUMBERING_FIELD, _START, _END)
 # What a user who trusts the order of the store wants to be written.
 _BY_STORE = (INSERTION_ORDER_ONLY, SHARED_BY_STORE, TORN_APART)
 _NOTES = {
@@ -191,7 +188,6 @@ def plan_positions(
             for chunk in group
             if chunk.id is not None and _lacks(chunk, positions.get(chunk.rank))
         }
-        notes += _replaced(group, positions)
         added |= more
         note = clean("; ".join(notes))
         sources.append(WrittenSource(name, len(group), len(more), decided.kind, decided.field, note))
@@ -279,8 +275,6 @@ def _about_text(group: Sequence[Chunk], text: SourceText, order: SourceOrder, ab
         first = f"{describe(ambiguous[0].text)}, id {describe(ambiguous[0].id)}"
         which = f"{first}): add its" if len(ambiguous) == 1 else f"such as {first}): add their"
         yield f"{counted(len(ambiguous), 'chunk')} found at several places in its text ({which} start_index"
-    if alike := _interchangeable(group, order.spans):
-        yield f"{counted(alike, 'chunk')} with equal texts may be swapped"
 
 
 def _numbered(group: Sequence[Chunk], order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:
@@ -301,27 +295,9 @@ def _numbered(group: Sequence[Chunk], order: SourceOrder, left: Collection[int])
         position: dict[str, object] = {STAMP_FIELD: numbers[key, group[index].text], NUMBERING_FIELD: numbering}
         span = order.spans[index]
         if in_source and span is not None:
-            position |= {_START: span.start, _END: span.end}
+            position |= {"start_index": span.start, "end_index": span.end}
         positions[group[index].rank] = position
     return positions
-
-
-def _interchangeable(group: Sequence[Chunk], places: Sequence[Span | None]) -> int:
-    """Count chunks that may be swapped: equal texts at several places, with different metadata."""
-    found = [at for at in places if at is not None]
-    if all(before <= after for before, after in pairwise(found)):
-        # The places rise with insertion order, so each chunk has its own place.
-        return 0
-    alike: dict[str, list[tuple[Span, str]]] = {}
-    for chunk, at in zip(group, places, strict=True):
-        if at is not None and not any(field in chunk.metadata for field in PAGE_FIELDS):
-            alike.setdefault(chunk.text, []).append((at, _others(chunk)))
-    return sum(len(some) for some in alike.values() if all(len(set(parts)) > 1 for parts in zip(*some, strict=True)))
-
-
-def _others(chunk: Chunk) -> str:
-    """Return the metadata that `write_positions` does not write."""
-    return repr([(name, value) for name, value in chunk.metadata.items() if name not in _OURS])
 
 
 def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:
@@ -332,15 +308,3 @@ def _lacks(chunk: Chunk, position: Mapping[str, object] | None) -> bool:
 def _is(old: Any, new: Any) -> bool:
     """Compare a metadata value of any type with a new value."""
     return isinstance(old, int | float | str) and not isinstance(old, bool) and bool(old == new)
-
-
-def _replaced(group: Sequence[Chunk], positions: Mapping[int, Mapping[str, object]]) -> Iterable[str]:
-    """Yield a note on the metadata keys of a source whose values are replaced, if any."""
-    names = [
-        name
-        for chunk in group
-        for name, value in positions.get(chunk.rank, {}).items()
-        if chunk.metadata.get(name) is not None and not _is(chunk.metadata[name], value)
-    ]
-    if names:
-        yield f"replaces its {' and '.join(sorted(set(names)))}"

@@ -402,7 +402,6 @@ def test_stamps_of_two_ingestions(in_sequence):
     texts = None if in_sequence else {"book": TEXT}
     written = plan(chunks if in_sequence else shuffled(chunks), texts, in_sequence=in_sequence)
     assert numbers(written, chunks) == list(range(len(chunks)))
-    assert one(written).note == "replaces its chunk_index and chunk_numbering"
     assert plan(after(chunks, written)).known == 1
     lost = plan(chunks, in_sequence=False)
     assert lost.added == {}
@@ -423,7 +422,6 @@ def test_chunks_that_were_added_to_stamped_ones():
     for in_sequence in (True, False):
         second = plan(grown, in_sequence=in_sequence)
         assert numbers(second, grown) == list(range(len(texts)))
-        assert one(second).note == "replaces its chunk_numbering"
 
 
 def test_what_an_interrupted_write_left_out_is_written_by_the_next():
@@ -442,7 +440,7 @@ def test_what_an_interrupted_write_left_out_is_written_by_the_next():
 def test_offsets_that_contradict_each_other_are_replaced():
     chunks = chunks_of([(text, {"source": "book", "start_index": number % 3}) for number, text in enumerate(windows())])
     written = plan(shuffled(chunks), {"book": TEXT}, in_sequence=False)
-    assert one(written).note == "replaces its start_index"
+    assert one(written).note == ""
     assert [written.added[chunk.id]["start_index"] for chunk in chunks] == [TEXT.index(text) for text in windows()]
 
 
@@ -503,25 +501,6 @@ def test_a_text_is_read_where_it_is_needed():
     written = plan(chunks_of(rows), read_source)
     assert read == ["a"]
     assert (written.known, [source.source for source in written.sources]) == (2, ["a"])
-
-
-@pytest.mark.parametrize("in_sequence", [True, False])
-def test_equal_chunks_with_other_metadata_may_be_interchanged(in_sequence):
-    rows = [
-        (text, {"source": "book", "title": f"Part {number}"})
-        for number in range(5)
-        for text in (prose(20, number), "-")
-    ]
-    text = "\n".join(text for text, _ in rows)
-    chunks = chunks_of(rows)
-    written = plan(chunks if in_sequence else shuffled(chunks), {"book": text}, in_sequence=in_sequence)
-    assert written.written == len(rows)
-    told = "5 chunks with equal texts may be swapped"
-    assert one(written).note == ("" if in_sequence else told)
-    if in_sequence:
-        assert numbers(written, chunks) == list(range(len(rows)))
-    same = [replace(chunk, metadata={"source": "book"}) for chunk in shuffled(chunks)]
-    assert one(plan(same, {"book": text}, in_sequence=False)).note == ""
 
 
 # Sources.
