@@ -43,6 +43,7 @@ from oprag.positions.witnesses import agreed_order, confirmed_order
 
 __all__ = [
     "ADDED_AGAIN",
+    "BY_STORE",
     "CONFLICTING_OFFSETS",
     "INSERTION_ORDER_ONLY",
     "LABELS_ALONE",
@@ -88,9 +89,10 @@ CONFLICTING_OFFSETS = (
 )
 ADDED_AGAIN = "the source seems to have been added to the store more than once"
 TORN_APART = "chunks that overlap were added to the store apart from each other"
+BY_STORE = frozenset({INSERTION_ORDER_ONLY, SHARED_BY_STORE})
+"""Causes of doubt where only the order of the store tells the order."""
+_ASSUMED = BY_STORE | {LABELS_ALONE}
 _NOTHING: Mapping[int, tuple[Uncertain, ...]] = MappingProxyType({})
-_ASSUMED = (INSERTION_ORDER_ONLY, SHARED_BY_STORE, LABELS_ALONE)
-
 _EXACT = (PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
 
 

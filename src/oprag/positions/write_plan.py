@@ -11,12 +11,10 @@ from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, STAMP_FI
 from oprag.positions.placing import place
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.source_order import (
+    BY_STORE,
     CONFLICTING_OFFSETS,
-    INSERTION_ORDER_ONLY,
     MISSING,
-    SHARED_BY_STORE,
     SHARED_POSITION,
-    TORN_APART,
     UNLINKED_RUNS,
     Listing,
     SourceOrder,
@@ -30,10 +28,8 @@ from oprag.text_table import html_table, table
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
-# What a user who trusts the order of the store wants to be written.
-_BY_STORE = (INSERTION_ORDER_ONLY, SHARED_BY_STORE, TORN_APART)
 _NOTES = {
-    **dict.fromkeys(_BY_STORE, "overlapping texts confirm insertion order only in part"),
+    **dict.fromkeys(BY_STORE, "overlapping texts confirm insertion order only in part"),
     SHARED_POSITION: "the order of chunks that share a page or another number is unknown",
     UNLINKED_RUNS: "its chunks are linked in several runs whose relative order is unknown",
 }
@@ -236,7 +232,7 @@ class _Finder:
         ]
         notes += dict.fromkeys(_NOTES.get(cause, cause) for cause in causes[:1])
         if len(left) == len(group):
-            trust = causes and causes[0] in _BY_STORE and not self._trusted
+            trust = causes and causes[0] in BY_STORE and not self._trusted
             notes.append(_NOT_TRUSTED if trust else "nothing is written")
             return order, {}, notes
         if any(STAMP_FIELD in group[index].metadata for index in left):
@@ -260,7 +256,7 @@ class _Finder:
         trusted = {
             index
             for index, doubts in order.uncertain.items()
-            if self._trusted and all(doubt.cause in _BY_STORE for doubt in doubts)
+            if self._trusted and all(doubt.cause in BY_STORE for doubt in doubts)
         }
         return missing | (order.unsure_among(range(len(group))) - trusted)
 

@@ -99,6 +99,13 @@ def test_a_sequence_that_texts_do_not_confirm_is_written_where_it_is_trusted():
     assert one(written).note == "overlapping texts confirm insertion order only in part"
 
 
+def test_a_sequence_that_texts_contradict_is_not_written_even_if_it_is_trusted():
+    chunks = shuffled(stored([*windows(), "Added later.", "Another."]))
+    written = plan(chunks, trusted=True)
+    assert written.added == {}
+    assert one(written).note == "chunks that overlap were added to the store apart from each other; nothing is written"
+
+
 def test_the_text_of_the_source():
     chunks = shuffled(stored(windows()))
     written = plan(chunks, {"book": TEXT})
