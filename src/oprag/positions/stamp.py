@@ -10,7 +10,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
 from oprag.masking import describe
-from oprag.positions.fields import NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
+from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
 from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
 from oprag.warn import warn
@@ -62,13 +62,8 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
                 return
 
 
-def numbering_of(texts: Sequence[str], start: str = "n") -> str:
-    """Return an id for the numbering of these texts: a hash that is equal in every process.
-
-    Args:
-        texts: The texts.
-        start: The first letter of the id.
-    """
+def numbering_of(texts: Sequence[str], *, by_store: bool = False) -> str:
+    """Return an id for the numbering of these texts: a hash that is equal in every process."""
     # Imported only when stamping: it takes an eighth of the time of `import oprag`.
     import hashlib
 
@@ -77,7 +72,7 @@ def numbering_of(texts: Sequence[str], start: str = "n") -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
     # The letter is needed: some stores return strings such as "123" or "12e5" as numbers.
-    return f"{start}{digest.hexdigest()}"
+    return f"{BY_STORE_NUMBERING if by_store else 'n'}{digest.hexdigest()}"
 
 
 def given_source(source: Any) -> str | None:

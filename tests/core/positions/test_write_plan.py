@@ -10,6 +10,7 @@ import pytest
 
 from oprag import Chunk, PositionKind, SourceWarning, Span, build_context
 from oprag.positions.placing import place
+from oprag.positions.source_order import INSERTION_ORDER_ONLY, MISSING, SHARED_POSITION, UNLINKED_RUNS
 from oprag.positions.write_plan import plan_positions
 from oprag.warn import forget
 from tests.helpers import prose, with_answers
@@ -32,8 +33,7 @@ def chunks_of(rows):
 
 
 NOT_CONFIRMED = (
-    "overlapping texts confirm insertion order only in part; nothing is written without its text "
-    "(read_source=...) or trust_store_order=True"
+    f"{INSERTION_ORDER_ONLY}; nothing is written without its text (read_source=...) or trust_store_order=True"
 )
 
 
@@ -96,7 +96,7 @@ def test_a_sequence_that_texts_do_not_confirm_is_written_where_it_is_trusted():
     )
     written = plan(chunks, trusted=True)
     assert numbers(written, chunks) == list(range(len(chunks)))
-    assert one(written).note == "overlapping texts confirm insertion order only in part"
+    assert one(written).note == INSERTION_ORDER_ONLY
 
 
 def test_a_sequence_that_texts_contradict_is_not_written_even_if_it_is_trusted():
@@ -165,7 +165,7 @@ def test_runs_of_links_are_in_the_sequence_of_the_store_where_it_has_them_so():
     ]
     written = plan(linked, trusted=True)
     assert (one(written).kind, numbers(written, linked)) == (PositionKind.STORE, list(range(12)))
-    torn = "its chunks are linked in several runs whose relative order is unknown; nothing is written"
+    torn = f"{UNLINKED_RUNS}; nothing is written"
     assert one(plan(linked, in_sequence=False)).note == torn
     # A store that has linked chunks the other way around is not believed.
     backwards = [replace(chunk, rank=rank) for rank, chunk in enumerate(linked[::-1])]
@@ -193,7 +193,7 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store(overlap):
     unknown = plan(shuffled(chunks), in_sequence=False)
     assert one(unknown)[2:] == (
         *(0, PositionKind.PAGE, "page"),
-        "the order of chunks that share a page or another number is unknown; nothing is written",
+        f"{SHARED_POSITION}; nothing is written",
     )
 
 
@@ -228,8 +228,7 @@ def test_a_chunk_without_a_place_costs_only_its_page():
     assert numbers(written, placed) == list(range(len(placed)))
     assert set(numbers(written, on_page)) == {None}
     assert one(written).note == (
-        f"1 chunk found at several places in its text ({twice!r}, id 'unclear'): add its start_index; "
-        "the order of chunks that share a page or another number is unknown"
+        f"1 chunk not found in its text, or at several places; {SHARED_POSITION}; {len(on_page)} chunks left out"
     )
     # The numbers are used where all retrieved chunks have one.
     assert [chunk.text for chunk in build_context(after(placed, written)).kept] == [chunk.text for chunk in placed]
@@ -255,7 +254,7 @@ def test_chunks_numbered_by_the_store_of_which_some_are_in_the_text():
     numbered = [*after(chunks, plan(chunks))[:-1], replace(chunks[-1], text="Added later.")]
     unknown = Chunk("Another.", len(numbered), metadata={"source": "book"}, id="other")
     written = plan(shuffled([*numbered, unknown]), {"book": TEXT})
-    assert "2 chunks not found in its text (another version?)" in one(written).note
+    assert "2 chunks not found in its text" in one(written).note
     assert numbers(written, [*numbered, unknown]) == [*range(len(chunks) - 1), None, None]
 
 
@@ -294,7 +293,7 @@ def test_chunks_that_are_not_in_the_text_have_no_position():
     chunks = shuffled(stored(texts))
     written = plan(chunks, {"book": TEXT}, in_sequence=False)
     assert one(written).written == len(chunks) - 1
-    assert one(written).note == "1 chunk not found in its text (another version?); the position of 1 chunk is unknown"
+    assert one(written).note == f"1 chunk not found in its text, or at several places; {MISSING}; 1 chunk left out"
     kept = after(chunks, written)
     again = plan(kept, {"book": TEXT}, in_sequence=False)
     assert (again.added, one(again).kind) == ({}, PositionKind.STAMPED)
@@ -313,13 +312,8 @@ def test_a_source_that_repeats_itself():
     in_order = sorted(chunks, key=lambda chunk: written.added[chunk.id]["chunk_index"])
     assert [chunk.text for chunk in in_order] == rows
     lacking = [chunk for chunk in chunks if chunk.id != "id 3"]
-    first = next(chunk for chunk in lacking if chunk.text == "La la la.")
-    assert one(
-        plan([replace(chunk, rank=rank) for rank, chunk in enumerate(lacking)], {"book": text}, in_sequence=False)
-    ).note == (
-        f"7 chunks found at several places in its text (such as 'La la la.', id {first.id!r}): add their start_index; "
-        "the position of 7 chunks is unknown"
-    )
+    written = plan([replace(chunk, rank=rank) for rank, chunk in enumerate(lacking)], {"book": text}, in_sequence=False)
+    assert one(written).note == f"7 chunks not found in its text, or at several places; {MISSING}; 7 chunks left out"
 
 
 @pytest.mark.parametrize("in_sequence", [True, False])
@@ -343,13 +337,12 @@ def test_a_chunk_at_several_places_of_the_text_has_its_place_in_the_sequence_of_
     text, chunks, rank = left_out()
     written = plan(chunks, {"book": text})
     assert numbers(written, chunks) == list(range(len(chunks)))
-    found = f"1 chunk found at several places in its text ('Yes, sir.', id 'id {rank}'): add its start_index"
-    assert one(written).note == found
+    assert one(written).note == "1 chunk not found in its text, or at several places"
     # Without the sequence, it is left out alone.
     written = plan(chunks, {"book": text}, in_sequence=False)
     assert numbers(written, [*chunks[:rank], *chunks[rank + 1 :]]) == list(range(len(chunks) - 1))
     assert len(written.added) == len(chunks) - 1
-    assert one(written).note == f"{found}; the position of 1 chunk is unknown"
+    assert one(written).note.endswith("; 1 chunk left out")
     partly = after(chunks, written)
     at = {"start_index": text.index("Yes, sir.", text.index("Part 1400"))}
     partly[rank] = replace(partly[rank], metadata={"source": "book", **at})
@@ -382,11 +375,13 @@ def test_a_second_version_of_a_source():
     left = sum(text not in texts for text in other)
     without = plan(chunks)
     assert without.written == len(chunks) - left
-    assert one(without).note == "the source seems to have been added to the store more than once"
+    assert (
+        one(without).note == f"the source seems to have been added to the store more than once; {left} chunks left out"
+    )
     written = plan(chunks, {"book": TEXT})
     assert written.written == len(chunks) - left
     assert one(written).note == (
-        f"{left} chunks not found in its text (another version?); the position of {left} chunks is unknown"
+        f"{left} chunks not found in its text, or at several places; {MISSING}; {left} chunks left out"
     )
 
 
@@ -412,12 +407,12 @@ def test_stamps_of_two_ingestions(in_sequence):
     assert plan(after(chunks, written)).known == 1
     lost = plan(chunks, in_sequence=False)
     assert lost.added == {}
-    assert one(lost).note.startswith(f"the position of {len(chunks)} chunks is unknown; the chunk_index values")
+    assert one(lost).note.startswith("the chunk_index values of a source were stamped in several calls")
     # Numbers of two stampings side by side would tell nothing.
     changed = [(text.replace("a", "4") if number == 5 else text, row) for number, (text, row) in enumerate(rows)]
     partly = plan(chunks_of(changed), {"book": TEXT}, in_sequence=False)
     assert partly.added == {}
-    assert one(partly).note.endswith("some of these already have a chunk_index, so nothing is written")
+    assert one(partly).note.endswith("chunks without a position have a chunk_index, so nothing is written")
 
 
 def test_chunks_that_were_added_to_stamped_ones():
@@ -491,7 +486,9 @@ def test_a_text_that_cannot_be_read():
     assert "abcdefgh" not in one(written).note
     lost = one(plan(chunks, {"book": ""}))
     assert lost.written == 0
-    assert lost.note.startswith(f"{len(chunks)} chunks not found in its text (another version?); the position of")
+    assert lost.note == (
+        f"{len(chunks)} chunks not found in its text, or at several places; {MISSING}; nothing is written"
+    )
 
 
 def test_a_text_is_read_where_it_is_needed():
