@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed, counted
@@ -14,16 +14,16 @@ from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_o
 from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
-from oprag.text_table import html_table, table
+from oprag.text_table import table
 
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
+_MAX_ROWS = 40  # sources in a table
+_NAME_WIDTH = 40  # characters of a source name in a table
+_NAME_IN_JSON = 1_000  # characters of a source name
 _UNNAMED = "these chunks do not name their source; name it with source_key=..."
 _NOT_TRUSTED = "nothing is written without its text (read_source=...) or trust_store_order=True"
-_MAX_ROWS = 40  # sources in a table
-_NAME_WIDTH = 80  # characters of a source name in a table
-_NAME_IN_JSON = 1_000  # characters of a source name
 
 
 class WrittenSource(NamedTuple):
@@ -46,7 +46,7 @@ class WrittenSource(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WrittenPositions:
     """The result of `write_positions`, or of a dry run; prints as a table.
 
@@ -62,7 +62,7 @@ class WrittenPositions:
     chunks: int
     known: int
     dry_run: bool
-    added: dict[str, dict[str, object]] = field(repr=False)
+    added: dict[str, dict[str, object]]
 
     @property
     def written(self) -> int:
@@ -86,38 +86,22 @@ class WrittenPositions:
             ],
         }
 
-    def __str__(self) -> str:
-        return "\n".join([self._summary, *(["", *table(_HEAD, self._rows())] if self.sources else []), *self._more])
-
-    def _repr_html_(self) -> str:
-        return html_table("; ".join([self._summary, *self._more]), _HEAD, self._rows())
-
-    @property
-    def _summary(self) -> str:
+    def __repr__(self) -> str:
         verb = "would be written" if self.dry_run else "were written"
-        known = ""
-        if self.known:
-            known = f"; {counted(self.known, 'other source')} {'needs' if self.known == 1 else 'need'} no positions"
-        return f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"
+        known = f"; the order of {counted(self.known, 'other source')} is known" if self.known else ""
+        lines = [f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"]
+        if self.sources:
+            # Sources with a note come first.
+            rows = sorted(self.sources, key=lambda one: not one.note)[:_MAX_ROWS]
+            lines += ["", *table(_HEAD, map(_cells, rows))]
+        if len(self.sources) > _MAX_ROWS:
+            lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
+        return "\n".join(lines)
 
-    @property
-    def _more(self) -> list[str]:
-        more = len(self.sources) - _MAX_ROWS
-        return [f"and {counted(more, 'more source')}"] if more > 0 else []
 
-    def _rows(self) -> list[list[str]]:
-        """Return a row for each source, up to a maximum; sources with a note come first."""
-        rows = sorted(self.sources, key=lambda one: not one.note)
-        return [
-            [
-                "(not named)" if one.source is None else safe(shown(one.source, _NAME_WIDTH)),
-                f"{one.chunks:,}",
-                f"{one.written:,}",
-                one.field or "-",
-                one.note,
-            ]
-            for one in rows[:_MAX_ROWS]
-        ]
+def _cells(one: WrittenSource) -> list[str]:
+    name = "(not named)" if one.source is None else safe(shown(one.source, _NAME_WIDTH))
+    return [name, f"{one.chunks:,}", f"{one.written:,}", one.field or "-", one.note]
 
 
 def plan_positions(

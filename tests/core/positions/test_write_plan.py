@@ -579,12 +579,12 @@ def test_the_report_is_a_table():
         + [("One.", {"source": "b"}), ("Two.", {"url": "c"})]
     )
     assert str(plan(chunks, dry_run=True)) == (
-        "positions of 3 of 5 chunks would be written; 2 other sources need no positions\n"
+        "positions of 3 of 5 chunks would be written; the order of 2 other sources is known\n"
         "\n"
         "  source      chunks  written  position from                    note\n"
         "  voyage.txt  3       3        Store, 2 of 2 neighbors overlap"
     )
-    assert str(plan(chunks[3:4])) == "positions of 0 of 1 chunk were written; 1 other source needs no positions"
+    assert str(plan(chunks[3:4])) == "positions of 0 of 1 chunk were written; the order of 1 other source is known"
     assert str(plan([])) == "positions of 0 of 0 chunks were written"
 
 
@@ -619,27 +619,21 @@ def test_of_many_sources_those_with_a_note_are_shown_first():
     assert lines[3].startswith("  apart")
     assert lines[-1] == "and 20 more sources"
     assert len(lines) == 44
-    assert "and 20 more sources" in written._repr_html_()
     assert len(written.sources) == len(written.to_dict()["sources"]) == 60
 
 
 def test_hostile_names():
     name = "<b>\x1b[31m\u202e\n" + "x" * 500 + "|"
     written = plan(stored(windows()[:4], source=name), lambda source: f"{source[:1]}{1 / 0}")
-    for line in str(written).splitlines():
+    for line in repr(written).splitlines():
         assert line.isprintable()
         assert len(line) < 250
-    page = written._repr_html_()
-    assert "&lt;b&gt;" in page
-    assert not {"<b>", "\x1b", "\u202e"} & {page[start : start + size] for start in range(len(page)) for size in (1, 3)}
     assert json.loads(json.dumps(written.to_dict()))["sources"][0]["source"] == name
     secret = plan(stored(windows()[:4], source="https://example.org/?api_key=sk-abcdefghijklmnopqrstuvwx012345"))
-    assert "abcdefgh" not in str(secret) + secret._repr_html_() + json.dumps(secret.to_dict())
+    assert "abcdefgh" not in str(secret) + json.dumps(secret.to_dict())
     login = plan(stored(windows()[:4], source="https://ada:hunter2@example.org/"), lambda _: 1 / 0)
-    assert "hunter2" not in str(login) + login._repr_html_() + json.dumps(login.to_dict())
-    alone = plan(stored(windows()[:4], source="a\ud800b"))
-    alone._repr_html_().encode()
-    str(alone).encode()
+    assert "hunter2" not in str(login) + json.dumps(login.to_dict())
+    str(plan(stored(windows()[:4], source="a\ud800b"))).encode()
 
 
 def test_the_error_of_a_reader_is_masked():
