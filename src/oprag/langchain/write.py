@@ -7,7 +7,7 @@ from typing import Any
 from oprag.files.source_reader import ReadSource
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
-from oprag.stores.adapter import StoredChunk, adapter_of
+from oprag.stores.adapter import adapter_of
 from oprag.stores.write_into import write_into
 
 __all__ = ["write_positions"]
@@ -33,11 +33,9 @@ def write_positions(
     Args:
         store: A vector store. Save a store in memory, such as `FAISS`, afterwards.
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function that takes the name. If some chunks cannot be located in their text,
-            positions are written for the others.
-        trust_store_order: Whether to write the insertion order of the store even if overlapping texts do not confirm
-            all of it. That order is wrong if part of a source was added later, for example by an update, and no warning
-            is issued afterwards.
+            source names to texts, a function that takes the name, or the documents of a loader.
+        trust_store_order: Whether to write the insertion order of the store where nothing confirms it. It is wrong if
+            part of a source was added later, for example by an update, and no warning is issued afterwards.
         source_key: See `oprag.ContextOptions.source_key`.
         dry_run: Determine the positions without writing them.
 
@@ -63,7 +61,6 @@ def write_positions(
     return write_into(
         adapter_of(store),
         store,
-        StoredChunk.as_chunk,
         read_source=read_source,
         trust_store_order=trust_store_order,
         source_key=source_key,

@@ -7,15 +7,11 @@ from typing import Any
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from oprag.chunk import Chunk
 from oprag.files.source_reader import ReadSource
 from oprag.llama_index.found import searched_in, store_of
-from oprag.llama_index.neighbors import NO_FILTER
-from oprag.llama_index.nodes import chunk_of
-from oprag.options import refuse_filter
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions
-from oprag.stores.adapter import StoredChunk, adapter_of
+from oprag.stores.adapter import adapter_of
 from oprag.stores.write_into import write_into
 
 __all__ = ["write_positions"]
@@ -42,11 +38,9 @@ def write_positions(
         index: A `VectorStoreIndex`, whose store and docstore are both updated; another index; a vector store that
             stores texts; or a docstore. Persist a store in memory afterwards.
         read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
-            source names to texts, or a function that takes the name. If some chunks cannot be located in their text,
-            positions are written for the others.
-        trust_store_order: Whether to write the insertion order of the store even if overlapping texts do not confirm
-            all of it. That order is wrong if part of a source was added later, for example by an update, and no warning
-            is issued afterwards.
+            source names to texts, a function that takes the name, or the documents of a loader.
+        trust_store_order: Whether to write the insertion order of the store where nothing confirms it. It is wrong if
+            part of a source was added later, for example by an update, and no warning is issued afterwards.
         source_key: See `oprag.ContextOptions.source_key`.
         dry_run: Determine the positions without writing them.
 
@@ -56,7 +50,6 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
-    refuse_filter("read_source", read_source, NO_FILTER)
     store = index
     if isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
         adapter = adapter_of(store)
@@ -67,13 +60,8 @@ def write_positions(
     return write_into(
         adapter,
         store,
-        _as_chunk,
         read_source=read_source,
         trust_store_order=trust_store_order,
         source_key=source_key,
         dry_run=dry_run,
     )
-
-
-def _as_chunk(stored: StoredChunk, rank: int) -> Chunk:
-    return chunk_of(stored.node, rank)

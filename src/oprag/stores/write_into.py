@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.files.source_reader import ReadSource, as_reader
-from oprag.options import check_bool, check_key
+from oprag.options import check_bool, check_key, refuse_filter
 from oprag.positions.sources import SourceKey
 from oprag.positions.write_plan import WrittenPositions, plan_positions
-from oprag.stores.adapter import StoreAdapter, StoredChunk
-from oprag.stores.listing import each_once
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import chunk_of_row, each_once
 
 __all__ = ["write_into"]
 
@@ -20,30 +18,17 @@ __all__ = ["write_into"]
 def write_into(
     adapter: StoreAdapter | None,
     given: Any,
-    as_chunk: Callable[[StoredChunk, int], Chunk],
     *,
     read_source: ReadSource | None,
     trust_store_order: bool,
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
-    """Write the positions of all chunks whose order is uncertain.
-
-    Args:
-        adapter: The adapter of the store; None if the store has none.
-        given: The caller's argument, for messages.
-        as_chunk: Converts a stored chunk to a `Chunk` with the same id and the given rank.
-        read_source: As in `write_positions`.
-        trust_store_order: As in `write_positions`.
-        source_key: As in `write_positions`.
-        dry_run: As in `write_positions`.
-    """
+    """Write the positions of all chunks whose order is uncertain; messages name what the caller has given."""
     check_key("source_key", source_key)
     check_bool("trust_store_order", trust_store_order)
     check_bool("dry_run", dry_run)
-    reader = as_reader(read_source)
-    # Outside a search, a function that requires a filter cannot get one.
-    reader = reader and reader.filtered(lambda: None)
+    refuse_filter("read_source", read_source, "write_positions searches nothing")
     stored = adapter.chunks() if adapter is not None and adapter.writable else None
     if adapter is None or stored is None:
         raise OptionError(
@@ -52,11 +37,12 @@ def write_into(
             "yourself",
             given,
         )
+    rows = enumerate(each_once(stored))
     written = plan_positions(
-        [as_chunk(one, rank) for rank, one in enumerate(each_once(stored))],
+        [row.as_chunk(rank) if row.node is None else chunk_of_row(row, rank) for rank, row in rows],
         adapter.name,
         in_insertion_order=adapter.in_insertion_order,
-        read_source=reader,
+        read_source=as_reader(read_source),
         trust_store_order=trust_store_order,
         source_key=source_key,
         dry_run=dry_run,

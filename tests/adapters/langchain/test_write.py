@@ -250,18 +250,6 @@ def test_a_store_that_confirms_its_sequence_needs_no_trust():
     assert written.sources[0].field == "text of the source"
 
 
-def test_a_function_may_require_the_filter_of_a_search():
-    given = []
-
-    def read(name: str, filter: Any) -> str:
-        given.append(filter)
-        return TEXTS[name]
-
-    read_source: Any = read
-    assert write_positions(store_of(shuffled(split())), read_source=read_source).sources[0].note == ""
-    assert given == [None, None]
-
-
 def test_names_in_metadata_do_not_leave_a_folder(tmp_path):
     (tmp_path / "secret.txt").write_text(TEXTS["voyage.txt"])
     (tmp_path / "open").mkdir()
@@ -289,6 +277,10 @@ def test_ids_that_are_numbers(ids: Any):
         (
             {"read_source": 5},
             "read_source must be a folder, a mapping, a function or the documents of a loader, got int",
+        ),
+        (
+            {"read_source": lambda name, filter: ""},
+            "read_source is a function that requires filter, but write_positions",
         ),
         ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
         ({"source_key": 5}, "source_key must be"),
