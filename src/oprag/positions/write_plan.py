@@ -161,7 +161,13 @@ def _plan_source(
     order = order_of(listing, None, text)
     if text is not None and None in order.spans:
         notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
-    left = _left_out(order, notes, trusted=trusted)
+    causes = order.doubts_among(range(len(group)))
+    notes += causes
+    left = _left_out(order, trusted=trusted)
+    if len(left) == len(group):
+        notes.append(_NOT_TRUSTED if not trusted and BY_STORE.issuperset(causes) else "nothing is written")
+    elif left:
+        notes.append(f"{counted(len(left), 'chunk')} left out")
     if repeated:
         notes.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
     positions = {} if repeated else _numbered(order, left)
@@ -173,23 +179,12 @@ def _plan_source(
     return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
 
 
-def _left_out(order: SourceOrder, notes: list[str], *, trusted: bool) -> Collection[int]:
-    """Return the chunks for which no position is written, and add the reason to the notes."""
-    everything = range(len(order.chunks))
-    causes, unsure = order.doubts_among(everything), order.unsure_among(everything)
-    notes += causes
+def _left_out(order: SourceOrder, *, trusted: bool) -> Collection[int]:
+    """Return the chunks whose place is uncertain, apart from those that the caller trusts the store to order."""
+    unsure = order.unsure_among(range(len(order.chunks)))
     if trusted:
         unsure = {index for index in unsure if any(one.cause not in BY_STORE for one in order.uncertain[index])}
-    left = {index for index, key in enumerate(order.keys) if key is None or index in unsure}
-    if len(left) == len(everything):
-        notes.append(_NOT_TRUSTED if not trusted and set(causes) <= BY_STORE else "nothing is written")
-    elif any(STAMP_FIELD in order.chunks[index].metadata for index in left):
-        # Numbers from two stamping calls are not comparable.
-        notes.append(f"some of its chunks without a position have a {STAMP_FIELD}, so nothing is written")
-        return everything
-    elif left:
-        notes.append(f"{counted(len(left), 'chunk')} left out")
-    return left
+    return unsure.union(index for index, key in enumerate(order.keys) if key is None)
 
 
 def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:
