@@ -47,7 +47,7 @@ PLACEHOLDERS = frozenset({"blob"})
 STAMP_FIELD = "chunk_index"
 NUMBERING_FIELD = "chunk_numbering"
 BY_STORE_NUMBERING = "s"
-"""First letter of numberings that come from a store's insertion order; a source text takes precedence over them."""
+"""First letter of numberings of an assumed order, such as a store's; a source text takes precedence over them."""
 _BY_STORE_NUMBERING = re.compile(f"{BY_STORE_NUMBERING}[0-9a-f]{{12}}")
 STAMPED_FIELDS = (
     STAMP_FIELD,
@@ -111,7 +111,7 @@ ROOTS = frozenset(".".join(map(str, path[:length])) for path, _ in _PATHS for le
 
 
 def is_by_store(metadata: Mapping[Any, Any]) -> bool:
-    """Return whether the number of a chunk was stamped from a store's insertion order."""
+    """Return whether the number of a chunk was written from a store's insertion order, or another assumed order."""
     name = metadata.get(NUMBERING_FIELD)
     return isinstance(name, str) and _BY_STORE_NUMBERING.fullmatch(name) is not None
 

@@ -62,7 +62,7 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
                 return
 
 
-def numbering_of(texts: Sequence[str], *, by_store: bool = False) -> str:
+def numbering_of(texts: Sequence[str], *, assumed: bool = False) -> str:
     """Return an id for the numbering of these texts: a hash that is equal in every process."""
     # Imported only when stamping: it takes an eighth of the time of `import oprag`.
     import hashlib
@@ -72,7 +72,7 @@ def numbering_of(texts: Sequence[str], *, by_store: bool = False) -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
     # The letter is needed: some stores return strings such as "123" or "12e5" as numbers.
-    return f"{BY_STORE_NUMBERING if by_store else 'n'}{digest.hexdigest()}"
+    return f"{BY_STORE_NUMBERING if assumed else 'n'}{digest.hexdigest()}"
 
 
 def given_source(source: Any) -> str | None:

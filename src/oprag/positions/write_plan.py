@@ -195,8 +195,10 @@ def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, 
     for key, index in known:
         numbers.setdefault((key, order.chunks[index].text), len(numbers))
     by_text = order.field.endswith(LOCATED)
-    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE) or stamped_by_store(order.chunks)
-    numbering = numbering_of([text for _, text in numbers], by_store=by_store and not by_text)
+    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
+    # What is only assumed must not be known once it is written.
+    assumed = (by_store or order.basis == "assumed") and not by_text
+    numbering = numbering_of([text for _, text in numbers], assumed=assumed)
     # Retrieval reads an offset next to a page as relative to the page, of which nothing tells the start.
     in_source = by_text and all(page_of(chunk) is None for chunk in order.chunks)
     positions: dict[int, dict[str, object]] = {}

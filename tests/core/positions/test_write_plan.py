@@ -424,6 +424,15 @@ def test_stamps_of_two_ingestions(in_sequence):
     assert order_of(Listing(after(other, partly)[6:12])).certainty == "known"
 
 
+def test_numbers_of_another_tool_are_not_known_after_they_were_written():
+    chunks = chunks_of([(text, {"source": "book", "chunk_index": at}) for at, text in enumerate(windows(overlap=0))])
+    lacking = [*chunks[:-1], replace(chunks[-1], metadata={"source": "book"})]
+    written = plan(lacking, in_sequence=False)
+    assert numbers(written, lacking) == [*range(len(chunks) - 1), None]
+    assert order_of(Listing(lacking[:5])).certainty == "assumed"
+    assert order_of(Listing(after(lacking, written)[:5])).certainty == "assumed"
+
+
 def test_chunks_that_were_added_to_stamped_ones():
     texts = windows()
     chunks = stored(texts[:-2])
