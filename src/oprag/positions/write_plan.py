@@ -197,7 +197,7 @@ def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, 
     by_text = order.field.endswith(LOCATED)
     by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
     # What is only assumed must not be known once it is written.
-    assumed = (by_store or order.basis == "assumed") and not by_text
+    assumed = (by_store and not by_text) or order.certainty_among([index for _, index in known]) != "known"
     numbering = numbering_of([text for _, text in numbers], assumed=assumed)
     # Retrieval reads an offset next to a page as relative to the page, of which nothing tells the start.
     in_source = by_text and all(page_of(chunk) is None for chunk in order.chunks)

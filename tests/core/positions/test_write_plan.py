@@ -433,6 +433,13 @@ def test_numbers_of_another_tool_are_not_known_after_they_were_written():
     assert order_of(Listing(after(lacking, written)[:5])).certainty == "assumed"
 
 
+def test_a_place_that_the_caller_trusts_the_store_to_know_is_assumed_after_it_was_written():
+    chunks = stored([*windows(overlap=0), "Added later."])
+    written = plan(chunks, {"book": TEXT}, trusted=True)
+    assert numbers(written, chunks) == list(range(len(chunks)))
+    assert order_of(Listing(after(chunks, written)[-2:])).certainty == "assumed"
+
+
 def test_chunks_that_were_added_to_stamped_ones():
     texts = windows()
     chunks = stored(texts[:-2])
