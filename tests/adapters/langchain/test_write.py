@@ -13,9 +13,9 @@ from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
-from oprag import ContextOptions, DocumentIndex, OptionError, PositionKind, PositionWarning
+from oprag import ContextOptions, DocumentIndex, OptionError, PositionKind
 from oprag.langchain import OrderPreservingRetriever, check_positions, write_positions
-from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
@@ -227,29 +227,6 @@ def test_a_sequence_that_nothing_confirms_is_written_where_it_is_trusted_and_can
     assert write_positions(store, trust_store_order=True).known == 1
 
 
-def test_numbers_from_a_store_stay_where_the_text_does_not_tell_more():
-    store = store_of(split({"a.txt": TEXTS["voyage.txt"]}))
-    write_positions(store, trust_store_order=True)
-    state = {key: row["metadata"] for key, row in store.store.items()}
-    written = write_positions(store, read_source={"a.txt": TEXTS["letters.txt"]})
-    assert (written.added, {key: row["metadata"] for key, row in store.store.items()}) == ({}, state)
-    assert "not found in its text" in written.sources[0].note
-    found, told = asked(store, k=99, read_source={"a.txt": TEXTS["letters.txt"]})
-    assert (in_order(found, {"a.txt": TEXTS["voyage.txt"]}), told) == (True, [])
-
-
-def test_a_store_that_confirms_its_sequence_needs_no_trust():
-    text = TEXTS["voyage.txt"]
-    windows = [text[start : start + 200] for start in range(0, len(text) - 40, 160)]
-    store = store_of([Document(window, metadata={"source": "a.txt"}) for window in windows])
-    assert write_positions(store, dry_run=True).written == len(windows)
-    # Where a text was given and lacks a chunk, the store is not asked.
-    changed = text.replace(windows[4][60:90], "")
-    written = write_positions(store, read_source={"a.txt": changed})
-    assert 0 < written.written < len(windows)
-    assert written.sources[0].field == "text of the source"
-
-
 def test_names_in_metadata_do_not_leave_a_folder(tmp_path):
     (tmp_path / "secret.txt").write_text(TEXTS["voyage.txt"])
     (tmp_path / "open").mkdir()
@@ -326,33 +303,3 @@ def test_a_chunk_that_was_deleted_meanwhile(monkeypatch):
     ):
         write_positions(store, trust_store_order=True)
     assert not any("chunk_index" in row["metadata"] for row in store.store.values())
-
-
-def test_a_store_that_fails_says_so(monkeypatch):
-    class Failing(InMemoryVectorStore):
-        """A store that cannot be reached."""
-
-    class Adapter(StoreAdapter):
-        """Its adapter."""
-
-        def vectors(self, keys):
-            return {}
-
-        def chunks(self, field="", sources=()):
-            raise ConnectionError("no answer")
-
-        def write(self, added):
-            raise AssertionError
-
-    monkeypatch.setattr(adapter, "_registered", {})
-    register_store(Failing, Adapter)
-    with pytest.raises(ConnectionError, match="no answer"):
-        write_positions(store_of([], Failing))
-
-
-def test_what_is_uncertain_is_no_warning_but_in_the_report():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PositionWarning)
-        written = write_positions(store_of(split()))
-    assert all("nothing is written without its text" in source.note for source in written.sources)
-    assert written.added == {}

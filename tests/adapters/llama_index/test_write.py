@@ -21,7 +21,6 @@ from oprag.stores.adapter import adapter_of
 from oprag.warn import forget
 from tests.adapters.llama_index.conftest import pdf_pages, prose
 from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
-from tests.helpers import with_answers
 
 QUESTION = "Where does the river end?"
 NAMES = ("ant", "bee")
@@ -102,18 +101,6 @@ def in_order(found: list[Any], texts: Any = TEXTS) -> bool:
         for name, text in texts.items()
     }
     return all(len(places) > 3 and places == sorted(places) for places in of_source.values())
-
-
-def test_a_node_whose_text_is_everywhere_is_placed_by_its_neighbors():
-    text, pieces = with_answers({0: "Yes, sir.", 1_300: "Yes, sir.", 1_499: "Yes, sir. Yes, sir."})
-    pieces.pop()
-    index = index_of([TextNode(text=piece, metadata={"file_name": "book.txt"}) for piece in pieces])
-    found, _ = asked(index, len(pieces), read_source={"book.txt": text}, store_order=True)
-    assert [one.node.text for one in found] == pieces
-    written = write_positions(index, read_source={"book.txt": text})
-    # Nothing follows the last one, and nothing tells that it was not added later.
-    assert written.written == len(pieces) - 1
-    assert "1 chunk left out" in str(written)
 
 
 @pytest.mark.parametrize("way", ["links", "store", "text"])
@@ -293,18 +280,9 @@ def by_filter(name: str, filter: Any) -> str:
     return TEXTS[name]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"read_source": by_filter}, "read_source is a function that requires filter"),
-        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents"),
-        ({"dry_run": 1}, "dry_run must be True or False, got 1"),
-        ({"source_key": 1}, "source_key must be"),
-    ],
-)
-def test_wrong_options(options: Any, message: str):
-    with pytest.raises(OptionError, match=message):
-        write_positions(index_of(nodes_of(documents())), **options)
+def test_a_reader_that_requires_a_filter():
+    with pytest.raises(OptionError, match="read_source is a function that requires filter"):
+        write_positions(index_of(nodes_of(documents())), read_source=by_filter)
 
 
 def test_a_docstore_and_an_index_without_vectors_are_written_to():
