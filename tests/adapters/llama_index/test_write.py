@@ -282,7 +282,7 @@ def by_filter(name: str, filter: Any) -> str:
 
 def test_a_reader_that_requires_a_filter():
     with pytest.raises(OptionError, match="read_source is a function that requires filter"):
-        write_positions(index_of(nodes_of(documents())), read_source=by_filter)
+        write_positions(index_of(nodes_of(documents())), read_source=by_filter)  # type: ignore[arg-type]
 
 
 def test_a_docstore_and_an_index_without_vectors_are_written_to():

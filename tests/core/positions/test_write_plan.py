@@ -4,6 +4,7 @@ import json
 import random
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -350,10 +351,15 @@ def test_a_text_that_cannot_be_read():
 
 
 def test_a_text_is_read_where_it_is_needed():
-    read = []
-    rows = [(text, {"source": "a"}) for text in windows()]
+    read: list[str] = []
+
+    def reading(name: str) -> str:
+        read.append(name)
+        return TEXT
+
+    rows: list[tuple[str, dict[str, Any]]] = [(text, {"source": "a"}) for text in windows()]
     rows += [(text, {"source": "known", "start_index": TEXT.index(text)}) for text in windows()]
-    written = plan(chunks_of([*rows, ("One.", {"source": "alone"})]), lambda name: read.append(name) or TEXT)
+    written = plan(chunks_of([*rows, ("One.", {"source": "alone"})]), reading)
     assert (read, written.known, one(written).source) == (["a"], 2, "a")
 
 
