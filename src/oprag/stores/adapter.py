@@ -25,6 +25,7 @@ __all__ = [
     "chunks_with",
     "has_own_adapter",
     "parts",
+    "refuse_unknown",
     "register_store",
     "restrictions_of",
 ]
@@ -34,10 +35,7 @@ T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Keyword arguments of the frameworks' searches that do not restrict which chunks a search can find.
 _SETTINGS = frozenset(
-    {
-        *("fetch_k", "k", "lambda_mult", "score_threshold"),
-        *("mmr_prefetch_factor", "mmr_prefetch_k", "mmr_threshold"),
-    }
+    ["fetch_k", "k", "lambda_mult", "mmr_prefetch_factor", "mmr_prefetch_k", "mmr_threshold", "score_threshold"]
 )
 
 
@@ -222,35 +220,17 @@ class StoreAdapter(ABC):
         """Whether `write` is implemented."""
         return type(self).write is not StoreAdapter.write
 
-    def refuse_unknown(self, added: Iterable[str], known: Collection[str]) -> None:
-        """Reject ids that the store does not contain.
 
-        Args:
-            added: The ids passed to `write`.
-            known: The ids in the store.
-
-        Raises:
-            OptionError: One of the ids is missing in the store.
-        """
-        unknown = [key for key in added if key not in known]
-        if unknown:
-            others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
-            raise OptionError(
-                f"{self.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if the "
-                "store changed in the meantime, try again",
-                unknown,
-            )
-
-    def docstore_texts(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the texts of nodes in the docstore by id, without ids that are missing in it (LlamaIndex only).
-
-        Args:
-            ids: The ids of the nodes.
-        """
-        from llama_index.core.schema import MetadataMode
-
-        nodes = self.docstore.get_nodes(list(ids), raise_error=False)
-        return {node.node_id: node.get_content(MetadataMode.NONE) for node in nodes}
+def refuse_unknown(adapter: StoreAdapter, added: Iterable[str], known: Collection[str]) -> None:
+    """Raise an error if ids that were passed to `StoreAdapter.write` are missing in the store."""
+    unknown = [key for key in added if key not in known]
+    if unknown:
+        others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
+        raise OptionError(
+            f"{adapter.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if the "
+            "store changed in the meantime, try again",
+            unknown,
+        )
 
 
 def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -264,14 +244,7 @@ def chunks_with(
     sources: Collection[str],
     passes: Callable[[StoredChunk], bool] | None = None,
 ) -> Iterator[StoredChunk]:
-    """Filter all chunks of a store down to those that `StoreAdapter.chunks` must list.
-
-    Args:
-        chunks: All chunks.
-        field: The metadata key that contains the source name; empty for all sources.
-        sources: Names of the sources.
-        passes: The filter of the search.
-    """
+    """Yield those of all chunks of a store that `StoreAdapter.chunks` must list, given the filter of the search."""
     for chunk in chunks:
         in_sources = not field or source_name(chunk.metadata.get(field)) in sources
         if in_sources and (passes is None or passes(chunk)):

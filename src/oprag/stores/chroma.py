@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import listed_nodes, written_to_docstore
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
@@ -49,7 +49,7 @@ class _InCollection(StoreAdapter):
         self, stored: Mapping[str, Mapping[str, Any]], added: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, dict[str, Any]]:
         """Return the metadata to update, given those that are stored."""
-        self.refuse_unknown(added, stored)
+        refuse_unknown(self, added, stored)
         return {key: dict(more) for key, more in added.items()}
 
 

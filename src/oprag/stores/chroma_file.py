@@ -47,7 +47,6 @@ class ChromaFile:
                 raise InputFileError(f"{companion} is not a regular file", str(companion))
         self._path = path
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-
         self._connection.row_factory = sqlite3.Row
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         self._connection.execute("PRAGMA trusted_schema = OFF")

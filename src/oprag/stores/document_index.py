@@ -18,10 +18,6 @@ class OwnIndex(StoreAdapter):
         rows = (int(key) for key in keys if key.isdecimal() and int(key) < len(chunks))
         return {str(row): StoredVector(vectors[row], chunks[row].text) for row in rows}
 
-    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`, without a thread: it only reads memory."""
-        return self.vectors(keys)
-
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks by row number."""
         rows = (StoredChunk(chunk.id, chunk.text, chunk.metadata) for chunk in self.store.chunks)

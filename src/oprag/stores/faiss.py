@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
-from oprag.stores.docstore import rows_of_sources
-from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, refuse_unknown
+from oprag.stores.docstore import listed_in
+from oprag.stores.llama_index_nodes import docstore_rows, put_rows, texts_in
 from oprag.stores.rows import rows_of
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
@@ -65,7 +65,7 @@ class LangChainFaiss(StoreAdapter):
             # Other docstores would have to delete a document before replacing it; an interruption would lose it.
             super().write(added)
             return
-        self.refuse_unknown(added, documents)
+        refuse_unknown(self, added, documents)
         documents.update(
             {
                 key: documents[key].model_copy(update={"metadata": {**documents[key].metadata, **more}})
@@ -95,7 +95,7 @@ class LlamaIndexFaiss(StoreAdapter):
         vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
         if vectors is None:
             return {}
-        texts = self.docstore_texts(found)
+        texts = texts_in(self.docstore, found)
         return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(found, vectors, strict=True)}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
@@ -105,21 +105,14 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by row; None if several nodes share a row."""
-        return None if self._rows_of(()) is None else self._listed(field, sources)
-
-    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
-        from llama_index.core.storage.docstore import SimpleDocumentStore
-
-        among: Collection[str] = {*self.nodes.values()}
-        if field and isinstance(self.docstore, SimpleDocumentStore):
-            among = among & rows_of_sources(self.docstore, field, sources).keys()
-        ids = self.in_sequence(among)
-        yield from listed_nodes(self.docstore.get_nodes([*ids], raise_error=False), field, sources)
+        if self._rows_of(()) is None:
+            return None
+        return listed_in(self.docstore, self.in_sequence({*self.nodes.values()}), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes in the docstore; the vector store has no metadata."""
         rows = docstore_rows(self.docstore, added)
-        self.refuse_unknown(added, rows.keys() & {*self.nodes.values()})
+        refuse_unknown(self, added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
     def _rows_of(self, keys: Collection[str]) -> Mapping[str, int] | None:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with
-from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, refuse_unknown
+from oprag.stores.docstore import listed_in
+from oprag.stores.llama_index_nodes import docstore_rows, put_rows, texts_in
 
 __all__ = ["LangChainInMemory", "LlamaIndexSimple"]
 
@@ -20,10 +20,6 @@ class LangChainInMemory(StoreAdapter):
         """Return the vectors of documents by id."""
         rows = (self.store.store[key] for key in keys if key in self.store.store)
         return {row["id"]: StoredVector(row["vector"], row["text"]) for row in rows}
-
-    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`, without a thread: it only reads memory."""
-        return self.vectors(keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by the order of the store's dictionary."""
@@ -43,7 +39,7 @@ class LangChainInMemory(StoreAdapter):
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the entries by copies, because documents of earlier searches share their metadata."""
         rows = self.store.store
-        self.refuse_unknown(added, rows)
+        refuse_unknown(self, added, rows)
         changed = {key: {**(rows[key]["metadata"] or {}), **more} for key, more in added.items()}
         rows.update({key: {**rows[key], "metadata": metadata} for key, metadata in changed.items()})
 
@@ -61,12 +57,8 @@ class LlamaIndexSimple(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Return the vectors of nodes by id."""
-        vectors, texts = self.store.data.embedding_dict, self.docstore_texts(keys)
+        vectors, texts = self.store.data.embedding_dict, texts_in(self.docstore, keys)
         return {key: StoredVector(vectors[key], texts.get(key)) for key in keys if key in vectors}
-
-    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`, without a thread: it only reads memory."""
-        return self.vectors(keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by the order of the store's dictionary."""
@@ -81,20 +73,13 @@ class LlamaIndexSimple(StoreAdapter):
         only = self.search.get("node_ids")
         # Several indexes may share one store.
         among = {*(only if only is not None else self.nodes or self.store.data.embedding_dict)}
-        ids = [
-            key
-            for key in list(self.store.data.embedding_dict)
-            # Filter ids before reading nodes, which is slow. Stores written by old versions have no metadata.
-            if key in among
-            and passes(key)
-            and (not field or key not in flat or source_name(flat[key].get(field)) in sources)
-        ]
-        yield from listed_nodes(self.docstore.get_nodes(ids, raise_error=False), field, sources)
+        ids = [key for key in list(self.store.data.embedding_dict) if key in among and passes(key)]
+        yield from listed_in(self.docstore, ids, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes in the store and in the docstore."""
         rows, flat = docstore_rows(self.docstore, added), self.store.data.metadata_dict
-        self.refuse_unknown(added, rows.keys() & self.store.data.embedding_dict.keys())
+        refuse_unknown(self, added, rows.keys() & self.store.data.embedding_dict.keys())
         flat.update({key: {**flat[key], **added[key]} for key in added.keys() & flat.keys()})
         # The docstore last: nodes are listed from it, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)

@@ -10,7 +10,7 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
 
 __all__ = [
     "NODE_FIELD",
@@ -20,6 +20,7 @@ __all__ = [
     "nodes_in",
     "put_rows",
     "source_in",
+    "texts_in",
     "united",
     "with_metadata",
     "written_to_docstore",
@@ -55,7 +56,7 @@ def source_in(chunk: StoredChunk, field: str) -> str | None:
     return source_name(chunk.metadata.get(field))
 
 
-def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+def listed_nodes(nodes: Iterable[Any], field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
     """Yield the nodes of some sources as stored chunks, or all nodes if `field` is empty."""
     from llama_index.core.schema import MetadataMode
 
@@ -63,6 +64,11 @@ def listed_nodes(nodes: Iterable[Any], field: str, sources: Collection[str]) -> 
         chunk = StoredChunk(node.node_id, node.get_content(MetadataMode.NONE), node.metadata, node=node)
         if not field or source_in(chunk, field) in sources:
             yield chunk
+
+
+def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:
+    """Return the texts of nodes in a docstore by id, without ids that are missing in it."""
+    return {chunk.key: chunk.text for chunk in listed_nodes(docstore.get_nodes([*ids], raise_error=False))}
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -90,7 +96,7 @@ def written_to_docstore(
 
     The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
     """
-    adapter.refuse_unknown(added, stored)
+    refuse_unknown(adapter, added, stored)
     rows = docstore_rows(adapter.docstore, added)
     changes = {key: content_with(stored[key], more, key) for key, more in added.items()}
     put_rows(adapter.docstore, rows)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
@@ -251,7 +251,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         with self._transaction() as session:
             # A node that was added twice has two rows.
             found = session.execute(query).all()
-            self.refuse_unknown(added, {key for _, key, _ in found})
+            refuse_unknown(self, added, {key for _, key, _ in found})
             nodes = docstore_rows(self.docstore, added)
             changed = [
                 {"row": row, "changed": {**flat, **content_with(flat, added[key], key)}} for row, key, flat in found

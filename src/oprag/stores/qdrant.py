@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import NODE_FIELD, listed_nodes, written_to_docstore
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class LangChainQdrant(StoreAdapter):
         """Set keys of the payload; atomic for each point."""
         for batch in parts([*added], _BATCH):
             found = self.store.client.retrieve(self.store.collection_name, _as_ids(batch), with_payload=False)
-            self.refuse_unknown(batch, {str(point.id) for point in found})
+            refuse_unknown(self, batch, {str(point.id) for point in found})
         _set(self.store, added, self.store.metadata_payload_key)
 
 
