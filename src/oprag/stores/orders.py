@@ -43,17 +43,11 @@ PlacesOfSource = Callable[[str, Chunk], Place | None]
 
 
 class _Request(NamedTuple):
-    """The retrieved chunks of a source whose order their metadata do not tell.
-
-    Attributes:
-        chunks: The chunks.
-        keys: Their keys: chunks with equal keys are interchangeable.
-        field: The metadata key that contains the name of their source; empty if no key does.
-    """
+    """The retrieved chunks of a source whose order their metadata do not tell."""
 
     chunks: Sequence[Chunk]
-    keys: Sequence[_Key]
-    field: str
+    keys: Sequence[_Key]  # chunks with equal keys are interchangeable
+    field: str  # the metadata key that contains the name of their source; empty if no key does
 
     @property
     def source(self) -> str:
@@ -61,37 +55,20 @@ class _Request(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A chunk of a source, without its text: what is shown is read anew.
+    """A chunk of a source, without its text: what is shown is read anew."""
 
-    Attributes:
-        number: Its place in the sequence of the store.
-        place: Its place in the source.
-        text: The hash of its text: another text under the same key is another chunk.
-    """
-
-    number: int
+    number: int  # in the sequence of the store
     place: Place
-    text: int
+    text: int  # its hash: another text under the same key is another chunk
 
 
 class _Decided(NamedTuple):
-    """The order of a source.
-
-    Attributes:
-        rows: The chunks by key.
-        listed: Whether the store listed the whole source.
-        until: The time at which it is decided again.
-        store: The store. Keeping the reference keeps its id (part of the cache key) unique.
-    """
+    """The order of a source, from all of its chunks if the store listed them."""
 
     rows: Mapping[_Key, _Row]
     listed: bool
-    until: float
-    store: StoreAdapter
-
-    @property
-    def expired(self) -> bool:
-        return time.monotonic() >= self.until
+    until: float  # then it is decided again
+    store: StoreAdapter  # keeping it keeps its id, which is part of the cache key, unique
 
     def covers(self, request: _Request) -> bool:
         """Return whether it contains all of these chunks with the same texts."""
@@ -142,8 +119,7 @@ class SourceOrders:
         Args:
             inputs: The inputs of a context.
             options: The options of the context.
-            stores: Returns the stores that were searched; each source is listed from the first one with all of its
-                retrieved chunks.
+            stores: Returns the searched stores. A source is listed from the first one with all of its retrieved chunks.
             texts: The texts of the sources, in which their chunks are located.
             filter: Returns the filter of the search, for `texts`.
         """
@@ -198,7 +174,12 @@ class SourceOrders:
             except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
                 listed = []
                 if any(one.in_doubt for one in groups):
-                    _warn_of_failure(store, error)
+                    warn(
+                        f"the order in which chunks were added to {store.name} cannot be read, so it is not used: "
+                        f"{masked_error(error)}",
+                        PositionWarning,
+                        cause="insertion that cannot be read",
+                    )
             found += listed
             done = {id(one.chunks) for one in listed}
             left = [group for group in left if id(group) not in done]
@@ -221,7 +202,8 @@ class SourceOrders:
                 text = texts.get(request.source)
                 read = None if text is None else hash(text.text)
                 requests[id(store.store), search, request.field, request.source, read] = request
-        cached = {name: one for name in requests if (one := self._cached.get(name)) and not one.expired}
+        now = time.monotonic()
+        cached = {name: one for name in requests if (one := self._cached.get(name)) and now < one.until}
         decided = {name: one for name, one in cached.items() if one.covers(requests[name])}
         if decided:
             rows = _rows(store, [requests[name] for name in decided])
@@ -245,14 +227,7 @@ class SourceOrders:
 
 
 class _Found(NamedTuple):
-    """The places of the retrieved chunks of a source.
-
-    Attributes:
-        chunks: The chunks.
-        places: Their places.
-        text: The text of the source, if it was read.
-        decided: The order of the whole source.
-    """
+    """The places of the retrieved chunks of a source, and the text and order that they were read from."""
 
     chunks: Sequence[Chunk]
     places: Sequence[Place]
@@ -357,12 +332,3 @@ def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
         return [changed(one, place=place_of(chunk.source or "", one)) for one in around]
 
     return read_placed
-
-
-def _warn_of_failure(store: StoreAdapter, error: Exception) -> None:
-    warn(
-        f"the order in which chunks were added to {store.name} cannot be read, so it is not used: "
-        f"{masked_error(error)}",
-        PositionWarning,
-        cause="insertion that cannot be read",
-    )
