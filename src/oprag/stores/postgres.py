@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -16,8 +16,6 @@ from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
-
-T = TypeVar("T")
 
 
 class LangChainPGVector(StoreAdapter):
@@ -52,19 +50,9 @@ class LangChainPGVector(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Merge the metadata in one transaction, with the store's sync or async client."""
-        from sqlalchemy import String, cast, column, func, literal, update
-        from sqlalchemy.dialects.postgresql import JSONB
-
-        tables = self._with_tables
-        rows, ours = tables.EmbeddingStore, self._select(tables.CollectionStore.uuid)
-
-        def change(connection: Any, batch: Mapping[str, Any]) -> Any:
-            given = func.jsonb_each(literal(batch, JSONB)).table_valued(column("key", String), column("value", JSONB))
-            merged = func.coalesce(rows.cmetadata, cast({}, JSONB)).op("||")(given.c.value)
-            condition = (rows.id == given.c.key) & rows.collection_id.in_(ours)
-            return connection.execute(update(rows).where(condition).values(cmetadata=merged))
-
-        _write(self, self._engine, added, change)
+        changes = _JSON.format(column="cmetadata")
+        update = _UPDATE.format(table="langchain_pg_embedding", changes=changes, id="id") + _IN_COLLECTION
+        _write(self, self._engine, added, update, collection=self.store.collection_name, columns=[])
 
     @property
     def _engine(self) -> Any:
@@ -116,20 +104,18 @@ class LangChainPGVectorStore(StoreAdapter):
         from sqlalchemy.exc import DBAPIError
 
         try:
-            found = self.store.get(ids=list(keys), include=_COLUMNS_READ)
+            return _stored_columns(self.store.get(ids=list(keys), include=_COLUMNS_READ))
         except DBAPIError as error:
-            found = self.store.get(ids=_as_numbers(keys, error), include=_COLUMNS_READ)
-        return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
+            return _stored_columns(self.store.get(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Async version of `vectors`, with the async client."""
         from sqlalchemy.exc import DBAPIError
 
         try:
-            found = await self.store.aget(ids=list(keys), include=_COLUMNS_READ)
+            return _stored_columns(await self.store.aget(ids=list(keys), include=_COLUMNS_READ))
         except DBAPIError as error:
-            found = await self.store.aget(ids=_as_numbers(keys, error), include=_COLUMNS_READ)
-        return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
+            return _stored_columns(await self.store.aget(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the chunks of the table; None for a filter of a type that the store ignores."""
@@ -159,8 +145,6 @@ class LangChainPGVectorStore(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Update columns with these names, and the JSON column for the other keys, in one transaction."""
-        from sqlalchemy import text
-
         store = self._inner
         quoted = store.engine.dialect.identifier_preparer.quote
         names = {name for more in added.values() for name in more}
@@ -175,12 +159,8 @@ class LangChainPGVectorStore(StoreAdapter):
                 names,
             )
         place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
-        update = text(_UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column)))
-
-        def change(connection: Any, batch: Mapping[str, Any]) -> Any:
-            return connection.execute(update, {"added": json.dumps(batch), "columns": columns})
-
-        _write(self, store.engine, added, change)
+        update = _UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column))
+        _write(self, store.engine, added, update, columns=columns)
 
     @property
     def _inner(self) -> Any:
@@ -275,30 +255,30 @@ UPDATE {table} AS old SET {changes}
 FROM jsonb_each(CAST(:added AS jsonb)) AS given
 WHERE CAST(old.{id} AS text) = given.key
 """
+_IN_COLLECTION = "AND old.collection_id IN (SELECT uuid FROM langchain_pg_collection WHERE name = :collection)"
 _COLUMN = "{column} = (jsonb_populate_record(old, given.value)).{column}"
 _JSON = """{column} = CAST(coalesce(old.{column}, '{{}}') AS jsonb) || (given.value - CAST(:columns AS text[]))"""
 
 
-def _write(
-    store: StoreAdapter, engine: Any, added: Mapping[str, Any], change: Callable[[Any, Mapping[str, Any]], Any]
-) -> None:
+def _write(store: StoreAdapter, engine: Any, added: Mapping[str, Any], update: str, **parameters: Any) -> None:
     """Change the metadata of all chunks in batches, in one transaction."""
+    from sqlalchemy import text
 
     def in_batches(connection: Any) -> None:
         for keys in parts(list(added), _BATCH):
-            batch = {key: dict(added[key]) for key in keys}
-            changed = change(connection, batch).rowcount
-            if changed != len(batch):
+            batch = json.dumps({key: dict(added[key]) for key in keys})
+            changed = connection.execute(text(update), {"added": batch, **parameters}).rowcount
+            if changed != len(keys):
                 raise OptionError(
-                    f"{store.name} matched {changed} chunks instead of {len(batch)}, so nothing was written; if the "
+                    f"{store.name} matched {changed} chunks instead of {len(keys)}, so nothing was written; if the "
                     "store changed in the meantime, try again",
-                    list(batch),
+                    list(keys),
                 )
 
     _in_transaction(engine, in_batches)
 
 
-def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
+def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
     """Run a function with a connection of a sync or async engine, from synchronous code."""
     from sqlalchemy import Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -311,11 +291,10 @@ def _in_transaction(engine: Any, work: Callable[[Any], T]) -> T:
     options = inner.get_execution_options()
     own = AsyncEngine(Engine(inner.pool.recreate(), inner.dialect, inner.url)).execution_options(**options)
 
-    async def run() -> T:
+    async def run() -> Any:
         try:
             async with own.begin() as connection:
-                result: T = await connection.run_sync(work)
-                return result
+                return await connection.run_sync(work)
         finally:
             await own.dispose()
 
@@ -334,6 +313,10 @@ def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
     if not all(key.isdecimal() for key in keys):
         raise error
     return [int(key) for key in keys]
+
+
+def _stored_columns(found: Mapping[str, Any]) -> dict[str, StoredVector]:
+    return _stored(zip(found["ids"], found["embeddings"], found["documents"], strict=True))
 
 
 def _stored(rows: Iterable[Any]) -> dict[str, StoredVector]:
