@@ -15,13 +15,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from oprag.chunk import Chunk, counted
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.sources import source_name
+from oprag.positions.sources import numbers_named, source_name
 
 __all__ = [
     "StoreAdapter",
     "StoredChunk",
     "StoredVector",
     "adapter_of",
+    "as_texts",
     "chunks_with",
     "has_own_adapter",
     "parts",
@@ -231,6 +232,12 @@ def refuse_unknown(adapter: StoreAdapter, added: Iterable[str], known: Collectio
             "store changed in the meantime, try again",
             unknown,
         )
+
+
+def as_texts(sources: Iterable[str]) -> list[str]:
+    """Return source names as a database writes them as text: a name may be stored as an integer or another number."""
+    names = list(sources)
+    return [*names, *(repr(float(number)) for number in numbers_named(names))]
 
 
 def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:

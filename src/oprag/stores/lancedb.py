@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
@@ -53,12 +52,9 @@ class LangChainLanceDB(StoreAdapter):
         about = self._about
         if about is None:
             return None
-        named = ""
-        if field:
-            values = _values(about.field(field).type, sources) if about.get_field_index(field) >= 0 else []
-            if not values:
-                return []
-            named = _among(f"metadata.`{field}`", values)
+        if field and about.get_field_index(field) < 0:
+            return ()
+        named = _among(f"CAST(metadata.`{field}` AS string)", as_texts(sources)) if field else ""
         text, key = self.store._text_key, self.store._id_key  # noqa: SLF001
         rows = self._rows([named, self._filter], [text, "metadata", key])
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
@@ -115,17 +111,7 @@ def _read(table: Any, columns: list[str], where: str = "") -> Any:
     return (query.where(where) if where else query).to_arrow()
 
 
-def _values(kind: Any, sources: Collection[str]) -> list[str | int | float]:
-    """Convert source names to values of an Arrow type."""
-    import pyarrow as pa
-
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return [*sources]
-    numbers = numbers_named(sources) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else []
-    return [one for one in numbers if isinstance(one, int) or pa.types.is_floating(kind)]
-
-
-def _among(column: str, values: Collection[str | int | float]) -> str:
+def _among(column: str, values: Collection[str]) -> str:
     """Return the SQL condition that a column has one of these values."""
-    written = ("'" + one.replace("'", "''") + "'" if isinstance(one, str) else repr(one) for one in values)
-    return f"{column} IN ({', '.join(written)})"
+    quoted = ("'" + one.replace("'", "''") + "'" for one in values)
+    return f"{column} IN ({', '.join(quoted)})"

@@ -11,8 +11,7 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.sources import numbers_named
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
+from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LangChainPGVector", "LangChainPGVectorStore", "LlamaIndexPGVectorStore"]
@@ -44,7 +43,7 @@ class LangChainPGVector(StoreAdapter):
         if given:
             query = query.where(self._with_tables._create_filter_clause(given))  # noqa: SLF001
         if field:
-            query = query.where(rows.cmetadata[field].astext.in_(_as_texts(sources)))
+            query = query.where(rows.cmetadata[field].astext.in_(as_texts(sources)))
         found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
         return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
 
@@ -135,7 +134,7 @@ class LangChainPGVectorStore(StoreAdapter):
             query = query.where(text(clause).bindparams(**values))
         if field:
             named = cast(column(field), String) if field in store.metadata_columns else about.op("->>")(field)
-            query = query.where(named.in_(_as_texts(sources)))
+            query = query.where(named.in_(as_texts(sources)))
         found = _in_transaction(store.engine, lambda connection: connection.execute(query).all())
         rows = (
             StoredChunk(str(key), body, {**(about or {}), **dict(zip(store.metadata_columns, values, strict=True))})
@@ -216,7 +215,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         if filters is not None and filters.filters:
             query = query.where(self.store._recursively_apply_filters(filters))  # noqa: SLF001
         if field:
-            query = query.where(rows.metadata_[field].astext.in_(_as_texts(sources)))
+            query = query.where(rows.metadata_[field].astext.in_(as_texts(sources)))
         with self._transaction() as session:
             found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
         yield from listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
@@ -301,11 +300,6 @@ def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
     # Use a new thread: this one may already run an event loop.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, run()).result()
-
-
-def _as_texts(sources: Collection[str]) -> list[str]:
-    """Return the source names as text, and as the database writes numbers, because a name may be stored as a number."""
-    return [*sources, *(repr(float(number)) for number in numbers_named(sources))]
 
 
 def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
