@@ -31,14 +31,7 @@ _MAX_BYTES = 100_000_000  # of a value; SQLite's own limit is 1,000,000,000
 
 
 class ChromaFile:
-    """The database file of Chroma 0.4 or later, opened read-only.
-
-    Args:
-        path: The file.
-
-    Raises:
-        InputFileError: The path is not a regular file.
-    """
+    """The database file of Chroma 0.4 or later, opened read-only; an `InputFileError` if it is not one."""
 
     def __init__(self, path: Path) -> None:
         for companion in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
@@ -59,11 +52,7 @@ class ChromaFile:
         self._connection.close()
 
     def collections(self) -> list[str]:
-        """Return the names of the collections.
-
-        Raises:
-            InputFileError: The file is not a Chroma database.
-        """
+        """Return the names of the collections."""
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not tables.issuperset(_TABLES):
             raise InputFileError(f"{self._path} is not a Chroma database (0.4 or later)", str(self._path))

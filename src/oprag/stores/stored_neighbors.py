@@ -31,23 +31,14 @@ def stored_neighbors(
 
 @dataclass(frozen=True)
 class StoredNeighbors:
-    """Reads the neighbors of a chunk from its source, which is listed once; create a new one for each question.
-
-    Attributes:
-        store: The store that was searched, with its filter.
-        options: How sources and positions are found.
-        as_chunk: Converts a stored chunk to a `Chunk` with the given rank.
-        passes: A restriction of the search in addition to its filter.
-        store_order: Whether to use insertion order.
-        place_of: The places that were decided for the retrieved chunks.
-    """
+    """Reads the neighbors of a chunk from its source, which is listed once; create a new one for each question."""
 
     store: StoreAdapter
     options: ContextOptions
-    as_chunk: Callable[[StoredChunk, int], Chunk]
-    passes: Callable[[StoredChunk], bool]
+    as_chunk: Callable[[StoredChunk, int], Chunk]  # with the given rank
+    passes: Callable[[StoredChunk], bool]  # a restriction of the search in addition to its filter
     store_order: bool
-    place_of: PlacesOfSource | None = None
+    place_of: PlacesOfSource | None = None  # those that were decided for the retrieved chunks
     _sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = field(
         default_factory=dict, init=False
     )
