@@ -15,7 +15,8 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.name_hints import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
-from oprag.stores.stored_neighbors import stored_neighbors
+from oprag.stores.listing import can_list
+from oprag.stores.stored_neighbors import StoredNeighbors
 from oprag.vector_fields import VectorFields, list_of_neighbors
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
 
 def store_reader(store: StoreAdapter, options: ContextOptions, *, store_order: bool) -> NeighborReader | None:
     """A function that reads the neighbors of a chunk from the searched store; None if it cannot list its chunks."""
-    return stored_neighbors(store, options, chunk_of_stored, store_order=store_order)
+    return StoredNeighbors(store, options, chunk_of_stored, store_order) if can_list(store) else None
 
 
 def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:

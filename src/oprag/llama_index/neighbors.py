@@ -21,8 +21,9 @@ from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.stores.adapter import StoreAdapter, StoredChunk
+from oprag.stores.listing import can_list
 from oprag.stores.orders import PlacesOfSource
-from oprag.stores.stored_neighbors import stored_neighbors
+from oprag.stores.stored_neighbors import StoredNeighbors
 from oprag.vector_fields import list_of_neighbors
 
 __all__ = ["NO_FILTER", "chunk_of_stored", "in_documents", "neighbor_reader", "store_reader"]
@@ -103,7 +104,7 @@ def store_reader(
         store_order: Whether the insertion order of the store is used.
     """
     passes = partial(in_documents, documents)
-    return stored_neighbors(store, options, chunk_of_stored, passes, store_order=store_order)
+    return StoredNeighbors(store, options, chunk_of_stored, store_order, passes) if can_list(store) else None
 
 
 def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:

@@ -6,7 +6,7 @@ from typing import Any
 
 from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
-from oprag.stores.llama_index_nodes import listed_nodes, written_to_docstore
+from oprag.stores.llama_index_nodes import ByKey, listed_nodes, written_to_docstore
 
 __all__ = ["LangChainChroma", "LlamaIndexChroma"]
 
@@ -45,9 +45,7 @@ class _InCollection(StoreAdapter):
             # An update changes only the metadata that it names. The stores' own methods would embed the texts again.
             self._collection.update(ids=keys, metadatas=[changes[key] for key in keys])
 
-    def _changes(
-        self, stored: Mapping[str, Mapping[str, Any]], added: Mapping[str, Mapping[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
+    def _changes(self, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:
         """Return the metadata to update, given those that are stored."""
         refuse_unknown(self, added, stored)
         return {key: dict(more) for key, more in added.items()}
@@ -108,9 +106,7 @@ class LlamaIndexChroma(_InCollection):
         found = self.store._get(None, where, where_document=self.search.get("where_document"))  # noqa: SLF001
         yield from listed_nodes(found.nodes, field, sources)
 
-    def _changes(
-        self, stored: Mapping[str, Mapping[str, Any]], added: Mapping[str, Mapping[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
+    def _changes(self, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:
         return written_to_docstore(self, stored, added)
 
 

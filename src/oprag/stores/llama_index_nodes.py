@@ -14,6 +14,7 @@ from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
 
 __all__ = [
     "NODE_FIELD",
+    "ByKey",
     "content_with",
     "docstore_rows",
     "listed_nodes",
@@ -25,6 +26,9 @@ __all__ = [
     "with_metadata",
     "written_to_docstore",
 ]
+
+ByKey = Mapping[str, Mapping[str, Any]]
+"""Metadata by key of the chunk."""
 
 NODE_FIELD = "_node_content"
 """The metadata key under which LlamaIndex stores the whole node as JSON in vector stores."""
@@ -89,9 +93,7 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     return {**added, NODE_FIELD: json.dumps(node, ensure_ascii=False)}
 
 
-def written_to_docstore(
-    adapter: StoreAdapter, stored: Mapping[str, Mapping[str, Any]], added: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def written_to_docstore(adapter: StoreAdapter, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:
     """Add metadata to the nodes in the docstore, and return the metadata to update in the store.
 
     The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
@@ -111,7 +113,7 @@ def nodes_in(docstore: Any) -> list[Any]:
     return [node for node in listed if not isinstance(node, Document)] or listed
 
 
-def docstore_rows(docstore: Any, added: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def docstore_rows(docstore: Any, added: ByKey) -> dict[str, Any]:
     """Return the nodes in a docstore with added metadata, serialized as it stores them, by id."""
     nodes = [] if docstore is None else docstore.get_nodes([*added], raise_error=False)
     if not nodes:

@@ -114,15 +114,7 @@ class SourceOrders:
         texts: SourceTexts | None = None,
         filter: Callable[[], Any] = lambda: None,
     ) -> Steps[ContextInputs]:
-        """Set the place of chunks whose metadata do not tell their order.
-
-        Args:
-            inputs: The inputs of a context.
-            options: The options of the context.
-            stores: Returns the searched stores. A source is listed from the first one with all of its retrieved chunks.
-            texts: The texts of the sources, in which their chunks are located.
-            filter: Returns the filter of the search, for `texts`.
-        """
+        """Set the place of chunks whose metadata do not tell their order, from their text or the searched stores."""
         groups = inputs.undecided(options)
         if not groups:
             return inputs
@@ -166,6 +158,7 @@ class SourceOrders:
                 found.append(_in_text(group, text))
             else:
                 left.append(group)
+        # Each source is listed from the first store with all of its retrieved chunks.
         for store in stores:
             try:
                 listed = self._in_store(store, left, texts, source_key)
@@ -257,10 +250,7 @@ def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] 
 
 
 def _read(
-    store: StoreAdapter,
-    requests: Sequence[_Request],
-    texts: Mapping[str, SourceText],
-    failed: Collection[str],
+    store: StoreAdapter, requests: Sequence[_Request], texts: Mapping[str, SourceText], failed: Collection[str]
 ) -> list[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
     listed = _listed(store, [one for one in requests if one.source not in failed])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any
@@ -203,10 +203,10 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by row number; None if the user's function customizes queries."""
-        by_function = getattr(self.store, "_customize_query_fn", None) is not None
-        return None if by_function else self._listed(field, sources)
-
-    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        if getattr(self.store, "_customize_query_fn", None) is not None:
+            return None
+        if field and not sources:
+            return ()
         from llama_index.vector_stores.postgres.base import DBEmbeddingRow
         from sqlalchemy import select
 
@@ -218,7 +218,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
             query = query.where(rows.metadata_[field].astext.in_(as_texts(sources)))
         with self._transaction() as session:
             found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
-        yield from listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
+        return listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes, in one transaction."""

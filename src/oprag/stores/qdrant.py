@@ -95,11 +95,10 @@ class LlamaIndexQdrant(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by id; None without a sync client."""
-        return None if self.store.client is None else self._listed(field, sources)
-
-    def _listed(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
         from llama_index.core.vector_stores.types import VectorStoreQuery
 
+        if self.store.client is None:
+            return None
         given = self.search.get("qdrant_filters")
         if given is None:
             query = VectorStoreQuery(node_ids=self.search.get("node_ids"), filters=self.search.get("filters"))
@@ -107,8 +106,9 @@ class LlamaIndexQdrant(StoreAdapter):
         conditions = [] if given is None else [given]
         if field:
             conditions.append(_named(_path(field), sources))
-        for page in _pages(self.store, conditions):
-            yield from listed_nodes(self.store.parse_to_query_result(page).nodes, field, sources)
+        pages = _pages(self.store, conditions)
+        nodes = (node for page in pages for node in self.store.parse_to_query_result(page).nodes)
+        return listed_nodes(nodes, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes; atomic for each node, not for the whole call."""

@@ -11,22 +11,10 @@ from oprag.options import ContextOptions
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.sources import field_of
 from oprag.stores.adapter import StoreAdapter, StoredChunk
-from oprag.stores.listing import can_list, each_once
+from oprag.stores.listing import each_once
 from oprag.stores.orders import PlacesOfSource
 
-__all__ = ["StoredNeighbors", "stored_neighbors"]
-
-
-def stored_neighbors(
-    store: StoreAdapter,
-    options: ContextOptions,
-    as_chunk: Callable[[StoredChunk, int], Chunk],
-    passes: Callable[[StoredChunk], bool] = lambda _: True,
-    *,
-    store_order: bool,
-) -> StoredNeighbors | None:
-    """Return a reader of neighbors from a store; None if the store cannot list the chunks that it searches."""
-    return StoredNeighbors(store, options, as_chunk, passes, store_order) if can_list(store) else None
+__all__ = ["StoredNeighbors"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +24,8 @@ class StoredNeighbors:
     store: StoreAdapter
     options: ContextOptions
     as_chunk: Callable[[StoredChunk, int], Chunk]  # with the given rank
-    passes: Callable[[StoredChunk], bool]  # a restriction of the search in addition to its filter
     store_order: bool
+    passes: Callable[[StoredChunk], bool] = lambda _: True  # a restriction of the search in addition to its filter
     place_of: PlacesOfSource | None = None  # those that were decided for the retrieved chunks
     _sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = field(
         default_factory=dict, init=False
