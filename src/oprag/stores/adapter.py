@@ -84,7 +84,7 @@ class StoreAdapter(ABC):
 
     Attributes:
         store: A LangChain vector store, a LlamaIndex vector store, or a `DocumentIndex`.
-        search: Keyword arguments of the search, such as a filter, namespace, tenant or shard.
+        search: Keyword arguments of the search, such as a filter, namespace or tenant.
         nodes: LlamaIndex only: maps vector numbers to node ids, for stores that number their vectors.
         docstore: LlamaIndex only: the docstore with the nodes, for stores that do not store texts.
         by_vector: LangChain only: name of the store's method that takes a vector instead of a question and returns the

@@ -21,7 +21,7 @@ class LangChainFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id; empty if the index does not store exact vectors."""
-        requested, documents = set(keys), self._documents or {}
+        requested, documents = set(keys), self._documents
         rows = {
             key: row for row, key in self.store.index_to_docstore_id.items() if key in requested and key in documents
         }
@@ -37,11 +37,9 @@ class LangChainFaiss(StoreAdapter):
         with rows_of(self.store) as rows:
             return rows.in_sequence(keys)
 
-    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
-        """List the chunks by row of the index; None for a docstore that is not in memory."""
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """List the chunks by row of the index."""
         documents, given = self._documents, self.search.get("filter")
-        if documents is None:
-            return None
         if not field:
             # Copy the values: another thread may add to the dictionary.
             keys = list(self.store.index_to_docstore_id.values())
@@ -61,10 +59,6 @@ class LangChainFaiss(StoreAdapter):
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
         documents = self._documents
-        if documents is None:
-            # Other docstores would have to delete a document before replacing it; an interruption would lose it.
-            super().write(added)
-            return
         refuse_unknown(self, added, documents)
         documents.update(
             {
@@ -74,10 +68,10 @@ class LangChainFaiss(StoreAdapter):
         )
 
     @property
-    def _documents(self) -> dict[str, Any] | None:
-        """The documents by id; None for a docstore that is not in memory."""
-        documents = getattr(self.store.docstore, "_dict", None)
-        return documents if isinstance(documents, dict) else None
+    def _documents(self) -> dict[str, Any]:
+        """The documents by id, in the `InMemoryDocstore` that FAISS can add to."""
+        documents: dict[str, Any] = self.store.docstore._dict  # noqa: SLF001 - no public attribute
+        return documents
 
 
 class LlamaIndexFaiss(StoreAdapter):

@@ -9,7 +9,6 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
-from oprag import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.adapter import adapter_of
@@ -157,16 +156,3 @@ def test_documents_that_callers_hold_are_not_changed(corpus: Corpus):
     assert all(document.metadata == {"source": "a"} for document in (*given, *found))
     indexes = [chunk.metadata.get("chunk_index") for chunk in adapter.chunks() or ()]
     assert indexes == [None, None, None, 3, None, 5, None, None, None]
-
-
-def test_a_docstore_that_is_not_in_memory(corpus: Corpus):
-    from langchain_community.docstore.arbitrary_fn import DocstoreFn
-    from langchain_community.vectorstores import FAISS
-
-    store = FAISS.from_texts(corpus.texts[:3], KnownEmbeddings(corpus), ids=["0", "1", "2"])
-    store.docstore = DocstoreFn(store.docstore.search)
-    adapter = adapter_of(store)
-    assert adapter is not None
-    assert adapter.chunks() is None
-    with pytest.raises(OptionError, match="cannot write metadata to a FAISS"):
-        adapter.write({"0": {"chunk_index": 0}})
