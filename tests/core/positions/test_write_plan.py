@@ -259,6 +259,20 @@ def test_a_source_that_was_added_twice():
         assert numbers(written, chunks) == list(range(len(windows()))) * 2
 
 
+def test_a_part_that_was_added_again_is_numbered_as_its_original():
+    """A notice is a chunk of its own on page 0, and a part of another chunk on page 3."""
+    notice = "The keeper signs each page at noon."
+    pages, chunks = pages_of(4)
+    pages[0], pages[3] = f"{notice} {pages[0]}", f"{pages[3]} The end: {notice}"
+    rows = [(notice, 0), *((chunk.text, chunk.metadata["page"]) for chunk in chunks), (f"The end: {notice}", 3)]
+    chunks = chunks_of([(text, {"source": "book", "page": page}) for text, page in rows])
+    text = "\n\n".join(pages)
+    stamped = after(chunks, plan(chunks, text))
+    again = [replace(chunk, rank=len(chunks) + chunk.rank, id=f"again {chunk.rank}") for chunk in chunks[:15]]
+    written = plan([*stamped, *again], text)
+    assert (numbers(written, again), one(written).written, one(written).note) == (list(range(15)), 15, "")
+
+
 def test_a_second_version_of_a_source():
     texts = windows()
     other = [text if number % 5 else text[::-1] for number, text in enumerate(texts, 1)]
