@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, Position, PositionKind, changed
+from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed
 from oprag.errors import PositionWarning, SourceWarning, UncertainOrderError
 from oprag.masking import describe
 from oprag.options import ContextOptions
@@ -142,37 +142,17 @@ def _order(group: Sequence[Chunk], source: str | None, position_key: PositionKey
         places = [chunk.place for chunk in group if chunk.place is not None]
         if len(places) == len(group) and len({(place.kind, place.field) for place in places if place.key}) <= 1:
             return SourceOrder.of_places(group, places)
-    before = group[0].position is not None and all(
-        chunk.position is not None and chunk.source == source for chunk in group
-    )
-    if before and position_key is None and _read_alike(group):
-        return _order_before(group)
     order = order_of(Listing(group), position_key)
-    return order._replace(spans=[chunk.span for chunk in group]) if before else order
-
-
-def _read_alike(group: Sequence[Chunk]) -> bool:
-    """Return whether the positions from earlier contexts have the same kind and field, so that they are comparable."""
-    readings = {
-        (chunk.position.kind, chunk.position.field) for chunk in group if chunk.position and chunk.position.known
-    }
-    return len(readings) <= 1 and all(kind is not PositionKind.KEY for kind, _ in readings)
-
-
-def _order_before(group: Sequence[Chunk]) -> SourceOrder:
-    """Return the order by the positions that the chunks have, with the doubts that their metadata raise."""
-    now = order_of(Listing(group))
-    positions = [chunk.position or UNKNOWN_POSITION for chunk in group]
-    known: Position = next((one for one in positions if one.known), UNKNOWN_POSITION)
-    keys = [one.key if one.known else None for one in positions]
-    same = (now.kind, now.field) == (known.kind, known.field)
-    return now._replace(
-        kind=known.kind,
-        field=known.field,
-        keys=keys,
-        spans=[chunk.span for chunk in group],
-        uncertain=now.uncertain if same or None in keys else {},
-    )
+    before = [chunk.position for chunk in group if chunk.position is not None and chunk.source == source]
+    if len(before) < len(group):
+        return order
+    # The chunks that an earlier context dropped may have shown more.
+    order = order._replace(spans=[chunk.span for chunk in group])
+    readings = {(position.kind, position.field) for position in before if position.known}
+    if position_key is not None or len(readings) > 1 or any(kind is PositionKind.KEY for kind, _ in readings):
+        return order
+    kind, field = next(iter(readings), (PositionKind.NONE, ""))
+    return order._replace(kind=kind, field=field, keys=[position.key or None for position in before])
 
 
 class Undecided(NamedTuple):
