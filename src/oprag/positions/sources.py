@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.masking import describe, listed
 from oprag.positions.fields import ID_FIELDS, NAME_FIELDS, PLACEHOLDERS, SOURCE_FIELDS, with_usual_fields
-from oprag.positions.values import ordinal, whole
+from oprag.positions.values import TOO_LARGE, finite, whole
 from oprag.warn import warn
 
 __all__ = [
@@ -35,18 +34,17 @@ _MAX_PAGE_DIGITS = 6  # a longer number is an id
 _MAX_PART_LENGTH = 2_000  # a longer name, such as a data: URL, does not end with a page or time
 _MAX_STORED = 2**63  # stores have 64-bit integers
 
-# A time in a URL: "&t=30s", "?t=1m30s", "#t=10,20", and YouTube's "?t=30" and "?start=30".
-_TIME = r"([?&#])(t|start)=(?:npt:)?([0-9][0-9hms:.]*)(?:,[0-9:.]*)?(&|(?=#)|$)"
+# A time in a URL, as YoutubeLoader writes it: "&t=30s"; also "#t=30", and YouTube's "?t=30".
+_TIME = r"([?&#])t=([0-9]+)(s?)(&|(?=#)|$)"
 _YOUTUBE = r"//([\w-]+\.)*(youtube\.com|youtube-nocookie\.com|youtu\.be)/"
 
-# Ends of names that distinguish parts of one source: a fragment of a URL or path, a number in its query, a number after
-# a document's extension, or the Unix time of a Slack message. Other numbers are ids and versions.
+# Ends of names that distinguish parts of one source: a fragment of a URL or path, a page or time in a query, a number
+# after a document's extension, or the Unix time of a Slack message. Other numbers are ids and versions.
 _PART = (
-    r"(?P<fragment>(?<=\S)#(?![/!#])\S+)"
-    r"|(?P<query>[?&](?:page|start|offset|line|row|chunk|part)=[0-9][0-9.:]*)"
-    r"|(?P<number>(?<=\.)(?i:pdf|docx?|pptx?|odt|rtf|epub|html?|md|rst|tex|txt|vtt|srt)[-_:, (]+"
-    r"[A-Za-z]*[-_:. ]?[0-9]+\)?)"
-    r"|(?P<time>(?<![0-9])1[0-9]{9}\.[0-9]{6}|(?<=/p)1[0-9]{15})"
+    r"(?:(?P<fragment>(?<=\S)#(?![/!#])\S+)"
+    r"|[?&](?:page=[0-9]+|t=[0-9hm]+s)"
+    r"|(?<=\.)(?i:pdf|docx?|pptx?|odt|rtf|epub|html?|md|rst|tex|txt|vtt|srt)[-_:, (]+[A-Za-z]*[-_:. ]?[0-9]+\)?"
+    r"|(?P<time>(?<![0-9])1[0-9]{9}\.[0-9]{6}|(?<=/p)1[0-9]{15}))$"
 )
 
 
@@ -61,7 +59,7 @@ class SourceParts(NamedTuple):
 
     name: str | None
     page: int | None = None
-    seconds: int | float | None = None
+    seconds: int | None = None
 
 
 def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
@@ -79,10 +77,7 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     if chunk.source is not None and (name := source_name(chunk.source)) is not None:
         return name
     metadata = with_usual_fields(chunk.metadata)
-    name = _stated_name(metadata)
-    if name is not None and (len(name) <= _MAX_PAGE_DIGITS or "t=" in name):
-        name = _parts(name, metadata).name
-    return name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
+    return source_parts(metadata).name or fallback or first_name(metadata, ID_FIELDS) or source_name(chunk.document_id)
 
 
 def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
@@ -97,23 +92,13 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """Return the source named by the usual metadata keys, and the page or time that their values contain."""
-    name = _stated_name(metadata)
-    return SourceParts(None) if name is None else _parts(name, metadata)
-
-
-def _stated_name(metadata: Mapping[str, Any]) -> str | None:
-    """Return the first name in the usual fields that is not a placeholder."""
-    name = first_name(metadata, NAME_FIELDS)
-    if name not in PLACEHOLDERS:
-        return name
     names = (first_name(metadata, field) for field in NAME_FIELDS)
-    return next((one for one in names if one is not None and one not in PLACEHOLDERS), None)
-
-
-def _parts(name: str, metadata: Mapping[str, Any]) -> SourceParts:
-    if len(name) <= _MAX_PAGE_DIGITS and metadata.get("source") is not None and (page := whole(name)) is not None:
+    name = next((one for one in names if one is not None and one not in PLACEHOLDERS), None)
+    if name is None:
+        return SourceParts(None)
+    if len(name) <= _MAX_PAGE_DIGITS and (page := whole(name)) is not None:
         file = first_name(metadata, _FILES)
-        if file is not None and whole(file) is None and source_name(metadata["source"]) == name:
+        if file is not None and whole(file) is None and source_name(metadata.get("source")) == name:
             return SourceParts(file, page=page)
     return _without_time(name) if "t=" in name else SourceParts(name)
 
@@ -122,47 +107,27 @@ def _without_time(name: str) -> SourceParts:
     """Remove a time from a URL. A bare `?t=30` is a time only on YouTube; elsewhere it can be a topic number."""
     at_youtube = bool(re.search(_YOUTUBE, name))
     for match in re.finditer(_TIME, name):
-        mark, key, time, after = match.groups()
-        sure = at_youtube or (key == "t" and (mark == "#" or bool(re.search("[hms:]", time))))
-        if sure and (seconds := _seconds(time)) is not None:
+        mark, time, unit, after = match.groups()
+        seconds = whole(time)
+        if (at_youtube or unit or mark == "#") and seconds is not None:
             return SourceParts(name[: match.start()] + (mark if after else "") + name[match.end() :], seconds=seconds)
     return SourceParts(name)
 
 
-def _seconds(time: str) -> int | float | None:
-    """Convert a time such as "90", "1m30s" or "0:01:30" to seconds."""
-    if ":" in time:
-        parts = time.split(":")
-    else:
-        match = re.fullmatch(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9.]+)s?)?", time)
-        parts = [part or "0" for part in match.groups()] if match else []
-    numbers = [ordinal(part) for part in parts]
-    if not numbers or None in numbers:
-        return None
-    return ordinal(sum(number * 60**power for power, number in enumerate(reversed(numbers)) if number is not None))
-
-
 def names_of_parts(names: Iterable[str]) -> list[str]:
-    """Return the names that look like parts of one source: they differ only in a location or time at their end.
+    """Return the names that look like parts of one source: at least three that differ only in a part at their end.
 
     Only endings that names of whole sources rarely have are considered (see `_PART`), so a folder of numbered files
-    does not match. At least three names must be equal apart from the ending; names that end with a Unix time always
-    count as equal.
+    does not match. Names that end with a Unix time always count as equal.
     """
     stems: dict[str, list[str]] = {}
-    part = re.compile(f"(?:{_PART})$")
+    part = re.compile(_PART)
     for name in names:
-        if len(name) > _MAX_PART_LENGTH:
-            continue
-        if "t=" in name and (timeless := _without_time(name)).seconds is not None:
-            stems.setdefault(timeless.name or "", []).append(name)
-            continue
-        match = part.search(name)
+        match = part.search(name) if len(name) <= _MAX_PART_LENGTH else None
         # Outside URLs and paths, "#" is a number sign.
         if match is None or (match["fragment"] and not re.search(r"[/\\.]", name[: match.start()])):
             continue
-        stem = "" if match["time"] else name[: match.start()]
-        stems.setdefault(stem, []).append(name)
+        stems.setdefault("" if match["time"] else name[: match.start()], []).append(name)
     return [name for alike in stems.values() if len(alike) >= 3 for name in alike]
 
 
@@ -214,11 +179,10 @@ def source_name(value: Any) -> str | None:
         value = os.fspath(value)
     if isinstance(value, str):
         return value if value and not value.isspace() else None
-    number = ordinal(value)
-    if number is None:
-        opposite = ordinal(_negated(value))
-        number = None if opposite is None else -opposite
-    return None if number is None else str(number)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value)) if abs(int(value)) < TOO_LARGE else None
+    number = finite(value)
+    return None if number is None else str(int(number) if number.is_integer() else number)
 
 
 def numbers_named(names: Iterable[str]) -> list[int | float]:
@@ -241,13 +205,3 @@ def text_of(texts: Mapping[Any, Any], name: str) -> Any:
         return texts[name]
     key = next((key for key in texts if source_name(key) == name), None)
     return None if key is None else texts[key]
-
-
-def _negated(value: Any) -> Any:
-    """Negate a number after converting it to a Python number: NumPy's smallest integers overflow when negated."""
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        return None
-    try:
-        return -int(value) if isinstance(value, Integral) else -float(value)
-    except (ValueError, OverflowError, TypeError, ArithmeticError):
-        return None
