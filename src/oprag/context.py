@@ -17,7 +17,17 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError
 from oprag.options import ContextOptions, as_context_options
-from oprag.positions.placing import Doubt, Placed, SourceReport, Undecided, place, undecided, warn_about
+from oprag.positions.placing import (
+    NO_STORE,
+    Doubt,
+    Placed,
+    SearchedStore,
+    SourceReport,
+    Undecided,
+    place,
+    undecided,
+    warn_about,
+)
 from oprag.positions.source_order import Certainty
 from oprag.tokens import approximate_tokens, count
 
@@ -36,7 +46,7 @@ class ContextInputs:
         question_vector: Vector of the question, of shape (dimension,), if available.
         read_neighbors: Returns the chunks around a given one, if available.
         show: Formats a passage as the framework will show it; the token budget then counts that text.
-        store: What distinguishes the searched store from others, whose sources may have the same names.
+        store: The store that was searched, for warnings.
         place_each: Whether a source needs its order even if only one of its chunks was retrieved, because chunks from
             later searches are placed next to it.
         neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
@@ -47,7 +57,7 @@ class ContextInputs:
     question_vector: Vector | None = None
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
-    store: str = ""
+    store: SearchedStore = NO_STORE
     place_each: bool = False
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
     placed: dict[Any, Placed] = field(default_factory=dict)

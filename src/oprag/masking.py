@@ -34,6 +34,7 @@ __all__ = [
     "reason",
     "safe",
     "shown",
+    "shown_end",
     "start_of",
     "without_keys",
 ]
@@ -129,6 +130,14 @@ def shown(value: str, longest: int, write: Callable[[str], str] = str) -> str:
         return start_of(value, longest, write)
     text = write(without_keys(end))
     return text if len(end) == len(value) and len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def shown_end(name: str, longest: int) -> str:
+    """The name of a source as a literal: masked, then cut in front, since names differ at their end; see `shown`."""
+    if len(name) > _WINDOW:
+        return shown(name, longest, repr)
+    text = repr(without_keys(name[:]))
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
 
 
 def _end_of(value: str) -> str | None:

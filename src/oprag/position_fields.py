@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, SkipValidation, field_validator
@@ -63,7 +63,7 @@ class ReadSourceFields(OptionFields):
         self,
         inputs: ContextInputs,
         options: ContextOptions,
-        stores: Callable[[], Iterable[StoreAdapter]] = tuple,
+        stores: Sequence[StoreAdapter] = (),
         filter: Callable[[], Any] = lambda: None,
     ) -> Steps[ContextInputs]:
         """The inputs, with the places of chunks whose metadata do not tell their order."""

@@ -21,7 +21,7 @@ _RUNNERS = {
 }
 _BETWEEN = _RUNNERS | sys.stdlib_module_names
 # Own record of issued warnings, oldest first: Python's is reset whenever a framework uses `warnings.catch_warnings`.
-_issued: dict[tuple[type[OpragWarning], str, str], None] = {}
+_issued: dict[tuple[type[OpragWarning], str | None], None] = {}
 _MAX_ISSUED = 1_000
 # By cause and group, the number of the warning in which each name was announced.
 _announced: dict[tuple[type[OpragWarning], str], dict[str, int]] = {}
@@ -29,9 +29,7 @@ _MAX_OF_GROUP = 3
 _lock = ForkSafeLock()
 
 
-def warn(
-    message: str, category: type[OpragWarning], cause: str | None = None, keys: Iterable[str] = frozenset()
-) -> None:
+def warn(message: str, category: type[OpragWarning], cause: str | None = None) -> None:
     """Issue a warning with the file and line of the user's code.
 
     This is the first caller outside this package and the frameworks that call it. If a framework created the thread or
@@ -41,10 +39,8 @@ def warn(
         message: The message.
         category: The warning class.
         cause: Repeated warnings with the same category and cause are suppressed; None issues every one.
-        keys: Parts of the cause, such as sources; the warning is issued again if one of them is new.
     """
-    claimed = None if cause is None else _claim([(category, cause, key) for key in ("", *keys)])
-    if claimed == []:
+    if cause is not None and not _claim((category, cause)):
         return
     frame = _users_frame()
     try:
@@ -54,7 +50,8 @@ def warn(
         )
     except BaseException:
         # With warnings as errors, raise every time.
-        forget(claimed or [])
+        with _lock:
+            _issued.pop((category, cause), None)
         raise
 
 
@@ -91,23 +88,22 @@ def warn_about_some(
         raise
 
 
-def forget(issued: Iterable[tuple[type[OpragWarning], str, str]] | None = None) -> None:
-    """Forget these causes, or all, so that their warnings are issued again."""
+def forget() -> None:
+    """Forget all warnings, so that they are issued again."""
     with _lock:
-        if issued is None:
-            _announced.clear()
-        for cause in list(_issued) if issued is None else issued:
-            _issued.pop(cause, None)
+        _announced.clear()
+        _issued.clear()
 
 
-def _claim(causes: list[tuple[type[OpragWarning], str, str]]) -> list[tuple[type[OpragWarning], str, str]]:
-    """Record causes, and return those that were not recorded before."""
+def _claim(cause: tuple[type[OpragWarning], str]) -> bool:
+    """Record a cause; return whether it is new."""
     with _lock:
-        new = [cause for cause in causes if cause not in _issued]
-        _issued.update(dict.fromkeys(new))
+        if cause in _issued:
+            return False
+        _issued[cause] = None
         while len(_issued) > _MAX_ISSUED:
             del _issued[next(iter(_issued))]
-    return new
+    return True
 
 
 def _users_frame() -> FrameType:

@@ -30,7 +30,7 @@ from oprag.positions.fields import (
     STAMPED_FIELDS,
     START_FIELDS,
 )
-from oprag.positions.placing import place, warn_about
+from oprag.positions.placing import NO_STORE, place, warn_about
 from oprag.positions.readings import is_exact, page_of
 from oprag.positions.values import TOO_LARGE, finite, ordinal, whole
 from oprag.text_table import one_line, printable, shortened
@@ -305,7 +305,9 @@ class WorkingContext:
             kept, _ = without_missing(kept, options.on_missing_position)
         by_rank = {chunk.rank: chunk for chunk in given}
         numbers, names = self._identify(kept, by_rank)
-        warn_about(placed, kept, options)
+        # The same store as in the warnings of the search.
+        searched = chunks.inputs if isinstance(chunks, Context) else None
+        warn_about(placed, kept, options, NO_STORE if searched is None else searched.store)
         best: dict[int, Chunk] = {}
         for chunk in kept:
             best.setdefault(numbers[chunk.rank], chunk)

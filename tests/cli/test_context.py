@@ -192,7 +192,7 @@ def test_a_budget_that_nothing_fits_is_an_error(runner, book):
 def test_unknown_positions_are_warned_about(runner, book):
     result = runner.invoke(app, ["context", str(book), "crane", "--chunk-size", "12", "--position-key", "nowhere"])
     assert result.exit_code == 0
-    assert "Warning: position_key='nowhere': none of the 9 chunks has the metadata key 'nowhere'" in result.stderr
+    assert "Warning: position_key='nowhere': no chunk has this metadata key" in result.stderr
 
 
 def test_version_and_help(runner):

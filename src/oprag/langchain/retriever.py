@@ -45,6 +45,7 @@ from oprag.positions.sources import source_parts
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
+from oprag.stores.listing import searched_store
 
 if TYPE_CHECKING:
     from oprag.assembly.threshold_report import ThresholdReport
@@ -359,7 +360,11 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             found = _deduplicated(found)
         searched = self.retriever if self.vectorstore is None else self.vectorstore
         chunks = chunks_of(*documents_and_scores(searched, found))
-        inputs = ContextInputs(by_rank(chunks, found), vector, neighbors, place_each=self._place_each)
+        stores = self._searched(filter)
+        searched_in_stores = searched_store(stores, "check_positions(store)")
+        inputs = ContextInputs(
+            by_rank(chunks, found), vector, neighbors, store=searched_in_stores, place_each=self._place_each
+        )
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
@@ -368,8 +373,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
         if self.read_source is not None or self.store_order:
-            stores = partial(self._searched, filter) if self.store_order else tuple
-            inputs = yield from self._with_places(inputs, options, stores, partial(filter_of, self, filter))
+            ordering = stores if self.store_order else ()
+            inputs = yield from self._with_places(inputs, options, ordering, partial(filter_of, self, filter))
         request.context = yield from assemble_in_steps(inputs, options)
         if request.context_options is not None and not run.handlers:
             # The caller uses only the context, and no tracer needs the documents.

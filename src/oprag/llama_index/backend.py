@@ -48,7 +48,7 @@ class LlamaIndexBackend:
         embed_model: Returns the embedding model or the `oprag.Embedder`.
         reader: Reads the full text of sources, if available.
         prompts: The prompt templates.
-        find_positions: Adds positions to chunks without one in their metadata, if available.
+        find_positions: Adds positions to chunks without one in their metadata.
         found: Cache of contexts by question.
         known: Cache of replies by prompt.
     """
@@ -62,7 +62,7 @@ class LlamaIndexBackend:
     embed_model: Callable[[], Any]
     reader: SourceReader | None
     prompts: Prompts
-    find_positions: FindPositions | None
+    find_positions: FindPositions
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
 

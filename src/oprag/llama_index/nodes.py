@@ -57,7 +57,7 @@ def context_of(
     query: QueryBundle | None,
     options: ContextOptions,
     sources: NodeSources | None,
-    find_positions: FindPositions | None,
+    find_positions: FindPositions,
     *,
     as_nodes: bool = False,
 ) -> Steps[Context]:
@@ -65,8 +65,7 @@ def context_of(
     inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
     if sources is not None:
         inputs = yield from sources.complete(inputs, query, options)
-    if find_positions is not None:
-        inputs = yield from find_positions(inputs, options)
+    inputs = yield from find_positions(inputs, options)
     return (yield from assemble_in_steps(inputs, options))
 
 

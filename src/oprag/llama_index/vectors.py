@@ -29,6 +29,7 @@ from oprag.options import ContextOptions, refuse_filter
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
+from oprag.stores.listing import searched_store
 from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     _given_options: ContextOptions = PrivateAttr()
     _stitched_options: ContextOptions = PrivateAttr()
     _needs_sources: bool = PrivateAttr()
-    # None if positions come from the metadata alone.
-    _find_positions: FindPositions | None = PrivateAttr(default=None)
+    _find_positions: FindPositions = PrivateAttr()
 
     @field_validator("read_source", mode="before")
     @classmethod
@@ -135,9 +135,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             )
         self._needs_sources = sources is not None
         known = self.index is not None or bool(searched_by(self._searched))
-        elsewhere = known or self.read_source is not None
-        in_store = known and self.store_order
-        self._find_positions = partial(self._found_positions, in_store=in_store) if elsewhere else None
+        self._find_positions = partial(self._found_positions, known=known)
         self._given_options = options
         self._stitched_options = replace(options, stitch=True)
 
@@ -185,19 +183,17 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
-    def _found_positions(
-        self, inputs: ContextInputs, options: ContextOptions, *, in_store: bool
-    ) -> Steps[ContextInputs]:
+    def _found_positions(self, inputs: ContextInputs, options: ContextOptions, *, known: bool) -> Steps[ContextInputs]:
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
-        if self._place_each:
-            inputs = replace(inputs, place_each=True)
-        stores, docstores = self._stores, list[BaseDocumentStore]()
+        stores, docstores = self._stores() if known else [], list[BaseDocumentStore]()
+        searched = searched_store(stores, "check_positions(index)", "position_key" if known else "index")
+        inputs = replace(inputs, store=searched, place_each=self._place_each)
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
             docstores = self._docstores()
             chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
-            stores = lambda: [*self._stores(), *map(LevelsInDocstore, docstores)]  # noqa: E731
-        inputs = yield from self._with_places(inputs, options, stores if in_store else tuple)
+            stores = [*stores, *map(LevelsInDocstore, docstores)]
+        inputs = yield from self._with_places(inputs, options, stores if known and self.store_order else ())
         if docstores and (read := inputs.read_neighbors) is not None:
             spanned = lambda chunk, number: with_absolute_spans(list(read(chunk, number)), docstores)  # noqa: E731
             inputs = replace(inputs, read_neighbors=spanned)

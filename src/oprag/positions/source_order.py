@@ -64,28 +64,21 @@ __all__ = [
 Certainty = Literal["known", "assumed", "unknown"]
 
 # Causes of doubt, as the text of the message.
-RESTARTED = (
-    "the chunk_index values of a source were stamped in several calls, each starting at 0, so chunk_index is ignored"
-)
-UNLINKED_RUNS = (
-    "the chunks of a source are linked in several runs whose relative order is unknown; the best-ranked run comes first"
-)
+RESTARTED = "chunk_index was stamped in several calls, each starting at 0, so it does not tell the order of the source"
+UNLINKED_RUNS = "the chunks of a source are linked in several runs of unknown order, so the best-ranked run comes first"
 INSERTION_ORDER_ONLY = (
-    "the chunks of a source are in the order in which they were added to the store, because nothing else tells their "
-    "order; this is wrong if some of them were added later"
+    "the chunks of a source are in the order in which they were added to the store, which is wrong if some were added "
+    "later"
 )
 SHARED_BY_STORE = (
-    "chunks of a source share a page or another number, so they are in the order in which they were added to the "
-    "store, which is wrong if some of them were added later"
+    "chunks of a source that share a page or number are in the order of the store, which is wrong if some were added "
+    "later"
 )
 MISSING = "chunks of a source have no position, so their order is unknown"
-LABELS_ALONE = (
-    "page labels alone tell the order of a source, which is wrong if they start again or change their style in it"
-)
+LABELS_ALONE = "page labels alone tell the order of a source, which is wrong if they start again or change style"
 SHARED_POSITION = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
 CONFLICTING_OFFSETS = (
-    "the character offsets of a source contradict each other (offsets that restart in every section or file do), so "
-    "they are ignored and the order is uncertain"
+    "the character offsets of a source contradict each other, so they are ignored and the order is uncertain"
 )
 ADDED_AGAIN = "the source seems to have been added to the store more than once"
 TORN_APART = "chunks that overlap were added to the store apart from each other"

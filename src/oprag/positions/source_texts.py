@@ -10,7 +10,7 @@ from oprag.chunk import Chunk
 from oprag.errors import OpragWarning, OptionError, PositionWarning
 from oprag.files.source_reader import SourceReader
 from oprag.filter_key import filter_key
-from oprag.masking import describe, masked_error
+from oprag.masking import describe, masked_error, shown_end, start_of
 from oprag.positions.source_text import SourceText
 from oprag.warn import warn
 
@@ -18,6 +18,7 @@ __all__ = ["SourceTexts"]
 
 _CACHE_SIZE = 64 * 2**20  # characters of all cached texts together
 _OVERHEAD = 1_000  # characters that each text counts in addition, even if it cannot be read
+_MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 45, 100  # characters in a warning
 _MAX_AGE = 60.0  # seconds after which a text that lacks a chunk is read again
 
 _Name = tuple[str, Hashable]
@@ -56,8 +57,13 @@ class SourceTexts:
         reader = self.reader.filtered(filter)
         try:
             scope = filter_key(reader.filter)
-        except OptionError as error:
-            warn(str(error), PositionWarning, cause="filter of read_source")
+        except OptionError:
+            warn(
+                "read_source is not used, because it requires the filter of the search, which is not known; pass a "
+                "function without the parameter filter",
+                PositionWarning,
+                cause="filter of read_source",
+            )
             return None
         return lambda chunks: self._text(chunks, (chunks[0].source or "", scope), reader)
 
@@ -94,8 +100,8 @@ def _read(source: str, reader: SourceReader) -> SourceText | None:
         raise
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
         warn(
-            f"the text of {describe(source)} cannot be read, so its chunks are not located in it: "
-            f"{masked_error(error)}",
+            f"{shown_end(source, _MAX_NAME_LENGTH)} cannot be read, so its chunks are not located in it: "
+            f"{start_of(masked_error(error), _MAX_ERROR_LENGTH)}",
             PositionWarning,
             cause=f"source that cannot be read: {describe(source)}",
         )

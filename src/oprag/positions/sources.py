@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.errors import PositionWarning, SourceWarning
-from oprag.masking import describe, listed
+from oprag.masking import shown
 from oprag.positions.fields import ID_FIELDS, NAME_FIELDS, PLACEHOLDERS, SOURCE_FIELDS, with_usual_fields
 from oprag.positions.values import TOO_LARGE, finite, whole
 from oprag.warn import warn
 
 __all__ = [
     "SourceKey",
-    "SourceParts",
     "field_of",
-    "keys_seen",
     "names_of_parts",
     "numbers_named",
     "source_of",
@@ -32,6 +31,7 @@ SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 _FILES = ("file_path", "file_name", "filename")
 _MAX_PAGE_DIGITS = 6  # a longer number is an id
 _MAX_PART_LENGTH = 2_000  # a longer name, such as a data: URL, does not end with a page or time
+_MAX_KEY_LENGTH = 40  # characters of a metadata key in a warning
 _MAX_STORED = 2**63  # stores have 64-bit integers
 
 # A time in a URL, as YoutubeLoader writes it: "&t=30s"; also "#t=30", and YouTube's "?t=30".
@@ -66,9 +66,8 @@ def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str |
     """Return the name of the chunk's source, or None if nothing names it.
 
     Lookup order: `source_key`, `chunk.source`, the metadata keys of `NAME_FIELDS`, then `fallback`, those of
-    `ID_FIELDS`, and `chunk.document_id`. A valid value is a non-empty string, a path or a
-    finite number; any other value is skipped. A bare number in `source` next to a `file_path` or `file_name` is a page,
-    and the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
+    `ID_FIELDS`, and `chunk.document_id`. A bare number in `source` next to a `file_path` or `file_name` is a page, and
+    the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
     """
     if source_key is not None:
         given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
@@ -92,8 +91,7 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """Return the source named by the usual metadata keys, and the page or time that their values contain."""
-    names = (first_name(metadata, field) for field in NAME_FIELDS)
-    name = next((one for one in names if one is not None and one not in PLACEHOLDERS), None)
+    name = first_name(metadata, NAME_FIELDS)
     if name is None:
         return SourceParts(None)
     if len(name) <= _MAX_PAGE_DIGITS and (page := whole(name)) is not None:
@@ -115,18 +113,14 @@ def _without_time(name: str) -> SourceParts:
 
 
 def names_of_parts(names: Iterable[str]) -> list[str]:
-    """Return the names that look like parts of one source: at least three that differ only in a part at their end.
-
-    Only endings that names of whole sources rarely have are considered (see `_PART`), so a folder of numbered files
-    does not match. Names that end with a Unix time always count as equal.
-    """
+    """Return the names that look like parts of one source: at least three that differ only in a part at their end."""
     stems: dict[str, list[str]] = {}
-    part = re.compile(_PART)
     for name in names:
-        match = part.search(name) if len(name) <= _MAX_PART_LENGTH else None
+        match = re.search(_PART, name) if len(name) <= _MAX_PART_LENGTH else None
         # Outside URLs and paths, "#" is a number sign.
         if match is None or (match["fragment"] and not re.search(r"[/\\.]", name[: match.start()])):
             continue
+        # The names of messages differ in their authors, too.
         stems.setdefault("" if match["time"] else name[: match.start()], []).append(name)
     return [name for alike in stems.values() if len(alike) >= 3 for name in alike]
 
@@ -142,39 +136,30 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
         return False
     import difflib
 
-    seen = sorted({str(name) for chunk in chunks for name in chunk.metadata})
-    close = [near for name in missing for near in difflib.get_close_matches(name, seen, n=1)]
-    hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    name = missing[0]
+    seen = sorted({str(key) for chunk in chunks for key in chunk.metadata})
+    close = difflib.get_close_matches(name, seen, n=1)
     effect = "so the source is read from the usual keys" if by_source else "so no position is known"
+    hint = f"; did you mean {shown(close[0], _MAX_KEY_LENGTH, repr)}?" if close else ""
     warn(
-        f"{option}={describe(key)}: none of the {len(chunks)} chunks has the metadata key "
-        f"{', '.join(map(describe, missing))}, {effect}{hint} (metadata keys seen: {keys_seen(chunks)})",
+        f"{option}={shown(name, _MAX_KEY_LENGTH, repr)}: no chunk has this metadata key, {effect}{hint}",
         SourceWarning if by_source else PositionWarning,
         cause=f"{option}={key!r}",
     )
     return True
 
 
-def keys_seen(chunks: Iterable[Chunk]) -> str:
-    """List the metadata keys of these chunks, for messages."""
-    keys = dict.fromkeys(key for chunk in chunks for key in chunk.metadata)
-    return listed(sorted(keys, key=str)[:20])
-
-
 def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:
     """Return the first value of these metadata keys that is a valid source name."""
     for key in (keys,) if isinstance(keys, str) else keys:
         value = metadata.get(key)
-        if value is not None and (name := source_name(value)) is not None:
+        if value is not None and (name := source_name(value)) is not None and name not in PLACEHOLDERS:
             return name
     return None
 
 
 def source_name(value: Any) -> str | None:
-    """Convert a value to a source name; 5, 5.0 and "5" give the same name, because stores change number types."""
-    # Most chunks lack most of the keys, and the checks of numbers are slow.
-    if value is None:
-        return None
+    """Convert a text, path or finite number to a source name; 5, 5.0 and "5" are equal: stores change number types."""
     if not isinstance(value, str) and isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):
@@ -189,19 +174,14 @@ def numbers_named(names: Iterable[str]) -> list[int | float]:
     """Convert names to the numbers that they came from, for stores that do not match a number with a string."""
     numbers: list[int | float] = []
     for name in names:
-        try:
+        with suppress(ValueError, OverflowError):
             number = float(name)
             value = int(name) if number.is_integer() else number
-        except (ValueError, OverflowError):
-            continue
-        if source_name(value) == name and abs(value) < _MAX_STORED:
-            numbers.append(value)
+            if source_name(value) == name and abs(value) < _MAX_STORED:
+                numbers.append(value)
     return numbers
 
 
 def text_of(texts: Mapping[Any, Any], name: str) -> Any:
     """Return the text of a source from a mapping, whose keys may be paths or numbers; None if missing."""
-    if name in texts:
-        return texts[name]
-    key = next((key for key in texts if source_name(key) == name), None)
-    return None if key is None else texts[key]
+    return texts.get(name if name in texts else next((key for key in texts if source_name(key) == name), None))

@@ -9,13 +9,15 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
-from oprag.masking import describe
+from oprag.masking import describe, shown_end
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
 from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
 from oprag.warn import warn
 
 __all__ = ["given_source", "numbering_of", "stamps"]
+
+_MAX_NAME_LENGTH = 50  # characters in a warning
 
 
 def stamps(
@@ -53,9 +55,8 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
         for before, after in pairwise(pages):
             if after < before:
                 warn(
-                    f"page numbers decrease, for example from page {before} to page {after} in {describe(source)}; "
-                    "chunks are numbered in the given order. If the pages are from several files, name each file with "
-                    "source_key=...; otherwise sort the chunks before stamping",
+                    f"page numbers decrease in {shown_end(source, _MAX_NAME_LENGTH)}, so the chunks of several files "
+                    "may be mixed; name each file with source_key=..., or sort the chunks before stamping",
                     PositionWarning,
                     cause="pages that go back",
                 )

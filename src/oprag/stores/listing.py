@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk
 from oprag.positions.fields import ID_FIELDS
+from oprag.positions.placing import SearchedStore
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
 from oprag.stores.llama_index_nodes import NODE_FIELD
 
-__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_rows", "each_once"]
+__all__ = ["can_list", "chunk_of_row", "chunks_in_search", "chunks_of_rows", "each_once", "searched_store"]
+
+
+def searched_store(stores: Sequence[StoreAdapter], check: str, option: str = "position_key") -> SearchedStore:
+    """Describe the searched stores for warnings, with the call that checks them if one of them can be listed."""
+    listable = any(type(store).chunks is not StoreAdapter.chunks for store in stores)
+    return SearchedStore(" ".join(str(id(store.store)) for store in stores), check if listable else "", option)
 
 
 def chunks_in_search(

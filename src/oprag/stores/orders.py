@@ -14,7 +14,7 @@ from oprag.chunk import Chunk, Place, changed
 from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
 from oprag.filter_key import filter_key
-from oprag.masking import masked_error
+from oprag.masking import masked_error, shown, start_of
 from oprag.options import ContextOptions
 from oprag.positions.placing import Undecided
 from oprag.positions.source_order import Listing, order_of
@@ -34,6 +34,7 @@ _MAX_AGE = 60.0  # seconds until an order is decided again that is uncertain, or
 # Bounds of the listing of one question in a store; beyond them, sources are ordered by what was retrieved.
 _MAX_CHUNKS = 20_000
 _MAX_TIME = 2.0  # seconds
+_MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 30, 90  # characters in a warning
 
 _Key = tuple[str, int]
 """The key of a chunk in its store, and the number of earlier chunks with that key."""
@@ -110,7 +111,7 @@ class SourceOrders:
         self,
         inputs: ContextInputs,
         options: ContextOptions,
-        stores: Callable[[], Iterable[StoreAdapter]],
+        stores: Sequence[StoreAdapter],
         texts: SourceTexts | None = None,
         filter: Callable[[], Any] = lambda: None,
     ) -> Steps[ContextInputs]:
@@ -119,14 +120,10 @@ class SourceOrders:
         if not groups:
             return inputs
         read = None if texts is None else texts.reading(filter)
-        searched = list(stores())
-        inputs = replace(inputs, store=" ".join(str(id(store.store)) for store in searched))
-        if read is None and not searched:
+        if read is None and not stores:
             return inputs
         around = options.neighbors > 0 and inputs.read_neighbors is not None
-        found: list[_Found] = yield Step(
-            lambda: self._decide(groups, searched, read, options.source_key, around=around)
-        )
+        found: list[_Found] = yield Step(lambda: self._decide(groups, stores, read, options.source_key, around=around))
         places = {chunk.rank: place for one in found for chunk, place in zip(one.chunks, one.places, strict=True)}
         if not places:
             return inputs

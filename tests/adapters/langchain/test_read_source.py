@@ -14,7 +14,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from oprag import PositionKind, PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.warn import forget
-from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.langchain.test_positions import prose
 from tests.pdfs import pdf
 
@@ -160,6 +160,24 @@ def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
     assert [document.page_content for document in documents] == [document.page_content for document in ranked]
     assert any("cannot be read, so its chunks are not located in it" in one for one in told)
     assert any("have no position" in one for one in told)
+
+
+def test_warnings_about_sources_that_cannot_be_read_are_short():
+    def fails(name):
+        raise ConnectionError(f"no answer {'again ' * 100}")
+
+    def requires_a_filter(name, filter):
+        return ""
+
+    name = f"/data/{'folder/' * 700}manual.pdf"
+    chunks = [Document(text, metadata={"source": name}) for text in ("one", "two")]
+    _, told = told_of(lambda: over(chunks, read_source=fails).invoke(QUESTION))
+    assert told[0].startswith("…")
+    assert "/manual.pdf' cannot be read, so its chunks are not located in it: SourceReadError: read_source" in told[0]
+    retriever = OrderPreservingRetriever(retriever=giving(chunks), read_source=requires_a_filter)
+    _, more = told_of(lambda: retriever.invoke(QUESTION))
+    assert more[0].startswith("read_source is not used, because it requires the filter of the search")
+    assert max(map(len, [*told, *more])) <= 200
 
 
 def test_names_in_metadata_do_not_leave_the_folder(tmp_path):

@@ -29,7 +29,7 @@ from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
-from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.langchain.test_positions import prose
 
 QUESTION = "Where does the river end?"
@@ -72,6 +72,17 @@ def over(store, **options):
     return OrderPreservingRetriever(vectorstore=store, **{"k": 20, **options})
 
 
+class Unlisted(InMemoryVectorStore):
+    """A store whose chunks cannot be listed."""
+
+
+class NoListing(StoreAdapter):
+    """It reads nothing."""
+
+    def vectors(self, keys):
+        return {}
+
+
 class OneSource(BaseRetriever):
     """Finds the chunks of the source that the question names."""
 
@@ -89,7 +100,28 @@ def test_the_quick_start_comes_out_in_the_order_of_the_text():
     # Not all neighbors overlap, so the texts do not confirm all of it.
     (warning,) = told
     assert BY_STORE in warning
-    assert "add_start_index=True" in warning
+    assert warning.endswith("('voyage.txt'); check_positions(store) shows the fix")
+
+
+@pytest.mark.parametrize(
+    ("wrap", "action"),
+    [
+        pytest.param(store_of, "check_positions(store) shows the fix", id="store"),
+        pytest.param(giving, "pass {option}=...", id="any retriever"),
+        pytest.param(lambda documents: store_of(documents, Unlisted), "pass {option}=...", id="store without listing"),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_warning_names_one_action(wrap, action, named, monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Unlisted, NoListing)
+    documents = [Document(text, metadata={"source": "a.txt"} if named else {}) for text in ("one", "two", "three")]
+    searched = wrap(documents)
+    for store_order in (True, False):
+        name = "vectorstore" if isinstance(searched, InMemoryVectorStore) else "retriever"
+        _, told = found(OrderPreservingRetriever(**{name: searched}, store_order=store_order))
+        option = "position_key" if named else "source_key"
+        assert [one.rpartition("; ")[2] for one in told] == [action.format(option=option)]
 
 
 def test_overlapping_texts_confirm_it_without_a_warning():
@@ -461,7 +493,7 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
             return {}
 
         def in_sequence(self, keys):
-            raise ConnectionError("no answer, api_key=sk-abcdefghijklmnopqrstuvwxyz012345")
+            raise ConnectionError(f"no answer, api_key=sk-abcdefghijklmnopqrstuvwxyz012345 {'again ' * 100}")
 
     chunks = windows("voyage.txt", 1)
     with pytest.MonkeyPatch.context() as patch:
@@ -472,6 +504,7 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
     assert "chunks were added to Broken cannot be read" in told[0]
     assert "ConnectionError: no answer" in told[0]
     assert "abcdefgh" not in told[0]
+    assert len(told[0]) <= 200
 
 
 @pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")

@@ -88,7 +88,7 @@ def test_runs_of_links_are_in_the_order_of_the_index_unless_it_contradicts_them(
     plain = index_of(nodes).as_retriever(similarity_top_k=16)
     torn, told = asked(OrderPreservingRetriever(retriever=plain, store_order=False).retrieve)
     assert numbers(torn, nodes) != sorted(numbers(torn, nodes))
-    assert "several runs whose relative order is unknown" in told[0]
+    assert "several runs of unknown order" in told[0]
     found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
     assert numbers(found, nodes) == sorted(numbers(torn, nodes))
     assert told == []
@@ -238,8 +238,8 @@ def test_pages_without_the_name_of_their_file_warn():
     index = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(pages))
     plain = index.as_retriever(similarity_top_k=6)
     _, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
-    assert "are single pages without the name of their file" in told[0]
-    assert "StampPositions(source=...)" in told[0]
+    assert "they may be parts of one file" in told[0]
+    assert "check_positions(index)" in told[0]
     one_page = [Document(text=prose(90, seed), metadata={"page_label": "1"}) for seed in range(5)]
     single = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(one_page))
     assert asked(OrderPreservingRetriever(retriever=single.as_retriever(similarity_top_k=6)).retrieve)[1] == []
@@ -247,6 +247,22 @@ def test_pages_without_the_name_of_their_file_warn():
     two = Document(text=prose(90, 9), metadata={"page_label": "1"}, id_="report-2024")
     named = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([*pages[1:], two]))
     named_retriever = OrderPreservingRetriever(retriever=named.as_retriever(similarity_top_k=6))
-    assert "are single pages" in asked(named_retriever.retrieve)[1][0]
+    assert "they may be parts" in asked(named_retriever.retrieve)[1][0]
     by_id = OrderPreservingRetriever(retriever=plain, source_key=lambda chunk: chunk.document_id)
     assert asked(by_id.retrieve)[1] == []
+
+
+def test_a_warning_names_one_action():
+    nodes = [TextNode(text=text, metadata={"file_name": "voyage.txt"}) for text in ("one", "two", "three")]
+    index = index_of(nodes)
+    retrieved = index.as_retriever(similarity_top_k=3).retrieve(QUESTION)
+    for ordering, action in (
+        (OrderPreservingPostprocessor(), "pass index=..."),
+        (OrderPreservingPostprocessor(index=index), "check_positions(index) shows the fix"),
+        (OrderPreservingPostprocessor(index=index, store_order=False), "check_positions(index) shows the fix"),
+    ):
+        _, told = asked(lambda _, ordering=ordering: ordering.postprocess_nodes(retrieved))
+        assert [one.rpartition("; ")[2] for one in told] == [action]
+    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=3))
+    _, told = asked(engine.query)
+    assert [one.rpartition("; ")[2] for one in told] == ["check_positions(index) shows the fix"]

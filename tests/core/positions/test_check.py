@@ -188,7 +188,7 @@ CASES = {
     "a name that only a function knows": Case(
         cut(),
         "unknown",
-        "wrong if some of them were added later",
+        "wrong if some were added later",
         TRUST,
         store="Store",
         options={"source_key": lambda chunk: f"the {chunk.metadata['source']}"},
@@ -214,7 +214,7 @@ def test_a_key_that_does_not_count_the_chunks_is_not_suggested(others):
 
 
 def test_a_misspelled_key_is_said():
-    with pytest.warns(PositionWarning, match="'axt'"):
+    with pytest.warns(PositionWarning, match="position_key='axt'"):
         source = only(check(cut(act=1), position_key="axt"))
     assert source.missing == source.chunks
 

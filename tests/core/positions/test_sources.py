@@ -174,9 +174,7 @@ def test_chunks_with_a_source_of_their_own_each_are_warned_about(names):
         build_context(documents(*({"source": name, "channel": "general"} for name in names)))
     message = str(caught[0].message)
     assert len(caught) == 1
-    assert repr(names[0]) in message
-    assert repr(names[1]) in message
-    assert "channel, source" in message
+    assert f"{names[0][-12:]}' and {min(len(names), 4) - 1} more sources)" in message
     assert "source_key=" in message
 
 
@@ -246,8 +244,14 @@ def test_a_key_that_no_chunk_has_is_warned_about(assemble, order, option, catego
         assemble(chunks, **options)
     assert len(caught) == 1
     assert instead in str(caught[0].message)
-    assert "metadata keys seen: chapter, chunk_index, source" in str(caught[0].message)
     assert caught[0].filename == __file__
+
+
+def test_the_warning_about_a_key_is_short():
+    keys = [f"{number} {'key ' * 500}" for number in range(300)]
+    with pytest.warns(SourceWarning, match="did you mean") as caught:
+        build_context(documents(dict.fromkeys(keys, 1), {}), order="rank", source_key=f"{keys[7]}s")
+    assert len(str(caught[0].message)) <= 200
 
 
 def test_a_key_that_is_like_no_other_is_warned_about_without_a_guess():
@@ -280,7 +284,7 @@ def test_one_chunk_needs_no_key():
 
 def test_several_position_keys_are_all_needed():
     chunks = documents({"source": "a", "verse": 2}, {"source": "a", "verse": 1})
-    with pytest.warns(PositionWarning, match="the metadata key 'lines'"):
+    with pytest.warns(PositionWarning, match="position_key='lines': no chunk has this metadata key"):
         build_context(chunks, order="rank", position_key=("verse", "lines"))
 
 

@@ -30,11 +30,19 @@ def test_numbers_run_through_the_pages_of_a_source():
 @pytest.mark.parametrize("kind", [int, str, float])
 def test_pages_that_go_back_are_numbered_as_given_with_a_warning(field, kind):
     pages = [hit(f"text {n}", n, **{field: kind(page)}) for n, page in enumerate([8, 9, 0, 1, 0])]
-    with pytest.warns(PositionWarning, match="from page 9 to page 0 in 'book'.*source_key=") as caught:
+    with pytest.warns(PositionWarning, match="page numbers decrease in 'book'.*source_key=") as caught:
         added = stamped([hit("a", 5, source="other"), *pages])
     assert [stamp["chunk_index"] for stamp in added] == [0, 0, 1, 2, 3, 4]
     assert len(caught) == 1
     assert caught[0].filename == __file__
+
+
+def test_the_warning_about_pages_is_short():
+    name = f"/data/{'folder/' * 700}manual.pdf"
+    with pytest.warns(PositionWarning) as caught:
+        stamped([hit(f"text {n}", n, source=name, page=page) for n, page in enumerate([10**60, 1])])
+    assert "/manual.pdf'" in str(caught[0].message)
+    assert len(str(caught[0].message)) <= 200
 
 
 @pytest.mark.parametrize("pages", [["1", "2", "10"], [0, 0, 1], [3, None, 3], [2, "iv", 3], [None, None]])
