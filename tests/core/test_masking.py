@@ -8,7 +8,7 @@ import pytest
 
 from oprag import OpragError, masking
 from oprag.chunk import PositionKind
-from oprag.masking import describe, error_text, listed, safe, shown, without_keys
+from oprag.masking import describe, error_text, listed, safe, shown, shown_end, without_keys
 
 KEY = "made-up-value-of-a-key"
 
@@ -198,7 +198,7 @@ def test_part_of_a_secret_is_not_told_wherever_a_long_value_is_cut(secret, lengt
     for pad in PADS:
         around = (unit * 400)[:pad]
         for value in (around + hidden + unit * 500, unit * 500 + hidden + around):
-            for text in (shown(value, 80), describe(value)):
+            for text in (shown(value, 80), shown_end(value, 80), describe(value)):
                 assert not any(text[start : start + 12] in key for start in range(max(0, len(text) - 11)))
 
 
@@ -223,7 +223,13 @@ def test_only_a_part_of_a_long_value_is_masked(monkeypatch, value):
         return text
 
     monkeypatch.setattr(masking, "without_keys", counting)
-    for text in (shown(value, 80), describe(value), listed([value] * 1_000), error_text(ValueError(value))):
+    for text in (
+        shown(value, 80),
+        shown_end(value, 80),
+        describe(value),
+        listed([value] * 1_000),
+        error_text(ValueError(value)),
+    ):
         assert len(text) < 5_000
     assert len(str(OpragError(value))) <= 10_000
     assert sum(masked) < 50_000
@@ -252,3 +258,20 @@ def test_line_ends_of_windows_are_line_ends():
 @pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\ud83d"])
 def test_what_a_terminal_would_obey_is_a_mark(letter):
     assert safe(f"a{letter}b") == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.txt", "'a.txt'"),
+        ("Annual report of the city, part 2", "…of the city, part 2'"),
+        (f"/data/{'folder/' * 700}manual.pdf", "…r/folder/manual.pdf'"),
+        (f"{'x' * 100} api_key=sk-abcdefghijklmnopqrstuvwxyz012345", f"…{'x' * 7} api_key=***'"),
+        (f"https://user:{'secret' * 700}@a.example/b.pdf", "'https://***"),
+    ],
+)
+def test_the_end_of_a_name_is_shown_without_secrets(name, expected):
+    text = shown_end(name, 21)
+    assert text.startswith(expected)
+    assert len(text) <= 21
+    assert "secret" not in text
