@@ -165,8 +165,8 @@ class SourceOrders:
                 listed = []
                 if any(one.in_doubt for one in groups):
                     warn(
-                        f"the order in which chunks were added to {shown(store.name, _MAX_NAME_LENGTH)} cannot be read, "
-                        f"so it is not used: {start_of(masked_error(error), _MAX_ERROR_LENGTH)}",
+                        f"the order of insertion into {shown(store.name, _MAX_NAME_LENGTH)} cannot be read, so it is "
+                        f"not used: {start_of(masked_error(error), _MAX_ERROR_LENGTH)}",
                         PositionWarning,
                         cause="insertion that cannot be read",
                     )
