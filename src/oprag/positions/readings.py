@@ -25,7 +25,7 @@ from oprag.positions.fields import (
     is_by_store,
     with_usual_fields,
 )
-from oprag.positions.links import chain_keys, linked_keys
+from oprag.positions.links import chain_keys
 from oprag.positions.sources import source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
@@ -142,7 +142,7 @@ def facts_of(chunks: Sequence[Chunk]) -> Facts:
 def located_reading(facts: Facts, located: Sequence[Span | None]) -> Reading:
     """The reading of the places at which the chunks were found in the text of their source."""
     keys = [span and span[:2] for span in located]
-    return Reading(PositionKind.OFFSET, LOCATED, _with_links(facts, _parents_first(facts, keys)))
+    return Reading(PositionKind.OFFSET, LOCATED, _parents_first(facts, keys))
 
 
 def stamp_readings(facts: Facts) -> Iterator[Reading]:
@@ -155,7 +155,7 @@ def stamp_readings(facts: Facts) -> Iterator[Reading]:
             # A numbering proves that one call stamped all chunks. Pages that restart are then those of several files.
             against = facts.pages if None in calls else {}
             if len(calls) <= 1 and not shared(chunks, keys) and not (against and against_pages(keys, against)):
-                yield Reading(PositionKind.STAMPED, field, _with_links(facts, keys))
+                yield Reading(PositionKind.STAMPED, field, keys)
 
 
 def offset_readings(facts: Facts) -> Iterator[Reading]:
@@ -163,10 +163,10 @@ def offset_readings(facts: Facts) -> Iterator[Reading]:
     for page_field, offset_field, _, claims in facts.frames:
         if page_field:
             keys = _parents_first(facts, claims)
-            yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", _with_links(facts, keys))
+            yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", keys)
         else:
             keys = _parents_first(facts, [claim and claim[1:] for claim in claims])
-            yield Reading(PositionKind.OFFSET, offset_field, _with_links(facts, keys))
+            yield Reading(PositionKind.OFFSET, offset_field, keys)
 
 
 def link_reading(facts: Facts) -> Reading | None:
@@ -200,10 +200,6 @@ def _parents_first(facts: Facts, keys: _Keys) -> _Keys:
         return keys
     both = zip(keys, facts.chunks, strict=True)
     return [(*key[:-1], 0) if key is not None and chunk.id in facts.parents else key for key, chunk in both]
-
-
-def _with_links(facts: Facts, keys: _Keys) -> _Keys:
-    return linked_keys(facts.chunks, keys) if facts.linked else keys
 
 
 def _numbers_of_pages(chunks: Sequence[Chunk], pages: _Keys) -> Iterator[tuple[str, list[Key | None]]]:
