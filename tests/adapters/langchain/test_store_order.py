@@ -25,7 +25,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import OptionError, PositionKind, PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, check_positions
-from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores import StoreAdapter, adapter, orders, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
 from oprag.warn import forget
@@ -230,6 +230,39 @@ def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
     store.delete(ids)
     store.add_documents(chunks, ids=ids)
     assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
+
+
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")
+def test_a_chunk_that_moved_is_noticed_where_the_store_alone_tells_the_order():
+    chunks = windows("voyage.txt", 1, overlap=0)
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    ids = [str(number) for number in range(len(chunks))]
+    store.add_documents(chunks, ids=ids)
+    retriever = over(store, k=len(chunks))
+    assert numbers(retriever.invoke(QUESTION), chunks) == list(range(len(chunks)))
+    store.delete([ids[7]])
+    store.add_documents([chunks[7]], ids=[ids[7]])
+    assert numbers(retriever.invoke(QUESTION), chunks) == [*range(7), *range(8, len(chunks)), 7]
+
+
+@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")
+def test_a_source_with_too_many_chunks_is_not_listed_again_at_once(monkeypatch):
+    monkeypatch.setattr(orders, "_MAX_CHUNKS", 10)
+    chunks = windows("voyage.txt", 1, overlap=0)
+    read: list[str] = []
+    list_chunks = LangChainInMemory.chunks
+
+    def recorded(self, field="", sources=()):
+        for chunk in list_chunks(self, field, sources):
+            read.append(chunk.text)
+            yield chunk
+
+    monkeypatch.setattr(LangChainInMemory, "chunks", recorded)
+    retriever = over(store_of(chunks), k=12)
+    for question in (QUESTION, "Who is the captain?"):
+        places = numbers(retriever.invoke(question), chunks)
+        assert places == sorted(places)
+        assert len(read) == 11
 
 
 def test_a_change_is_noticed_in_a_question_about_another_source_too():
