@@ -312,6 +312,7 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     last = kept[-1][0]
     moved: dict[int, int] = {}
     unsure: set[int] = set()
+    indices = {index for index, _ in known}
     for index, key in strays.items():
         place = bisect_right(keys, key)
         if index < last and not field.distinct:
@@ -325,6 +326,10 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
         moved[index] = kept[place - 1][0] if place else -1
         if place and keys[place - 1] == key and (key, texts[index]) not in first:
             # Its page has other chunks, or its number another text.
+            unsure.add(index)
+        low, high = (kept[one][0] if 0 <= one < len(kept) else -1 for one in (place - 1, place))
+        if not indices.issuperset(range(low + 1, high)):
+            # It may also belong after a chunk without a value there.
             unsure.add(index)
     return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
 

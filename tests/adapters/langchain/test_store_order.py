@@ -534,7 +534,7 @@ def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
         register_store(Broken, Adapter)
         documents, told = found(over(store_of(chunks, Broken)))
     assert numbers(documents, chunks) == by_rank(chunks)
-    assert "chunks were added to Broken cannot be read" in told[0]
+    assert "the order of insertion into Broken cannot be read" in told[0]
     assert "ConnectionError: no answer" in told[0]
     assert "abcdefgh" not in told[0]
     assert len(told[0]) <= 200

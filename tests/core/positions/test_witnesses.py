@@ -118,6 +118,13 @@ def test_offsets(starts: list[int], order: list[int] | None):
     assert (found and found.order) == order
 
 
+def test_a_chunk_that_was_added_later_beside_one_without_a_value_is_not_placed_for_certain():
+    starts = [0, 90, 180, 270, -1, 450, 540, 630, 360]
+    found = confirmed([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
+    assert found is not None
+    assert found.unsure == {8}
+
+
 def test_numbers_of_a_page_and_numbers_of_several_calls():
     numbers = [0, 1, 2, 0, 1, 2, 3, 0, 1]
     assert order_of(numbers, "chunk_index", each=1) == numbers
