@@ -237,8 +237,7 @@ def _main(causes: Sequence[str]) -> str:
 
 def _duplicates(order: SourceOrder) -> list[int]:
     """Return the indices of chunks with the same text at the same place as an earlier one."""
-    copies = copies_of(order.chunks)
-    again = set() if copies is None else set(copies.of)
+    again = {index for index, one in copies_of(order.chunks).items() if not one.edited}
     if order.kind is not PositionKind.PAGE:
         first: dict[object, int] = {}
         for index, (chunk, key) in enumerate(zip(order.chunks, order.keys, strict=True)):

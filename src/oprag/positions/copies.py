@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from oprag.positions.fields import (
 from oprag.positions.overlaps import overlap_of
 from oprag.positions.values import ordinal
 
-__all__ = ["Copies", "copies_of"]
+__all__ = ["Again", "copies_of"]
 
 # Minimum number of different texts that occur again in a row amid a listing; fewer may come from a source that repeats
 # itself.
@@ -31,6 +31,18 @@ _MAX_HEAD = 3  # edited chunks at the start of a second version
 # A place that only one text of the source has.
 _EXACT = frozenset({*START_FIELDS, *STAMPED_FIELDS})
 _PLACES = READ_FIELDS.difference(SOURCE_FIELDS)
+
+
+class Again(NamedTuple):
+    """A chunk that was added again.
+
+    Attributes:
+        first: The index of its first occurrence; for an edited chunk, that of the chunk before it.
+        edited: Whether its text differs from that of the earlier version.
+    """
+
+    first: int
+    edited: bool
 
 
 class _Part(NamedTuple):
@@ -47,113 +59,86 @@ class _Part(NamedTuple):
     target: int
 
 
-class Copies(NamedTuple):
-    """The chunks of a listing that were added again.
-
-    Attributes:
-        of: The index of the first occurrence, by the index of each copy.
-        edited: The index of the chunk that comes before it, by the index of each chunk of a later version that is not
-            a copy.
-    """
-
-    of: dict[int, int]
-    edited: dict[int, int]
-
-
-def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Copies | None:
-    """Return the copies in a listing that is in store order, or None if it has none.
+def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int, Again]:
+    """Return the chunks of a listing in store order that were added again, by their indices.
 
     Args:
         chunks: The chunks.
-        by_text: Whether to compare texts alone.
+        by_text: Whether to compare texts alone: in an edited version, the offsets of most chunks differ.
     """
     stamped = len({str(chunk.metadata.get(NUMBERING_FIELD)) for chunk in chunks}) == 1
     names = [(chunk.text, (), None) if by_text else _identity(chunk, stamped=stamped) for chunk in chunks]
     first: dict[Any, int] = {}
     for index, name in enumerate(names):
         first.setdefault(name, index)
+    found: dict[int, Again] = {}
     if len(first) == len(names):
-        return None
-    parts = _chains(_repeated_parts(names, first))
-    again = [one for one in parts if _is_again(chunks, names, one)]
+        return found
+    versions = [parts for parts in _versions(_repeated_parts(names, first)) if _is_again(chunks, names, parts)]
     if by_text:
         # Boilerplate is repeated as well, but not most of a version.
-        again = [one for one in again if _MIN_SHARE * sum(part.length for part in one) >= len(names)]
-    of: dict[int, int] = {}
-    for start, length, target in chain.from_iterable(again):
-        of.update((start + one, of.get(target + one, target + one)) for one in range(length))
-    edited: dict[int, int] = {}
-    for one in again:
-        edited.update(_edited(one, len(names)))
-    edited = {index: of.get(after, after) for index, after in edited.items() if index not in of}
-    return Copies(of, edited) if of else None
-
-
-def _repeated_parts(names: Sequence[Any], first: dict[Any, int]) -> list[_Part]:
-    """Return the longest parts that repeat an earlier one in the same sequence."""
-    parts: list[_Part] = []
-    index = 0
-    while index < len(names):
-        target = first[names[index]]
-        if parts:
-            # A text that the source repeats: after a changed chunk, the next one is expected.
-            before = parts[-1]
-            expected = before.target + index - before.start
-            target = expected if expected < index and names[expected] == names[index] else target
-        length = 0
-        while index + length < len(names) and target + length < index:
-            if names[index + length] != names[target + length]:
-                break
-            length += 1
-        if length:
-            parts.append(_Part(index, length, target))
-        index += max(1, length)
-    return parts
-
-
-def _chains(parts: Sequence[_Part]) -> list[list[_Part]]:
-    """Group parts that repeat an earlier version with changes between them, which are fewer than the copies."""
-    chains: list[list[_Part]] = []
-    for part in parts:
-        if chains:
-            last = chains[-1]
-            before = last[-1]
-            copied = sum(one.length for one in last) + part.length
-            dense = 2 * copied > part.start + part.length - last[0].start
-            if dense and part.target >= before.target + before.length:
-                last.append(part)
-                continue
-        chains.append([part])
-    return chains
+        versions = [one for one in versions if _MIN_SHARE * sum(part.length for part in one) >= len(names)]
+    for part in chain.from_iterable(versions):
+        found.update((part.start + one, Again(part.target + one, edited=False)) for one in range(part.length))
+    for index, before in chain.from_iterable(_edited(parts, len(names)) for parts in versions):
+        found.setdefault(index, Again(before, edited=True))
+    for index in sorted(found):
+        again = found[index]
+        if earlier := found.get(again.first):
+            found[index] = Again(earlier.first, again.edited or earlier.edited)
+    return found
 
 
 def _identity(chunk: Chunk, *, stamped: bool) -> Any:
     """Return what two copies of a chunk share: the text, and what tells its place, with stamps of one numbering."""
     metadata = chunk.metadata
-    ours = not stamped and metadata.get(NUMBERING_FIELD) is not None
-    places = [
-        (name, str(metadata[name]) if (number := ordinal(metadata[name])) is None else number)
-        for name in metadata.keys() & _PLACES
+    fields = metadata.keys() & _PLACES
+    if not stamped and metadata.get(NUMBERING_FIELD) is not None:
         # Each call of a stamping step begins at 0.
-        if not (ours and name == STAMP_FIELD)
-    ]
-    return chunk.text, tuple(sorted(places, key=lambda one: one[0])), chunk.span
+        fields -= {STAMP_FIELD}
+    numbers = ((name, ordinal(metadata[name])) for name in sorted(fields))
+    return chunk.text, tuple((name, str(metadata[name]) if one is None else one) for name, one in numbers), chunk.span
 
 
-def _is_again(chunks: Sequence[Chunk], names: Sequence[Any], again: Sequence[_Part]) -> bool:
+def _repeated_parts(names: Sequence[Any], first: Mapping[Any, int]) -> Iterator[_Part]:
+    """Yield the longest parts that repeat an earlier one in the same sequence."""
+    start = 0
+    while start < len(names):
+        target, length = first[names[start]], 0
+        while target + length < start < len(names) - length and names[start + length] == names[target + length]:
+            length += 1
+        if length:
+            yield _Part(start, length, target)
+        start += max(1, length)
+
+
+def _versions(parts: Iterable[_Part]) -> list[list[_Part]]:
+    """Group parts that repeat an earlier version with changes between them, which are fewer than the copies."""
+    versions: list[list[_Part]] = []
+    for part in parts:
+        last = versions[-1] if versions else []
+        copied = sum(one.length for one in last) + part.length
+        goes_on = last and part.target >= last[-1].target + last[-1].length
+        if goes_on and 2 * copied > part.start + part.length - last[0].start:
+            last.append(part)
+        else:
+            versions.append([part])
+    return versions
+
+
+def _is_again(chunks: Sequence[Chunk], names: Sequence[Any], parts: Sequence[_Part]) -> bool:
     """Return whether parts that repeat earlier ones were added again, instead of being repetitions in the text."""
-    if len({names[part.start + one] for part in again for one in range(part.length)}) >= _MIN_REPEATED:
+    if len({name for part in parts for name in names[part.start : part.start + part.length]}) >= _MIN_REPEATED:
         return True
-    (start, length, _), *others = again
-    if others or start + length < len(names):
+    start, length, _ = parts[-1]
+    if len(parts) > 1 or start + length < len(names):
         return False
     turn = _turn(names[start - 1][1], names[start][1])
-    linked = chunks[start].previous_id is not None and chunks[start].previous_id == chunks[start - 1].id
-    exact = not _EXACT.isdisjoint(name for name, _ in names[start][1])
-    if linked or (turn and not exact):
-        return turn < 0 and not linked
-    long = all(len(chunk.text) >= _MIN_LENGTH for chunk in chunks[start:])
-    return long and (exact or not overlap_of(chunks[start - 1].text, chunks[start].text))
+    if turn and _EXACT.isdisjoint(name for name, _ in names[start][1]):
+        return turn < 0
+    # An overlap shows that the source goes on.
+    goes_on = overlap_of(chunks[start - 1].text, chunks[start].text)
+    return not goes_on and all(len(chunk.text) >= _MIN_LENGTH for chunk in chunks[start:])
 
 
 def _turn(before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]) -> int:
@@ -164,17 +149,16 @@ def _turn(before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]) -
     return 0
 
 
-def _edited(again: Sequence[_Part], count: int) -> dict[int, int]:
-    """Return the chunks between the copies of a later version, each with the copied chunk that it follows."""
-    edited: dict[int, int] = {}
-    for part, following in pairwise(again):
-        edited.update(dict.fromkeys(range(part.start + part.length, following.start), part.target + part.length - 1))
-    first, last = again[0], again[-1]
-    after = last.target + last.length
-    if after < first.start:
-        # The first version goes on after this part, and so does the later one.
-        ends = min(count, last.start + last.length + first.start - after)
-        edited.update(dict.fromkeys(range(last.start + last.length, ends), after - 1))
-    if 0 < first.target <= _MAX_HEAD and first.start - first.target > after - 1:
-        edited.update(dict.fromkeys(range(first.start - first.target, first.start), first.target - 1))
-    return edited
+def _edited(parts: Sequence[_Part], count: int) -> Iterator[tuple[int, int]]:
+    """Yield the chunks of a later version that are not copies, each with the chunk that it follows."""
+    for part, following in pairwise(parts):
+        for index in range(part.start + part.length, following.start):
+            yield index, part.target + part.length - 1
+    # The first version goes on after the last part, and so does the later one.
+    first, last = parts[0], parts[-1]
+    end, after = last.start + last.length, last.target + last.length
+    if 0 < first.target <= _MAX_HEAD and first.start - first.target >= after:
+        for index in range(first.start - first.target, first.start):
+            yield index, first.target - 1
+    for index in range(end, min(count, end + first.start - after)):
+        yield index, after - 1

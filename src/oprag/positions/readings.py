@@ -16,6 +16,7 @@ from oprag.positions.fields import (
     NUMBER_FIELDS,
     NUMBERING_FIELD,
     PAGE_FIELDS,
+    PAGE_NUMBER_FIELDS,
     ROOTS,
     SECONDS_FIELD,
     STAMP_FIELD,
@@ -36,7 +37,6 @@ __all__ = [
     "Facts",
     "PositionKey",
     "Reading",
-    "against_pages",
     "by_position_key",
     "counts_from_document",
     "facts_of",
@@ -60,6 +60,7 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 _ATTRIBUTE = "span"
 _SPAN_PAGE = "span.page"
+_LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
@@ -107,19 +108,19 @@ class Facts(NamedTuple):
         frames: The readings of the offsets that do not contradict themselves.
         spans: The offsets, each with the page that it is relative to; None where they are missing or contradictory.
         linked: Whether any chunk has links.
-        parents: The ids of chunks that contain another one.
+        located: The places of the chunks in the text of the source, which are then their spans; empty without a text.
     """
 
     chunks: Sequence[Chunk]
     fields: set[str]
     pages: dict[str, list[Key | None]]
     frames: Sequence[_Frame]
-    spans: list[Span | None]
+    spans: Sequence[Span | None]
     linked: bool
-    parents: frozenset[str] = frozenset()
+    located: Sequence[Span | None] = ()
 
 
-def facts_of(chunks: Sequence[Chunk]) -> Facts:
+def facts_of(chunks: Sequence[Chunk], located: Sequence[Span | None] = ()) -> Facts:
     """Collect what the chunks of one source state about their places."""
     fields: set[str] = set().union(*(chunk.metadata for chunk in chunks))
     # Checked once for all: metadata of other tools are rare, and this is part of every question.
@@ -134,15 +135,15 @@ def facts_of(chunks: Sequence[Chunk]) -> Facts:
     frames: list[_Frame] = []
     if with_spans or not fields.isdisjoint(START_FIELDS):
         frames, pages = _frames(chunks, fields, pages)
-    spans: list[Span | None] = _spans(chunks, frames) if frames else [None] * len(chunks)
-    parents = frozenset(chunk.parent_id for chunk in chunks if chunk.parent_id) if linked else frozenset()
-    return Facts(chunks, fields, pages, frames, spans, linked, parents)
+    spans = located or (_spans(chunks, frames) if frames else [None] * len(chunks))
+    return Facts(chunks, fields, pages, frames, spans, linked, located)
 
 
-def located_reading(facts: Facts, located: Sequence[Span | None]) -> Reading:
-    """The reading of the places at which the chunks were found in the text of their source."""
-    keys = [span and span[:2] for span in located]
-    return Reading(PositionKind.OFFSET, LOCATED, _parents_first(facts, keys))
+def located_reading(facts: Facts) -> Reading | None:
+    """Return the reading of the places at which chunks were found in the text of their source; None if none was."""
+    if not any(facts.located):
+        return None
+    return _offset_reading(facts, PositionKind.OFFSET, LOCATED, [span and span[:2] for span in facts.located])
 
 
 def stamp_readings(facts: Facts) -> Iterator[Reading]:
@@ -162,11 +163,18 @@ def offset_readings(facts: Facts) -> Iterator[Reading]:
     """Yield the readings of offsets, relative to each page field and to the source."""
     for page_field, offset_field, _, claims in facts.frames:
         if page_field:
-            keys = _parents_first(facts, claims)
-            yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", keys)
+            yield _offset_reading(facts, PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims)
         else:
-            keys = _parents_first(facts, [claim and claim[1:] for claim in claims])
-            yield Reading(PositionKind.OFFSET, offset_field, keys)
+            yield _offset_reading(facts, PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims])
+
+
+def _offset_reading(facts: Facts, kind: PositionKind, field: str, keys: _Keys) -> Reading:
+    """Return a reading of keys with a start and an end; of two chunks that start together, a parent is first."""
+    if facts.linked:
+        parents = {chunk.parent_id for chunk in facts.chunks if chunk.parent_id}
+        both = zip(keys, facts.chunks, strict=True)
+        keys = [(*key[:-1], 0) if key is not None and chunk.id in parents else key for key, chunk in both]
+    return Reading(kind, field, keys)
 
 
 def link_reading(facts: Facts) -> Reading | None:
@@ -185,31 +193,24 @@ def page_readings(facts: Facts) -> Iterator[Reading]:
             yield Reading(PositionKind.PAGE, field, _ordinals(facts.chunks, field))
 
 
-def readings_within_pages(facts: Facts, pages: Reading) -> Iterator[tuple[str, _Keys]]:
-    """Yield the fields that may begin again on each page, and order its chunks, with their keys."""
-    yield from _numbers_of_pages(facts.chunks, pages.keys)
-    # Some chunks lack an offset, or it would have been read as page and offset.
-    for page, field, _, claims in facts.frames:
-        if page == pages.field:
-            yield field, [claim and claim[1:] for claim in claims]
+def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterator[tuple[str, _Keys]]:
+    """Yield the fields that order the chunks of each page, with their keys: numbers and offsets may begin again on it.
 
-
-def _parents_first(facts: Facts, keys: _Keys) -> _Keys:
-    """Return the keys, without the end of a chunk that contains another: of two that start together, it is first."""
-    if not facts.parents:
-        return keys
-    both = zip(keys, facts.chunks, strict=True)
-    return [(*key[:-1], 0) if key is not None and chunk.id in facts.parents else key for key, chunk in both]
-
-
-def _numbers_of_pages(chunks: Sequence[Chunk], pages: _Keys) -> Iterator[tuple[str, list[Key | None]]]:
-    """Yield the fields whose numbers start again on each page, and are distinct there, with their keys."""
-    present = {name for chunk in chunks for name in chunk.metadata}
+    Args:
+        facts: What the chunks state.
+        pages: The key of the page of each chunk.
+        page_field: The field of these keys.
+    """
     for field in WITHIN_PAGE_FIELDS:
-        keys = _ordinals(chunks, field) if field in present else []
-        both = [page and key and (page, key) for page, key in zip(pages, keys, strict=False)]
-        if any(both) and not shared(chunks, both):
-            yield field, keys
+        if field in facts.fields:
+            keys = _ordinals(facts.chunks, field)
+            both = [page and key and (page, key) for page, key in zip(pages, keys, strict=True)]
+            if any(both) and not shared(facts.chunks, both):
+                yield field, keys
+    # Some chunks lack an offset, or it would have been read as page and offset.
+    for frame in facts.frames:
+        if frame.page_field == page_field:
+            yield frame.offset_field, [claim and claim[1:] for claim in frame.claims]
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
@@ -270,26 +271,16 @@ def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> di
         pages[_SPAN_PAGE] = label_keys(stated, any_label=True)
     for field in PAGE_FIELDS:
         if field in fields:
-            pages[field] = label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field == LABEL_FIELD)
-    if SECONDS_FIELD in fields or _varies(chunks, fields):
+            pages[field] = label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field in _LABELS)
+    # Names that contain pages or times differ within the source.
+    named = [[chunk.metadata.get(field) for chunk in chunks] for field in ("source", "url") if field in fields]
+    if SECONDS_FIELD in fields or any(type(name) is not str or name != names[0] for names in named for name in names):
         parts = [source_parts(chunk.metadata) for chunk in chunks]
         seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
         for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):
             if values.count(None) < len(values):
                 pages[field] = label_keys(values, any_label=False)
     return pages
-
-
-def _varies(chunks: Sequence[Chunk], fields: set[str]) -> bool:
-    """Return whether the chunks of one source spell its name differently, so that names contain pages or times."""
-    for field in ("source", "url"):
-        if field in fields:
-            first = chunks[0].metadata.get(field)
-            for chunk in chunks:
-                name = chunk.metadata.get(field)
-                if type(name) is not str or name != first:
-                    return True
-    return False
 
 
 def _frames(
@@ -304,7 +295,7 @@ def _frames(
     they are comparable only where each page is one document.
     """
     offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
-    documents = [chunk.document_id for chunk in chunks] if _ATTRIBUTE in offset_field.split(", ") else []
+    several = _ATTRIBUTE in offset_field.split(", ") and len({chunk.document_id for chunk in chunks}) > 1
     frames: list[_Frame] = []
     if not offset_field:
         return frames, pages
@@ -320,7 +311,7 @@ def _frames(
             if page_field == LABEL_FIELD:
                 del trusted[page_field]
             continue
-        if documents and documents.count(documents[0]) < len(documents) and _across_documents(chunks, claims):
+        if several and _across_documents(chunks, claims):
             continue
         frames.append(_Frame(page_field, offset_field, offsets, claims))
         if None not in claims:
@@ -329,33 +320,23 @@ def _frames(
 
 
 def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether offsets within one page (or one source, without pages) are relative to different documents."""
-    of_page: dict[Key, str] = {}
-    several = any(
-        claim is not None
-        and chunk.document_id is not None
-        and of_page.setdefault(claim[0], chunk.document_id) != chunk.document_id
-        for chunk, claim in zip(chunks, claims, strict=True)
-    )
-    return several and not _are_copies(chunks, claims)
+    """Return whether offsets within one page (or one source, without pages) are relative to different documents.
 
-
-def _are_copies(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether the documents are copies of each other, as of a file that was added twice.
-
-    Files that share a name may also share a page, so this is true only if one file can contain all of these chunks: on
-    each page, one document contains all, and each chunk is in several documents but for those of one document, whose
-    copies were not retrieved.
+    Copies of a file that was added twice are one document. Files that share a name may also share a page, so documents
+    are copies only if one file can contain all of these chunks: on each page, one document contains all, and each chunk
+    is in several documents but for those of one document, whose copies were not retrieved.
     """
-    among: dict[tuple[Key, int, int, str], set[str | None]] = {}
+    owners: dict[tuple[Key, int, int, str], set[str]] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
-        if claim is not None:
-            among.setdefault((*claim, chunk.text), set()).add(chunk.document_id)
-    of_page: dict[Key, set[str | None]] = {}
-    for (page, *_), documents in among.items():
-        of_page[page] = of_page.get(page, documents) & documents
-    alone = {document for documents in among.values() if len(documents) == 1 for document in documents}
-    return len(alone) <= 1 and all(of_page.values())
+        if claim is not None and chunk.document_id is not None:
+            owners.setdefault((*claim, chunk.text), set()).add(chunk.document_id)
+    of_page: dict[Key, list[set[str]]] = {}
+    for (page, *_), documents in owners.items():
+        of_page.setdefault(page, []).append(documents)
+    if all(len(set().union(*documents)) == 1 for documents in of_page.values()):
+        return False
+    alone = set().union(*(documents for documents in owners.values() if len(documents) == 1))
+    return len(alone) > 1 or not all(set.intersection(*documents) for documents in of_page.values())
 
 
 def counts_from_document(position: Position | None) -> bool:
@@ -452,21 +433,12 @@ def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | Non
         best = max(frames, key=lambda frame: len(frame.claims) - frame.claims.count(None))
     if not best.page_field:
         return best.offsets
+    field = best.page_field
+    stated = [chunk.span and chunk.span.page if field == _SPAN_PAGE else chunk.metadata.get(field) for chunk in chunks]
     return [
-        None if claim is None else Span(claim[1], claim[2], _page(claim[0], best.page_field, chunk))
-        for chunk, claim in zip(chunks, best.claims, strict=True)
+        None if claim is None else Span(claim[1], claim[2], _shown(page, claim[0], field))
+        for page, claim in zip(stated, best.claims, strict=True)
     ]
-
-
-def _page(key: Key, field: str, chunk: Chunk) -> str | int:
-    """Return the page for display; for a transcript this is a time."""
-    if field == SECONDS_FIELD:
-        return f"{key[1]} s"
-    if key[0] == NUMBERED and isinstance(key[1], int):
-        return key[1]
-    return str(
-        chunk.span.page if field == _SPAN_PAGE and chunk.span else with_usual_fields(chunk.metadata)[field]
-    ).strip()
 
 
 def page_of(chunk: Chunk) -> str | int | None:
@@ -474,20 +446,22 @@ def page_of(chunk: Chunk) -> str | int | None:
 
     LangChain's PDF loaders number `page` from 0, so it is not the number printed on the page.
     """
-    if (label := _named_page(chunk, LABEL_FIELD)) is not None:
-        return label
+    metadata = with_usual_fields(chunk.metadata)
     if chunk.span is not None and chunk.span.page is not None:
-        return chunk.span.page
-    found = (_named_page(chunk, field) for field in PAGE_FIELDS)
-    return next((page for page in found if page is not None), source_parts(chunk.metadata).page)
+        metadata = {**metadata, _SPAN_PAGE: chunk.span.page}
+    for field in (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS):
+        if metadata.get(field) is not None:
+            (key,) = label_keys([metadata[field]], any_label=field in _LABELS)
+            if key is not None:
+                return _shown(metadata[field], key, field)
+    return source_parts(chunk.metadata).page
 
 
-def _named_page(chunk: Chunk, field: str) -> str | int | None:
-    value = with_usual_fields(chunk.metadata).get(field)
-    if value is None:
-        return None
-    (key,) = label_keys([value], any_label=field == LABEL_FIELD)
-    return None if key is None else _page(key, field, chunk)
+def _shown(page: Any, key: Key, field: str) -> str | int:
+    """Return a page for display; for a transcript this is a time."""
+    if field == SECONDS_FIELD:
+        return f"{key[1]} s"
+    return key[1] if key[0] == NUMBERED and isinstance(key[1], int) else str(page).strip()
 
 
 def by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> Reading:
@@ -515,12 +489,9 @@ def _part(value: Any) -> Key | None:
     number = ordinal(value)
     if number is not None:
         return (0, number)
-    if isinstance(value, date):
-        return (1, *natural_key(value.isoformat()))
+    text = value.isoformat() if isinstance(value, date) else value.strip() if isinstance(value, str) else ""
     # A string with a negative number means "not found", like a negative number.
-    if isinstance(value, str) and value.strip() and not value.strip().startswith("-"):
-        return (1, *natural_key(value.strip()))
-    return None
+    return (1, *natural_key(text)) if text and not text.startswith("-") else None
 
 
 def ignores_offsets(facts: Facts) -> bool:

@@ -116,9 +116,8 @@ class Remedies:
 
 def _once(listing: Listing, order: SourceOrder) -> Listing:
     """Return the chunks as the store lists them when the source was deleted and added once."""
-    copies = copies_of(listing.chunks)
     again = {index for index, causes in order.uncertain.items() if Uncertain(ADDED_AGAIN, "alone") in causes}
-    again |= set() if copies is None else {*copies.of, *copies.edited}
+    again |= copies_of(listing.chunks).keys()
     return listing._replace(chunks=[chunk for index, chunk in enumerate(listing.chunks) if index not in again])
 
 

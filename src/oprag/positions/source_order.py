@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Place, Position, PositionKind, Span, Uncertain
-from oprag.positions.copies import Copies, copies_of
-from oprag.positions.fields import LABEL_FIELD, PAGE_FIELDS, STAMP_FIELD
-from oprag.positions.overlaps import apart, ends_as_it_begins, overlap_of, overlaps_of, successors
+from oprag.positions.copies import Again, copies_of
+from oprag.positions.fields import LABEL_FIELD, STAMP_FIELD
+from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
     FRAME_FIELDS,
     LOCATED,
@@ -234,62 +234,53 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
         position_key: See `ContextOptions.position_key`; it is trusted.
         text: The text of the source, in which chunks of uncertain order are located.
     """
-    chunks = listing.chunks
-    facts = facts_of(chunks)
+    facts = facts_of(listing.chunks)
     if position_key is not None:
-        reading = by_position_key(chunks, position_key)
+        reading = by_position_key(listing.chunks, position_key)
         missing = {index: (Uncertain(MISSING, "alone"),) for index, key in enumerate(reading.keys) if key is None}
-        return SourceOrder(chunks, *reading, facts.spans, uncertain=missing)
-    located: Sequence[Span | None] = ()
+        return SourceOrder(listing.chunks, *reading, facts.spans, uncertain=missing)
     if text is not None:
-        located = _located(facts, listing, text)
-        facts = facts._replace(spans=list(located))
-    chosen = _chosen(facts, located)
-    if listing.in_sequence and chunks:
-        order = _weighed(facts, listing, chosen, located)
-        # What the whole source would show may be missing.
-        part = not listing.complete and (order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE))
-        order = order._replace(basis="assumed") if part else order
+        facts = facts_of(facts.chunks, _located(facts, listing, text))
+    if listing.in_sequence and listing.chunks:
+        order = _weighed(facts, listing)
     else:
-        order = _by_metadata(facts, chosen, located, complete=listing.complete)
+        order = _by_metadata(facts, _chosen(facts), complete=listing.complete)
     return order._replace(complete=listing.complete)
 
 
 def is_strong(order: SourceOrder) -> bool:
     """Return whether metadata of retrieved chunks alone determine their order: nothing else needs to be asked."""
-    if order.kind is PositionKind.KEY:
-        return True
+    if order.kind in (PositionKind.KEY, PositionKind.LINKS):
+        return order.kind is PositionKind.KEY or not (order.uncertain or None in order.keys)
     if order.uncertain or None in order.keys:
         return False
     if order.kind is PositionKind.STAMPED:
         return None not in numberings(order.chunks)
-    if order.kind is PositionKind.LINKS:
-        return True
-    return order.kind in _EXACT and order.field.split(", ")[0] != LABEL_FIELD
+    return order.kind in _EXACT and not _is_by_label(order)
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
 
 
-def _chosen(facts: Facts, located: Sequence[Span | None]) -> Reading | None:
+def _chosen(facts: Facts) -> Reading | None:
     """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
-    best, best_count, count = None, 0, len(facts.chunks)
-    for reading in _readings(facts, located):
+    best, most, count = None, 0, len(facts.chunks)
+    for reading in _readings(facts):
         covered = count - reading.keys.count(None)
-        if covered > best_count:
-            best, best_count = reading, covered
-        if best_count == count and best is not None and not _in_runs(best):
+        if covered > most:
+            best, most = reading, covered
+        if most == count:
             break
     return best
 
 
-def _readings(facts: Facts, located: Sequence[Span | None]) -> Iterator[Reading]:
+def _readings(facts: Facts) -> Iterator[Reading]:
     """Yield every reading of the metadata that does not contradict itself, best kind first."""
-    by_text = located_reading(facts, located) if any(located) else None
+    by_text = located_reading(facts)
     stamps = stamp_readings(facts)
     if by_text is not None and stamped_by_store(facts.chunks):
         yield by_text
-        stamps = (one for one in stamps if one.field != STAMP_FIELD or not _runs_against(one.keys, by_text))
+        stamps = (one for one in stamps if one.field != STAMP_FIELD or not _runs_against(one.keys, by_text.keys))
     yield from stamps
     yield from offset_readings(facts)
     if by_text is not None:
@@ -305,96 +296,77 @@ def _in_runs(reading: Reading) -> bool:
     return reading.kind is PositionKind.LINKS and len({key[0] for key in reading.keys if key is not None}) > 1
 
 
-def _runs_against(keys: Sequence[Key | None], other: Reading) -> bool:
-    """Return whether the order of these keys contradicts another reading of the same chunks."""
-    both = sorted((key, known) for key, known in zip(keys, other.keys, strict=True) if key and known is not None)
-    last: dict[Any, Key] = {}
-    for _, known in both:
-        # Compare only within runs of links: their relative order is unknown.
-        run = known[0] if other.kind is PositionKind.LINKS else None
-        if run in last and known < last[run]:
-            return True
-        last[run] = known
-    return False
+def _is_by_label(reading: Reading | SourceOrder) -> bool:
+    return reading.field.split(", ")[0] == LABEL_FIELD
 
 
-def _by_metadata(
-    facts: Facts, chosen: Reading | None, located: Sequence[Span | None], *, complete: bool
-) -> SourceOrder:
+def _runs_against(keys: Sequence[Key | None], others: Sequence[Key | None]) -> bool:
+    """Return whether the order of these keys contradicts that of other keys of the same chunks."""
+    both = sorted((key, other) for key, other in zip(keys, others, strict=True) if key and other is not None)
+    return any(after < before for (_, before), (_, after) in pairwise(both))
+
+
+def _by_metadata(facts: Facts, chosen: Reading | None, *, complete: bool) -> SourceOrder:
     """Return the order that the metadata tell, without the sequence of a store."""
     chunks = facts.chunks
     if chosen is None:
-        return _unplaced(facts)
+        uncertain = _all_uncertain(facts, RESTARTED if len(numberings(chunks)) > 1 else _of_missing(facts))
+        return SourceOrder(chunks, PositionKind.NONE, "", [None] * len(chunks), facts.spans, uncertain=uncertain)
     if chosen.kind is PositionKind.PAGE:
-        chosen = _without_ties(facts, chosen, located)
+        chosen = _without_ties(facts, chosen)
     placed = chosen
-    if None in chosen.keys and not located:
+    if None in chosen.keys and not facts.located:
         placed = chosen._replace(keys=_beside_overlaps(chosen.keys, chunks))
     # Among the chunks that a search found, an overlap may be a phrase that is repeated elsewhere.
     uncertain = _doubts(facts, placed if complete else chosen)
-    chosen = placed
-    basis: Certainty = "known" if complete or chosen.kind not in _EXACT or chosen.field == LOCATED else "assumed"
     if chosen.kind is PositionKind.STAMPED:
-        basis = "assumed" if stamped_by_store(chunks) or None in numberings(chunks) else "known"
-    return SourceOrder(chunks, *chosen, facts.spans, uncertain=uncertain, basis=basis)
-
-
-def _unplaced(facts: Facts) -> SourceOrder:
-    """Return the order of chunks of which nothing tells the order."""
-    count = len(facts.chunks)
-    cause = RESTARTED if len(numberings(facts.chunks)) > 1 else _of_missing(facts)
-    uncertain = {index: (Uncertain(cause, "alone"),) for index in range(count)}
-    return SourceOrder(facts.chunks, PositionKind.NONE, "", [None] * count, facts.spans, uncertain=uncertain)
+        checked = not stamped_by_store(chunks) and None not in numberings(chunks)
+    else:
+        checked = complete or chosen.kind not in _EXACT or chosen.field == LOCATED
+    return SourceOrder(chunks, *placed, facts.spans, uncertain=uncertain, basis="known" if checked else "assumed")
 
 
 def _of_missing(facts: Facts) -> str:
     return CONFLICTING_OFFSETS if ignores_offsets(facts) else MISSING
 
 
+def _all_uncertain(facts: Facts, cause: str) -> dict[int, tuple[Uncertain, ...]]:
+    return {index: (Uncertain(cause, "alone"),) for index in range(len(facts.chunks))}
+
+
 def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     """Return what is uncertain about the order that metadata alone tell."""
-    by_text = chosen.field.endswith(LOCATED)
-    if chosen.kind > PositionKind.STAMPED and not by_text and len(numberings(facts.chunks)) > 1:
+    if chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED) and len(numberings(facts.chunks)) > 1:
         # Other metadata are unreliable here too: where stamps restart, offsets usually do.
-        return {index: (Uncertain(RESTARTED, "alone"),) for index in range(len(facts.chunks))}
-    found: dict[int, list[Uncertain]] = {}
-    if None in chosen.keys:
-        cause = _of_missing(facts)
-        found = {index: [Uncertain(cause, "alone")] for index, key in enumerate(chosen.keys) if key is None}
-    in_runs, by_page = _in_runs(chosen), chosen.kind is PositionKind.PAGE
-    ignored = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
-    by_page = ignored or (by_page and shared(facts.chunks, chosen.keys))
-    by_label = chosen.field.split(", ")[0] == LABEL_FIELD
-    if in_runs or by_page or by_label:
-        for index, key in enumerate(chosen.keys):
-            if key is None:
-                continue
-            doubts = found.setdefault(index, [])
-            if in_runs:
-                doubts.append(Uncertain(UNLINKED_RUNS, "across", key[0]))
-            if by_page:
-                doubts.append(
-                    Uncertain(CONFLICTING_OFFSETS, "alone") if ignored else Uncertain(SHARED_POSITION, "within", key)
-                )
-            if by_label:
-                doubts.append(Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key))
-    return {index: tuple(doubts) for index, doubts in found.items()}
+        return _all_uncertain(facts, RESTARTED)
+    in_runs, by_label = _in_runs(chosen), _is_by_label(chosen)
+    by_page = chosen.kind is PositionKind.PAGE
+    conflicting = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
+    tied = by_page and not conflicting and shared(facts.chunks, chosen.keys)
+    missing = (Uncertain(_of_missing(facts), "alone"),) if None in chosen.keys else ()
+    found: dict[int, tuple[Uncertain, ...]] = {}
+    for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
+        if key is None:
+            found[index] = missing
+            continue
+        doubts = [
+            in_runs and Uncertain(UNLINKED_RUNS, "across", key[0]),
+            conflicting and Uncertain(CONFLICTING_OFFSETS, "alone"),
+            tied and Uncertain(SHARED_POSITION, "within", key),
+            by_label and Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key),
+        ]
+        found[index] = tuple(doubt for doubt in doubts if doubt)
+    return {index: doubts for index, doubts in found.items() if doubts}
 
 
-def _without_ties(facts: Facts, pages: Reading, located: Sequence[Span | None]) -> Reading:
-    """Order the chunks within pages by the text, stamps, numbers or offsets, if that agrees with the pages."""
+def _without_ties(facts: Facts, pages: Reading) -> Reading:
+    """Order the chunks within pages by the text, numbers or offsets, if that agrees with the pages."""
     if not shared(facts.chunks, pages.keys):
         return pages
-    by_text = located_reading(facts, located or [None] * len(facts.chunks))
-    within: list[tuple[str, Sequence[Key | None]]] = []
-    if not _runs_against(by_text.keys, pages):
-        within.append((LOCATED, by_text.keys))
-    within += [
-        (one.field, one.keys)
-        for one in stamp_readings(facts)
-        if not any(_runs_against(one.keys, other) for other in (pages, by_text))
-    ]
-    within += readings_within_pages(facts, pages)
+    within = list(readings_within_pages(facts, pages.keys, pages.field))
+    by_text = located_reading(facts)
+    if by_text is not None and not _runs_against(by_text.keys, pages.keys):
+        within.insert(0, (LOCATED, by_text.keys))
     # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
     readings = [
         ({page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None}, name, keys)
@@ -412,7 +384,8 @@ def _without_ties(facts: Facts, pages: Reading, located: Sequence[Span | None]) 
 
 def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> list[Key | None]:
     """Return the keys, with one for each chunk without a key that overlaps, directly or not, a chunk with one."""
-    following = successors([chunk.text for chunk in chunks], [_page_of(chunk) for chunk in chunks])
+    texts = [chunk.text for chunk in chunks]
+    following = successors(texts, overlaps_of(texts))
     found = list(keys)
     for index, key in enumerate(keys):
         if key is None:
@@ -435,22 +408,17 @@ def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> lis
 
 def _located(facts: Facts, listing: Listing, text: SourceText) -> list[Span | None]:
     """Return the place of each chunk in the text of its source."""
-    chunks = facts.chunks
     pages, unplaced = stated_pages(facts)
-    texts = [chunk.text for chunk in chunks]
     if listing.complete:
-        text.learn(texts)
-    places = text.locate(chunks, pages=pages, unplaced=unplaced, in_sequence=listing.complete and listing.in_sequence)
-    left = [one for one, at in zip(texts, places, strict=True) if at is None]
-    if left and not listing.complete and not text.learned.keys() >= set(left):
-        text.learn(left)
-        places = text.locate(chunks, pages=pages, unplaced=unplaced)
+        text.learn([chunk.text for chunk in facts.chunks])
+    in_sequence = listing.complete and listing.in_sequence
+    places = text.locate(facts.chunks, pages=pages, unplaced=unplaced, in_sequence=in_sequence)
     return [at and Span(*at) for at in places]
 
 
 def stated_pages(facts: Facts) -> tuple[Sequence[Key | None], list[bool]]:
     """Return the sort key of the page or another number of each chunk, and whether it states no position at all."""
-    stated = _chosen(facts, ())
+    stated = _chosen(facts)
     nothing: list[Key | None] = [None] * len(facts.chunks)
     keys = nothing if stated is None else stated.keys
     by_page = stated is not None and stated.kind is PositionKind.PAGE
@@ -460,130 +428,69 @@ def stated_pages(facts: Facts) -> tuple[Sequence[Key | None], list[bool]]:
 # --- the sequence of the store ----------------------------------------------------------------------------------------
 
 
-class _Sequence(NamedTuple):
-    """A sequence of chunks in which each was compared with the next.
-
-    Attributes:
-        order: The indices of the chunks in the listing.
-        overlaps: The overlap of each chunk of the listing with the next one; empty if it was not searched for.
-        confirmed_by: The field that confirms the sequence; empty if only overlaps can.
-        unsure: The chunks whose place nothing confirms.
-        refuted: Whether overlaps show that parts of it are out of order.
-    """
-
-    order: Sequence[int]
-    overlaps: Sequence[int] = ()
-    confirmed_by: str = ""
-    unsure: Collection[int] = ()
-    refuted: bool = False
-
-
-def _weighed(facts: Facts, listing: Listing, chosen: Reading | None, located: Sequence[Span | None]) -> SourceOrder:
+def _weighed(facts: Facts, listing: Listing) -> SourceOrder:
     """Weigh the metadata of all chunks of a source against the sequence in which the store received them."""
-    copies = copies_of(facts.chunks)
+    chunks = facts.chunks
+    copies = copies_of(chunks)
     if ignores_offsets(facts):
-        # In an edited version, the offsets of most chunks differ.
-        by_text = copies_of(facts.chunks, by_text=True)
-        copies = max((copies, by_text), key=lambda one: len(one.of) if one is not None else 0)
+        copies = max(copies, copies_of(chunks, by_text=True), key=len)
     if copies:
-        return _with_copies(copies, facts, listing, located)
-    full = chosen if chosen is not None and None not in chosen.keys else None
-    exact = None if full is None or full.field.split(", ")[0] == LABEL_FIELD else full
-    if exact is not None:
-        finer = _without_ties(facts, exact, located) if exact.kind is PositionKind.PAGE else exact
-        if finer.kind in _EXACT or (finer is not exact and not shared(facts.chunks, finer.keys)):
-            return _by_exact(facts, listing, finer)
-    texts = [chunk.text for chunk in facts.chunks]
-    overlaps = overlaps_of(texts)
-    if all(overlaps) and ends_as_it_begins(texts, overlaps):
-        overlaps = [0] * len(overlaps)
-    witness = confirmed_order(facts.chunks, located, overlaps, complete=listing.complete)
+        return _with_copies(copies, facts, listing)
+    chosen = _chosen(facts)
+    if chosen is not None and None not in chosen.keys and not _is_by_label(chosen):
+        exact = _without_ties(facts, chosen) if chosen.kind is PositionKind.PAGE else chosen
+        if exact.kind in _EXACT or (exact is not chosen and not shared(chunks, exact.keys)):
+            return _by_exact(facts, listing, exact)
+    overlaps = overlaps_of([chunk.text for chunk in chunks])
+    witness = confirmed_order(chunks, facts.located, overlaps, complete=listing.complete)
     if witness is not None:
-        rises = exact is not None and _rises([exact.keys[index] for index in witness.order])
-        if exact is not None and rises and not witness.unsure and not _in_runs(exact):
-            return SourceOrder(facts.chunks, *exact, facts.spans)
-        return _in_sequence(facts, listing, _Sequence(witness.order, overlaps, witness.field, witness.unsure))
-    if full is not None and full.kind is PositionKind.LINKS and not _in_runs(full):
-        return SourceOrder(facts.chunks, *full, facts.spans)
-    return _by_overlaps(facts, listing, chosen, _chained(texts, overlaps, facts.chunks), located)
+        found, order, unsure = witness
+        return _in_sequence(facts, listing, order, overlaps=overlaps, confirmed_by=found, unsure=unsure)
+    return _by_overlaps(facts, listing, chosen, overlaps)
 
 
 def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     """Return the order by numbers or offsets of all chunks; a few that the sequence shows to be wrong do not count."""
-    stamped = exact.kind is PositionKind.STAMPED
-    order = agreed_order(
-        exact.keys, facts.chunks, offsets=exact.kind in {PositionKind.OFFSET, PositionKind.PAGE_OFFSET}
+    offsets = exact.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET)
+    order = agreed_order(exact.keys, facts.chunks, offsets=offsets)
+    in_order: list[Any] = [exact.keys[index] for index in order or ()]
+    if order is not None and any(after < before for before, after in pairwise(in_order)):
+        return _in_sequence(facts, listing, order, confirmed_by=exact.field)
+    alone = exact.kind is PositionKind.STAMPED and (
+        # Stamps of other tools may begin again in each call.
+        stamped_by_store(facts.chunks) or (order is None and None in numberings(facts.chunks))
     )
-    if order is not None and not _rises([exact.keys[index] for index in order], strictly=False):
-        return _in_sequence(facts, listing, _Sequence(order, confirmed_by=exact.field))
-    # Stamps of other tools may begin again in each call.
-    alone = stamped and (stamped_by_store(facts.chunks) or (order is None and None in numberings(facts.chunks)))
     return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if alone else "known")
 
 
-def _by_overlaps(
-    facts: Facts,
-    listing: Listing,
-    chosen: Reading | None,
-    sequence: _Sequence,
-    located: Sequence[Span | None],
-) -> SourceOrder:
+def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlaps: Sequence[int]) -> SourceOrder:
     """Return the order that overlapping texts tell, else that of metadata or of the unconfirmed sequence."""
-    by_sequence = _in_sequence(facts, listing, sequence)
+    by_sequence = _chained(facts, listing, overlaps)
     if chosen is None or not by_sequence.uncertain:
         return by_sequence
-    if None not in chosen.keys and not _in_runs(chosen):
-        return _pages_and_sequence(facts, chosen, by_sequence, located)
-    if _runs_against(by_sequence.keys, chosen):
-        return _by_metadata(facts, chosen, located, complete=True)
-    return by_sequence
+    contradicted = _runs_against(by_sequence.keys, chosen.keys)
+    if None in chosen.keys or _in_runs(chosen):
+        return _by_metadata(facts, chosen, complete=True) if contradicted else by_sequence
+    if contradicted or chosen.kind is not PositionKind.PAGE or not shared(facts.chunks, chosen.keys):
+        return _by_metadata(facts, chosen, complete=True)
+    # By pages or other numbers, and by the sequence of the store inside them.
+    keys = [*zip(chosen.keys, by_sequence.keys, strict=True)]
+    runs = [(page, run and run.page) for page, run in zip(chosen.keys, by_sequence.runs, strict=True)]
+    return by_sequence._replace(
+        kind=PositionKind.PAGE,
+        field=f"{chosen.field}{TIES_BY_STORE}",
+        keys=keys,
+        uncertain={index: (Uncertain(SHARED_BY_STORE, "split", run),) for index, run in enumerate(runs)},
+    )
 
 
-def _rises(keys: Sequence[Any], *, strictly: bool = True) -> bool:
-    return all(before < after or (before == after and not strictly) for before, after in pairwise(keys))
-
-
-def _in_sequence(facts: Facts, listing: Listing, sequence: _Sequence) -> SourceOrder:
-    """Return the order of a sequence, confirmed by a field or, run by run, by overlapping texts."""
-    chunks, overlaps = facts.chunks, sequence.overlaps
-    keys: list[Key | None] = [None] * len(chunks)
-    runs: list[Span | None] = [None] * len(chunks)
-    run, start, before = 0, 0, -1
-    for number, index in enumerate(sequence.order):
-        text = chunks[index].text
-        if before >= 0:
-            adjacent = index == before + 1 and overlaps
-            overlap = overlaps[before] if adjacent else overlap_of(chunks[before].text, text)
-            start = start + len(chunks[before].text) - overlap if overlap else 0
-            run += not overlap
-        keys[index] = (0 if sequence.confirmed_by else run, number)
-        runs[index] = Span(start, start + len(text), run)
-        before = index
-    uncertain: dict[int, tuple[Uncertain, ...]] = {}
-    if sequence.confirmed_by:
-        field = f"{listing.store}, confirmed by {sequence.confirmed_by}"
-        uncertain = {index: (Uncertain(INSERTION_ORDER_ONLY, "alone"),) for index in sequence.unsure}
-    else:
-        field = f"{listing.store}, {len(chunks) - 1 - run} of {len(chunks) - 1} neighbors overlap"
-        cause = TORN_APART if sequence.refuted else INSERTION_ORDER_ONLY
-        if run:
-            uncertain = {
-                index: (Uncertain(cause, "across", span.page),) for index, span in enumerate(runs) if span is not None
-            }
-    return SourceOrder(chunks, PositionKind.STORE, field, keys, facts.spans, runs, uncertain)
-
-
-def _chained(texts: Sequence[str], overlaps: Sequence[int], chunks: Sequence[Chunk]) -> _Sequence:
-    """Put parts that were added apart where their overlaps belong, if most chunks overlap."""
-    count = len(texts)
-    listed = range(count)
-    links = apart(texts, overlaps, [_page_of(chunk) for chunk in chunks])
-    following = {index: index + 1 for index, overlap in enumerate(overlaps) if overlap}
-    for end, start in links.items():
-        if start not in following.values():
-            following.setdefault(end, start)
-    if not links or 2 * len(following) < count - 1:
-        return _Sequence(listed, overlaps, refuted=bool(links))
+def _chained(facts: Facts, listing: Listing, overlaps: Sequence[int]) -> SourceOrder:
+    """Return the order of the sequence, with parts that were added apart where their overlaps belong."""
+    listed = range(len(facts.chunks))
+    following = successors([chunk.text for chunk in facts.chunks], overlaps)
+    refuted = any(after != before + 1 for before, after in following.items())
+    if not refuted or 2 * len(following) < len(overlaps):
+        return _in_sequence(facts, listing, listed, overlaps=overlaps, refuted=refuted)
     firsts = sorted(set(listed).difference(following.values()))
     order: list[int] = []
     for first in firsts:
@@ -591,61 +498,80 @@ def _chained(texts: Sequence[str], overlaps: Sequence[int], chunks: Sequence[Chu
         while index is not None:
             order.append(index)
             index = following.get(index)
-    # What forms a ring has no first chunk.
-    is_complete = len(order) == count
-    return _Sequence(order if is_complete else listed, overlaps, refuted=len(firsts) > 1 or not is_complete)
+    if len(order) < len(listed):
+        # Overlaps that form a ring tell nothing.
+        return _in_sequence(facts, listing, listed, overlaps=[0] * len(overlaps))
+    return _in_sequence(facts, listing, order, overlaps=overlaps, refuted=len(firsts) > 1)
 
 
-def _page_of(chunk: Chunk) -> list[Any]:
-    values = [chunk.metadata.get(name) for name in PAGE_FIELDS]
-    return [value if isinstance(value, str | int | float) else None for value in values]
-
-
-def _pages_and_sequence(
-    facts: Facts, pages: Reading, sequence: SourceOrder, located: Sequence[Span | None]
+def _in_sequence(
+    facts: Facts,
+    listing: Listing,
+    order: Sequence[int],
+    *,
+    overlaps: Sequence[int] = (),
+    confirmed_by: str = "",
+    unsure: Collection[int] = (),
+    refuted: bool = False,
 ) -> SourceOrder:
-    """Return the order by pages or other numbers, and by the sequence of the store inside them."""
-    tied = pages.kind is PositionKind.PAGE and shared(facts.chunks, pages.keys)
-    if not tied or _runs_against(sequence.keys, pages):
-        return _by_metadata(facts, pages, located, complete=True)
-    keys: list[Key | None] = [
-        None if page is None else (page, place) for page, place in zip(pages.keys, sequence.keys, strict=True)
-    ]
-    reading = Reading(PositionKind.PAGE, f"{pages.field}{TIES_BY_STORE}", keys)
-    uncertain = {
-        index: (Uncertain(SHARED_BY_STORE, "split", (page, run and run.page)),)
-        for index, (page, run) in enumerate(zip(pages.keys, sequence.runs, strict=True))
-    }
-    return SourceOrder(facts.chunks, *reading, facts.spans, sequence.runs, uncertain)
+    """Return the order of a sequence, confirmed by a field or, run by run, by overlapping texts.
+
+    Args:
+        facts: What the chunks state.
+        listing: The chunks.
+        order: Their indices in order.
+        overlaps: The overlap of each chunk with the next one in the listing; empty if it was not searched for.
+        confirmed_by: The field that confirms the sequence; empty if only overlaps can.
+        unsure: The chunks whose place the field does not confirm.
+        refuted: Whether overlaps show that parts of it are out of order.
+    """
+    chunks = facts.chunks
+    keys: list[Key | None] = [None] * len(chunks)
+    runs: list[Span | None] = [None] * len(chunks)
+    run, start, before = 0, 0, -1
+    for number, index in enumerate(order):
+        text = chunks[index].text
+        if number:
+            adjacent = index == before + 1 and overlaps
+            overlap = overlaps[before] if adjacent else overlap_of(chunks[before].text, text)
+            start = start + len(chunks[before].text) - overlap if overlap else 0
+            run += not overlap
+        keys[index] = (0 if confirmed_by else run, number)
+        runs[index] = Span(start, start + len(text), run)
+        before = index
+    if confirmed_by:
+        field = f"{listing.store}, confirmed by {confirmed_by}"
+        uncertain = {index: (Uncertain(INSERTION_ORDER_ONLY, "alone"),) for index in unsure}
+    else:
+        field = f"{listing.store}, {len(chunks) - 1 - run} of {len(chunks) - 1} neighbors overlap"
+        cause = TORN_APART if refuted else INSERTION_ORDER_ONLY
+        uncertain = {index: (Uncertain(cause, "across", one and one.page),) for index, one in enumerate(runs) if run}
+    # What the whole source would show may be missing.
+    basis: Certainty = "known" if listing.complete else "assumed"
+    return SourceOrder(chunks, PositionKind.STORE, field, keys, facts.spans, runs, uncertain, basis)
 
 
-def _with_copies(copies: Copies, facts: Facts, listing: Listing, located: Sequence[Span | None]) -> SourceOrder:
+def _with_copies(copies: Mapping[int, Again], facts: Facts, listing: Listing) -> SourceOrder:
     """Return the order of a source with copies, which share the place of the first, and of edited versions."""
-    kept = [index for index in range(len(facts.chunks)) if index not in copies.of and index not in copies.edited]
+    kept = [index for index in range(len(facts.chunks)) if index not in copies]
+    located = [facts.located[index] for index in kept] if facts.located else ()
+    once = _weighed(facts_of([facts.chunks[index] for index in kept], located), listing)
     numbers = {index: number for number, index in enumerate(kept)}
-    once = facts_of([listing.chunks[index] for index in kept])
-    spots = [located[index] for index in kept] if located else ()
-    if spots:
-        once = once._replace(spans=spots)
-    inner = _weighed(once, listing, _chosen(once, spots), spots)
-    count = len(facts.chunks)
-    keys: list[Key | None] = [None] * count
+    keys: list[Key | None] = []
+    spans: list[Span | None] = []
+    runs: list[Span | None] = []
     uncertain: dict[int, tuple[Uncertain, ...]] = {}
-    spans: list[Span | None] = [None] * count
-    runs: list[Span | None] = [None] * count
-    for index in range(count):
-        first = copies.of.get(index, index)
-        after = copies.edited.get(first)
-        number = numbers[first if after is None else copies.of.get(after, after)]
-        key = inner.keys[number]
-        if after is None:
-            keys[index], spans[index] = key, inner.spans[number]
-            runs[index] = inner.runs[number] if inner.runs else None
-            if number in inner.uncertain:
-                uncertain[index] = inner.uncertain[number]
-        else:
-            keys[index] = None if key is None else (*key, index, 0)
+    for index in range(len(facts.chunks)):
+        first, edited = copies.get(index, (index, False))
+        number = numbers[first]
+        key = once.keys[number]
+        keys.append((*key, index, 0) if edited and key is not None else key)
+        spans.append(None if edited else once.spans[number])
+        runs.append(once.runs[number] if once.runs and not edited else None)
+        if edited:
             uncertain[index] = (Uncertain(ADDED_AGAIN, "alone"),)
-    return SourceOrder(
-        facts.chunks, inner.kind, inner.field, keys, spans, runs if inner.runs else (), uncertain, inner.basis
+        elif number in once.uncertain:
+            uncertain[index] = once.uncertain[number]
+    return once._replace(
+        chunks=facts.chunks, keys=keys, spans=spans, runs=runs if once.runs else (), uncertain=uncertain
     )

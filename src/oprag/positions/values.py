@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Set
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -110,26 +111,23 @@ def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
     A label such as "C" can be a roman numeral or a letter. Labels are read as roman numerals only if all labels of
     letters of the same case in this source are roman numerals.
     """
-    values = [None if isinstance(value, str) and len(value) > _MAX_LABEL_LENGTH else value for value in values]
-    texts = {value.strip() for value in values if isinstance(value, str)}
-    letters = [text for text in texts if text.isascii() and text.isalpha()]
-    roman = {
-        case: all(re.fullmatch(_ROMAN, text.lower()) for text in letters if getattr(text, case)())
-        for case in ("islower", "isupper")
-    }
+    labels = {value.strip() for value in values if isinstance(value, str)}
+    letters = {text for text in labels if text.isascii() and text.isalpha() and (text.islower() or text.isupper())}
+    roman = {text for text in letters if re.fullmatch(_ROMAN, text.lower())}
+    cases_of_others = {text.isupper() for text in letters - roman}
+    roman = {text for text in roman if text.isupper() not in cases_of_others}
     return [_label_key(value, roman, any_label=any_label) for value in values]
 
 
-def _label_key(value: Any, roman: dict[str, bool], *, any_label: bool) -> Key | None:
+def _label_key(value: Any, roman: Set[str], *, any_label: bool) -> Key | None:
     number = ordinal(value)
     if number is not None:
         return (NUMBERED, number)
-    if not isinstance(value, str) or not (text := value.strip()) or re.fullmatch(_NUMBER, text):
-        return None
-    case = "islower" if text.islower() else "isupper"
-    if roman[case] and getattr(text, case)() and re.fullmatch(_ROMAN, text.lower()):
+    text = value.strip() if isinstance(value, str) else ""
+    if text in roman:
         return (_ROMAN_LABEL, _roman_value(text.lower()))
-    return (_OTHER_LABEL, *natural_key(text)) if any_label else None
+    is_label = any_label and text and len(text) <= _MAX_LABEL_LENGTH and not re.fullmatch(_NUMBER, text)
+    return (_OTHER_LABEL, *natural_key(text)) if is_label else None
 
 
 def _roman_value(text: str) -> int:

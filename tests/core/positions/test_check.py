@@ -182,6 +182,19 @@ CASES = {
     "another version with stamps": Case(
         [*stamped(cut()), *edited(stamped(cut()))], "unknown", ADDED_AGAIN, "delete('book')", store="Store"
     ),
+    "another version with other offsets": Case(
+        [
+            *located(cut()),
+            *(
+                changed(chunk, metadata={**chunk.metadata, "start_index": 7 + chunk.metadata["start_index"]})
+                for chunk in edited(located(cut()))
+            ),
+        ],
+        "unknown",
+        ADDED_AGAIN,
+        "delete('book')",
+        store="Store",
+    ),
     "another version of what has no position": Case(
         [*cut(overlap=0), *edited(cut(overlap=0))], "unknown", ADDED_AGAIN, "stamp()", store="Store"
     ),
