@@ -273,7 +273,11 @@ def test_llama_index(
         return
     check(planned, written, by_text=way == "text")
     if way == "links":
-        assert {one.field for one in written.sources} == {"previous, next"}
+        # In a store that has a sequence, the overlaps tell the same.
+        by_links = kind.name == "qdrant"
+        assert all(
+            one.field == "previous, next" if by_links else "neighbors overlap" in one.field for one in written.sources
+        )
     found, told = nodes_found(index)
     assert in_order(found)
     assert sorted(found) == sorted(ranked)
