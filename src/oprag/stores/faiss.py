@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, refuse_unknown
 from oprag.stores.docstore import listed_in
 from oprag.stores.llama_index_nodes import docstore_rows, put_rows, texts_in
@@ -21,16 +22,14 @@ class LangChainFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id; empty if the index does not store exact vectors."""
-        requested, documents = set(keys), self._documents
-        rows = {
-            key: row for row, key in self.store.index_to_docstore_id.items() if key in requested and key in documents
-        }
-        vectors = _exact_vectors(self.store.index, list(rows.values()))
+        requested = set(keys)
+        rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in requested}
+        documents = {key: document for key in rows if (document := self._document(key)) is not None}
+        vectors = _exact_vectors(self.store.index, [rows[key] for key in documents])
         if vectors is None:
             return {}
-        return {
-            key: StoredVector(vector, documents[key].page_content) for key, vector in zip(rows, vectors, strict=True)
-        }
+        found = zip(documents.items(), vectors, strict=True)
+        return {key: StoredVector(vector, document.page_content) for (key, document), vector in found}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
@@ -39,14 +38,14 @@ class LangChainFaiss(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks by row of the index."""
-        documents, given = self._documents, self.search.get("filter")
-        if not field:
+        given = self.search.get("filter")
+        if not field or self._documents is None:
             # Copy the values: another thread may add to the dictionary.
             keys = list(self.store.index_to_docstore_id.values())
         else:
             with rows_of(self.store) as rows:
                 keys = rows.of_sources(self.store, field, sources)
-        found = ((key, document) for key in keys if (document := documents.get(key)) is not None)
+        found = ((key, document) for key in keys if (document := self._document(key)) is not None)
         listed = (StoredChunk(key, document.page_content, document.metadata) for key, document in found)
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
         return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
@@ -59,6 +58,12 @@ class LangChainFaiss(StoreAdapter):
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
         documents = self._documents
+        if documents is None:
+            # Other docstores would have to delete a document before replacing it; an interruption would lose it.
+            kind = type(self.store.docstore).__name__
+            raise OptionError(
+                f"oprag can write metadata to a FAISS store with an InMemoryDocstore only, got {kind}", kind
+            )
         refuse_unknown(self, added, documents)
         documents.update(
             {
@@ -68,10 +73,15 @@ class LangChainFaiss(StoreAdapter):
         )
 
     @property
-    def _documents(self) -> dict[str, Any]:
-        """The documents by id, in the `InMemoryDocstore` that FAISS can add to."""
-        documents: dict[str, Any] = self.store.docstore._dict  # noqa: SLF001 - no public attribute
-        return documents
+    def _documents(self) -> dict[str, Any] | None:
+        """The documents by id; None for a docstore that is not in memory."""
+        documents = getattr(self.store.docstore, "_dict", None)
+        return documents if isinstance(documents, dict) else None
+
+    def _document(self, key: str) -> Any:
+        """Return a document; None if it is missing, for which `search` returns a message as a string."""
+        document = self.store.docstore.search(key)
+        return None if isinstance(document, str) else document
 
 
 class LlamaIndexFaiss(StoreAdapter):

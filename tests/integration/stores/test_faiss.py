@@ -9,6 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
+from oprag import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.adapter import adapter_of
@@ -156,3 +157,18 @@ def test_documents_that_callers_hold_are_not_changed(corpus: Corpus):
     assert all(document.metadata == {"source": "a"} for document in (*given, *found))
     indexes = [chunk.metadata.get("chunk_index") for chunk in adapter.chunks() or ()]
     assert indexes == [None, None, None, 3, None, 5, None, None, None]
+
+
+def test_a_docstore_that_cannot_replace_a_document(corpus: Corpus):
+    from langchain_community.docstore.arbitrary_fn import DocstoreFn
+    from langchain_community.vectorstores import FAISS
+
+    store = FAISS.from_texts(corpus.texts[:3], KnownEmbeddings(corpus), ids=["0", "1", "2"])
+    store.docstore = DocstoreFn(store.docstore.search)
+    adapter = adapter_of(store)
+    assert adapter is not None
+    assert [chunk.text for chunk in adapter.chunks() or ()] == corpus.texts[:3]
+    assert [chunk.text for chunk in adapter.chunks("source", ["a"]) or ()] == []
+    assert set(adapter.vectors(["0", "2", "9"])) == {"0", "2"}
+    with pytest.raises(OptionError, match="with an InMemoryDocstore only, got DocstoreFn"):
+        adapter.write({"0": {"chunk_index": 0}})
