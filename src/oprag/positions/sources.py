@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -91,7 +91,7 @@ def field_of(chunks: Sequence[Chunk], source_key: SourceKey | None) -> str:
 
 def source_parts(metadata: Mapping[str, Any]) -> SourceParts:
     """Return the source named by the usual metadata keys, and the page or time that their values contain."""
-    name = first_name(metadata, NAME_FIELDS)
+    name = first_name(metadata, NAME_FIELDS, besides=PLACEHOLDERS)
     if name is None:
         return SourceParts(None)
     if len(name) <= _MAX_PAGE_DIGITS and (page := whole(name)) is not None:
@@ -149,11 +149,11 @@ def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:
     return True
 
 
-def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...]) -> str | None:
-    """Return the first value of these metadata keys that is a valid source name."""
+def first_name(metadata: Mapping[str, Any], keys: str | tuple[str, ...], besides: Collection[str] = ()) -> str | None:
+    """Return the first value of these metadata keys that is a valid source name, besides placeholders."""
     for key in (keys,) if isinstance(keys, str) else keys:
         value = metadata.get(key)
-        if value is not None and (name := source_name(value)) is not None and name not in PLACEHOLDERS:
+        if value is not None and (name := source_name(value)) is not None and name not in besides:
             return name
     return None
 

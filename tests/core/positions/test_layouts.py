@@ -10,6 +10,7 @@ import pytest
 
 from oprag import Chunk, build_context
 from oprag.positions.fields import LAYOUTS, with_usual_fields
+from oprag.positions.sources import source_of
 
 PAGES, EACH = 4, 5
 
@@ -146,6 +147,11 @@ def test_a_placeholder_is_no_source():
     with pytest.warns(UserWarning, match="3 of 3 chunks do not name their source"):
         context = build_context(chunks)
     assert [chunk.source for chunk in context.kept] == [None] * 3
+
+
+def test_a_key_that_the_caller_names_may_contain_a_placeholder():
+    chunk = Chunk("Text.", 0, metadata={"kind": "blob", "source": "a.txt"})
+    assert source_of(chunk, "kind") == "blob"
 
 
 def test_numbers_that_are_shared_on_a_page_do_not_order_it():
