@@ -129,8 +129,8 @@ def _documents(documents: Any, maximum: int) -> Checked:
         while isinstance(documents, OrderPreservingRetriever):
             documents = documents.vectorstore or documents.retriever
         raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed; pass the documents that were "
-            "added: check_positions(documents)",
+            f"the chunks of {type(documents).__name__} cannot be listed; pass the documents that were added: "
+            "check_positions(documents)",
             documents,
         )
     total = len(documents) if isinstance(documents, Sized) else None

@@ -41,7 +41,7 @@ class SourceCheck:
         duplicates: Number of chunks with the same text at the same place as an earlier one. Without exact positions,
             equal texts are duplicates only if the source, or a part of it, was added more than once.
         problem: Why the order is uncertain in retrieval; empty if it is certain.
-        remedy: A line of code that fixes the problem, tried on the listed chunks; empty if none was found.
+        remedy: A line of code that fixes the problem, tried on the listed chunks if it is about their order.
         ids: The ids for deleting the chunks from the store.
     """
 

@@ -15,9 +15,9 @@ __all__ = ["overlap_of", "overlaps_of", "successors"]
 # Minimum characters of an overlap; a shorter match of an end and a start may be a common phrase.
 _MIN_OVERLAP = 20
 _HALF = _MIN_OVERLAP // 2
-# An overlap shorter than this share of the shortest other overlap is a coincidence; one in so many may be shorter.
+# An overlap shorter than this share of the shortest other overlap is a coincidence.
 _MIN_RELATIVE_LENGTH = 0.6
-_EXCEPTIONS = 10
+_EXCEPTIONS = 10  # one in this many overlaps may be shorter
 # Characters at the end of a chunk to search for overlaps if no adjacent chunks overlap (else the longest overlap), and
 # maximum number of chunks for it: a splitter that overlaps chunks does so nearly everywhere.
 _SEARCH_LENGTH = 400
