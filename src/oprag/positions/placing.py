@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning, UncertainOrderError
 from oprag.masking import shown_end
 from oprag.options import ContextOptions
-from oprag.positions.fields import READ_FIELDS
+from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.readings import PositionKey, page_of, stamped_by_store
 from oprag.positions.source_order import MISSING, Certainty, Listing, SourceOrder, is_strong, order_of
 from oprag.positions.sources import SourceKey, names_of_parts, source_of, warn_about_key
@@ -104,8 +104,16 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     """Find the source and the position of each chunk; places and positions that were found before are kept."""
     members: dict[str | int, list[int]] = {}
     for index, chunk in enumerate(chunks):
-        stated = source_of(chunk, source_key)
-        members.setdefault(index if stated is None else stated, []).append(index)
+        stated: Any = chunk.source
+        for field in NAME_FIELDS:
+            if stated is not None:
+                break
+            stated = chunk.metadata.get(field)
+        # Most names are a plain path or title: skipping the call for these saves most of the time.
+        plain = type(stated) is str and (stated[:1].isalpha() or stated[:1] == "/") and "t=" not in stated
+        plain = plain and stated not in PLACEHOLDERS
+        name = stated if plain and source_key is None else source_of(chunk, source_key)
+        members.setdefault(index if name is None else name, []).append(index)
     placed: list[Chunk] = list(chunks)
     groups: dict[str | int, list[Chunk]] = {}
     orders: dict[str | int, SourceOrder] = {}
@@ -153,7 +161,10 @@ class Undecided(NamedTuple):
 
 
 def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
-    """Return the sources, of at least so many chunks, whose order their metadata do not determine, or a store did."""
+    """Return the sources with at least `minimum` chunks whose metadata do not determine their order.
+
+    A source whose numbers were written from a store is included: its text takes precedence.
+    """
     found: list[Undecided] = []
     for name, group in placed.groups.items():
         if isinstance(name, int) or len(group) < minimum:
@@ -180,7 +191,8 @@ def report_sources(chunks: Sequence[Chunk]) -> tuple[SourceReport, ...]:
 
 def _report(group: Sequence[Chunk]) -> SourceReport:
     """Report how the positions of the chunks of one source were determined."""
-    known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.known]
+    unknown = PositionKind.NONE  # hoisted: in Python 3.11, looking up an enum member is a function call
+    known = [chunk.position for chunk in group if chunk.position is not None and chunk.position.kind is not unknown]
     first = known[0] if known else UNKNOWN_POSITION
     in_runs = first.kind in (PositionKind.LINKS, PositionKind.STORE)
     runs = len({position.key[0] for position in known}) if in_runs else 1
@@ -236,7 +248,7 @@ def _doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> t
 def _about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
     """Yield doubts about chunks without a source, and about sources that seem to be parts of one source."""
     total = len(placed.chunks)
-    unnamed = [chunk for chunk in placed.chunks if chunk.source is None]
+    unnamed = [group[0] for name, group in placed.groups.items() if isinstance(name, int)]
     if unnamed:
         what = f"{len(unnamed)} of {total} chunks do not name their source, so they are not put in order"
         yield Doubt(what, UNNAMED, unnamed)
@@ -274,9 +286,9 @@ def _about_positions(placed: Placed, kept: Sequence[Chunk]) -> tuple[list[Doubt]
             continue
         # Both have the same ranks.
         ranks = {chunk.rank for chunk in group} if order.uncertain else set()
-        indices = [index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks]
-        found.add(order.certainty_among(indices))
-        for cause in order.doubts_among(indices)[:1]:
+        doubts = order.doubts_among([index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks])
+        found.add(order.certainty_with(doubts))
+        for cause in doubts[:1]:
             causes.setdefault(cause, []).extend(group)
     certainty: Certainty = "unknown" if "unknown" in found else "assumed" if "assumed" in found else "known"
     return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()], certainty

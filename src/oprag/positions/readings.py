@@ -50,6 +50,7 @@ __all__ = [
     "page_of",
     "page_readings",
     "readings_within_pages",
+    "runs_against",
     "shared",
     "stamp_readings",
     "stamped_by_store",
@@ -256,10 +257,15 @@ def against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
     This happens when a file is stamped page by page: the numbers then restart on each page.
     """
     covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
-    if None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
+    if not covering or None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
         return False
-    in_order = sorted(zip(keys, covering, strict=True)) if covering else []
-    return any(after < before for (_, before), (_, after) in pairwise(in_order))  # type: ignore[operator]
+    return runs_against(keys, covering)
+
+
+def runs_against(keys: _Keys, others: _Keys) -> bool:
+    """Return whether the order of these keys contradicts that of other keys of the same chunks."""
+    both = sorted((key, other) for key, other in zip(keys, others, strict=True) if key and other is not None)
+    return any(after < before for (_, before), (_, after) in pairwise(both))
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> dict[str, list[Key | None]]:

@@ -33,6 +33,7 @@ from oprag.positions.readings import (
     offset_readings,
     page_readings,
     readings_within_pages,
+    runs_against,
     shared,
     stamp_readings,
     stamped_by_store,
@@ -163,7 +164,14 @@ class SourceOrder(NamedTuple):
         Args:
             indices: Their indices in the listing.
         """
-        doubts = self.doubts_among(indices)
+        return self.certainty_with(self.doubts_among(indices))
+
+    def certainty_with(self, doubts: Collection[str]) -> Certainty:
+        """How certain the order of chunks is about which there are these doubts.
+
+        Args:
+            doubts: The causes of doubt, as of `doubts_among`.
+        """
         if any(doubt not in _ASSUMED for doubt in doubts):
             return "unknown"
         return "assumed" if doubts else self.basis
@@ -240,7 +248,8 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
         missing = {index: (Uncertain(MISSING, "alone"),) for index, key in enumerate(reading.keys) if key is None}
         return SourceOrder(listing.chunks, *reading, facts.spans, uncertain=missing)
     if text is not None:
-        facts = facts_of(facts.chunks, _located(facts, listing, text))
+        located = _located(facts, listing, text)
+        facts = facts._replace(spans=located, located=located)
     if listing.in_sequence and listing.chunks:
         order = _weighed(facts, listing)
     else:
@@ -250,13 +259,13 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
 
 def is_strong(order: SourceOrder) -> bool:
     """Return whether metadata of retrieved chunks alone determine their order: nothing else needs to be asked."""
-    if order.kind in (PositionKind.KEY, PositionKind.LINKS):
-        return order.kind is PositionKind.KEY or not (order.uncertain or None in order.keys)
+    if order.kind is PositionKind.KEY:
+        return True
     if order.uncertain or None in order.keys:
         return False
     if order.kind is PositionKind.STAMPED:
         return None not in numberings(order.chunks)
-    return order.kind in _EXACT and not _is_by_label(order)
+    return order.kind is PositionKind.LINKS or (order.kind in _EXACT and not _is_by_label(order))
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
@@ -280,7 +289,7 @@ def _readings(facts: Facts) -> Iterator[Reading]:
     stamps = stamp_readings(facts)
     if by_text is not None and stamped_by_store(facts.chunks):
         yield by_text
-        stamps = (one for one in stamps if one.field != STAMP_FIELD or not _runs_against(one.keys, by_text.keys))
+        stamps = (one for one in stamps if one.field != STAMP_FIELD or not runs_against(one.keys, by_text.keys))
     yield from stamps
     yield from offset_readings(facts)
     if by_text is not None:
@@ -298,12 +307,6 @@ def _in_runs(reading: Reading) -> bool:
 
 def _is_by_label(reading: Reading | SourceOrder) -> bool:
     return reading.field.split(", ")[0] == LABEL_FIELD
-
-
-def _runs_against(keys: Sequence[Key | None], others: Sequence[Key | None]) -> bool:
-    """Return whether the order of these keys contradicts that of other keys of the same chunks."""
-    both = sorted((key, other) for key, other in zip(keys, others, strict=True) if key and other is not None)
-    return any(after < before for (_, before), (_, after) in pairwise(both))
 
 
 def _by_metadata(facts: Facts, chosen: Reading | None, *, complete: bool) -> SourceOrder:
@@ -365,7 +368,7 @@ def _without_ties(facts: Facts, pages: Reading) -> Reading:
         return pages
     within = list(readings_within_pages(facts, pages.keys, pages.field))
     by_text = located_reading(facts)
-    if by_text is not None and not _runs_against(by_text.keys, pages.keys):
+    if by_text is not None and not runs_against(by_text.keys, pages.keys):
         within.insert(0, (LOCATED, by_text.keys))
     # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
     readings = [
@@ -468,7 +471,7 @@ def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlap
     by_sequence = _chained(facts, listing, overlaps)
     if chosen is None or not by_sequence.uncertain:
         return by_sequence
-    contradicted = _runs_against(by_sequence.keys, chosen.keys)
+    contradicted = runs_against(by_sequence.keys, chosen.keys)
     if None in chosen.keys or _in_runs(chosen):
         return _by_metadata(facts, chosen, complete=True) if contradicted else by_sequence
     if contradicted or chosen.kind is not PositionKind.PAGE or not shared(facts.chunks, chosen.keys):
