@@ -172,7 +172,9 @@ def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
         order = placed.orders[name]
         strong, by_store = is_strong(order), stamped_by_store(group)
         if not strong or by_store:
-            found.append(Undecided(group, strong, bool(order.uncertain) or by_store))
+            # As they were retrieved: the page of a placed span was read from the metadata, which would confirm it.
+            chunks = [changed(chunk, source=name) for chunk in order.chunks]
+            found.append(Undecided(chunks, strong, bool(order.uncertain) or by_store))
     return found
 
 

@@ -92,13 +92,12 @@ def confirmed_order(
     for field in (*STAMPED_FIELDS, *START_FIELDS):
         if field in present and not (field == STAMP_FIELD and no_stamps):
             values[field] = [one.get(field) for one in metadata]
-    if any(chunk.span for chunk in chunks):
+    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
+    if len({chunk.document_id for chunk in chunks}) == 1 and any(chunk.span for chunk in chunks):
         values["span"] = [chunk.span and chunk.span.start for chunk in chunks]
     for field in (LABEL_FIELD, *NUMBER_FIELDS):
         if field in present:
             values[field] = [one.get(field) for one in metadata]
-    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
-    in_documents = len({chunk.document_id for chunk in chunks}) > 1
     against = not complete or _pages_are_against(values, metadata, texts)
     for field, found in values.items():
         known = _known(found, field)
@@ -107,7 +106,7 @@ def confirmed_order(
         sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0)
         # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
         # page numbers contradict it.
-        once = field in {*NUMBER_FIELDS, LOCATED} or (field == "span" and in_documents)
+        once = field in {*NUMBER_FIELDS, LOCATED}
         again = not once and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
         witness = _counted_up(known, metadata, texts, sort) if again else None
         witness = witness or _mostly_rising(known, texts, sort)

@@ -14,6 +14,7 @@ from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.stores import orders
 from oprag.warn import forget
 from tests.helpers import prose
 
@@ -138,6 +139,18 @@ def test_a_page_tells_documents_apart():
     found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert told == []
+
+
+def test_labels_are_doubted_where_a_source_has_too_many_nodes_to_be_listed(monkeypatch):
+    monkeypatch.setattr(orders, "_MAX_CHUNKS", 5)
+    labels = [*("T-1", "T-2"), *("i", "ii"), *map(str, range(1, 30))]
+    pages = [Document(text=prose(40, seed=seed), metadata={"file_name": "a.pdf"}) for seed in range(len(labels))]
+    for page, label in zip(pages, labels, strict=True):
+        page.metadata["page_label"] = label
+    nodes = SentenceSplitter(chunk_size=128, chunk_overlap=0).get_nodes_from_documents(pages)
+    retriever = index_of(nodes).as_retriever(similarity_top_k=len(nodes) // 2)
+    ordering = OrderPreservingRetriever(retriever=retriever, on_uncertain="ignore")
+    assert ordering.get_context(QUESTION).certainty == "assumed"
 
 
 def test_pages_that_were_added_twice_are_in_order_once():

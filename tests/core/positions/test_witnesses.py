@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk
+from oprag import Chunk, Span
 from oprag.positions.witnesses import Witness, confirmed_order
 
 
@@ -116,6 +116,14 @@ def test_files_of_one_name_are_not_parts_of_one_file():
 def test_offsets(starts: list[int], order: list[int] | None):
     found = confirmed([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
     assert (found and found.order) == order
+
+
+def test_offsets_that_count_from_several_documents_tell_nothing():
+    chunks = [
+        Chunk(f"Text {n}.", n, span=Span(start, start + 7), document_id=f"page {n}")
+        for n, start in enumerate([712, 773, 799, 1765])
+    ]
+    assert confirmed_order(chunks, (), [0, 0, 0]) is None
 
 
 def test_a_chunk_that_was_added_later_beside_one_without_a_value_is_not_placed_for_certain():
