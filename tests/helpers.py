@@ -51,11 +51,11 @@ def prose(words: int, seed: int = 0) -> str:
 
 
 def with_answers(answers: Mapping[int, str]) -> tuple[str, list[str]]:
-    """A text in which "Yes, sir." occurs 1,500 times, and its chunks in sequence.
+    """A text in which "Yes, sir." occurs 900 times, and its chunks in sequence.
 
     Most chunks are a question with its answer. Where other answers are given, each of their sentences is a chunk.
     """
-    parts = [f"Part {number} asks. {answers.get(number, 'Yes, sir.')}" for number in range(1_500)]
+    parts = [f"Part {number} asks. {answers.get(number, 'Yes, sir.')}" for number in range(900)]
     pieces = [re.findall(r"[^.]+\.", part) if number in answers else [part] for number, part in enumerate(parts)]
     return " ".join(parts), [piece.strip() for some in pieces for piece in some]
 

@@ -9,8 +9,7 @@ from typing import Any
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
 from oprag.masking import describe
-from oprag.positions.readings import facts_of
-from oprag.positions.source_order import stated_pages
+from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import MAX_PLACES, SourceText
 from oprag.positions.sources import SourceKey, source_of, text_of, warn_about_key
 
@@ -96,14 +95,13 @@ def locate_positions(
     results: dict[int, Located] = {}
     for source, indices in groups.items():
         text = SourceText(_text_of(source, source_texts))
-        group = [chunks[index] for index in indices]
-        pages, unplaced = stated_pages(facts_of(group))
-        places = text.locate(group, pages=pages, unplaced=unplaced)
-        for index, at in zip(indices, places, strict=True):
+        spans = order_of(Listing([chunks[index] for index in indices]), text=text).spans
+        for index, span in zip(indices, spans, strict=True):
             chunk = chunks[index]
-            start, end = at or (None, None)
-            detail = "" if at else _why(len(text.places(chunk.text)))
-            results[index] = Located(chunk, source, start, end, detail)
+            if span is None:
+                results[index] = Located(chunk, source, None, None, _why(len(text.places(chunk.text))))
+            else:
+                results[index] = Located(chunk, source, span.start, span.end)
     return [results[index] for index in range(len(chunks))]
 
 

@@ -37,6 +37,7 @@ from oprag.positions.readings import (
     shared,
     stamp_readings,
     stamped_by_store,
+    stated_span,
 )
 from oprag.positions.source_text import SourceText
 from oprag.positions.values import Key
@@ -59,7 +60,6 @@ __all__ = [
     "SourceOrder",
     "is_strong",
     "order_of",
-    "stated_pages",
 ]
 
 Certainty = Literal["known", "assumed", "unknown"]
@@ -411,21 +411,22 @@ def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> lis
 
 def _located(facts: Facts, listing: Listing, text: SourceText) -> list[Span | None]:
     """Return the place of each chunk in the text of its source."""
-    pages, unplaced = stated_pages(facts)
-    if listing.complete:
-        text.learn([chunk.text for chunk in facts.chunks])
-    in_sequence = listing.complete and listing.in_sequence
-    places = text.locate(facts.chunks, pages=pages, unplaced=unplaced, in_sequence=in_sequence)
-    return [at and Span(*at) for at in places]
-
-
-def stated_pages(facts: Facts) -> tuple[Sequence[Key | None], list[bool]]:
-    """Return the sort key of the page or another number of each chunk, and whether it states no position at all."""
     stated = _chosen(facts)
-    nothing: list[Key | None] = [None] * len(facts.chunks)
-    keys = nothing if stated is None else stated.keys
-    by_page = stated is not None and stated.kind is PositionKind.PAGE
-    return keys if by_page else nothing, [key is None for key in keys]
+    by_page = stated is not None and stated.kind in {PositionKind.PAGE, PositionKind.PAGE_OFFSET}
+    pages = stated.keys if stated is not None and by_page else [None] * len(facts.chunks)
+    # Offsets beside a page are relative to the page.
+    offsets = [
+        own.start if page is None and (own := stated_span(chunk)) is not None and own.page is None else None
+        for chunk, page in zip(facts.chunks, pages, strict=True)
+    ]
+    places = text.locate(
+        [chunk.text for chunk in facts.chunks],
+        pages,
+        offsets,
+        complete=listing.complete,
+        in_sequence=listing.complete and listing.in_sequence,
+    )
+    return [at and Span(*at) for at in places]
 
 
 # --- the sequence of the store ----------------------------------------------------------------------------------------

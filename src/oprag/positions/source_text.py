@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain, compress, pairwise
-from operator import itemgetter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from typing import Any
-
-from oprag.chunk import Chunk
-from oprag.positions.readings import stated_span
 
 __all__ = ["MAX_PLACES", "Found", "SourceText"]
 
 Found = tuple[int, int]
 """Start and end of a text in the text of its source."""
-
-_SPACE = re.compile(r"\s+")
-# Maximum number of places that are listed; of a text with more, only the places between two offsets are searched.
 MAX_PLACES = 1000
+"""Maximum number of places that are listed. A text with more is in the source, but at no certain place."""
+
 # Minimum number of rising places that prove source order: in a random list the chance is under 1 %.
 _MIN_RISING = 5
-# Number of neighbors on each side that must rise where the list is known to be in insertion order.
+# Number of neighbors on each side that must rise. Farther ones may be out of order, because they were added later.
 _NEARBY = 2
-# Maximum number of segments (text between the edges of overlapping places); comparing more takes too long.
-_MAX_SEGMENTS = 500_000
-# Minimum number of pieces for which indexing the blocks of the text pays off; fewer are searched one by one.
-_MIN_PIECES = 50
-# Minimum and maximum characters of a block. Small blocks fit into short pieces, but there are more of them.
-_BLOCK = 16, 64
-# The share of pieces that may be too short for a block.
-_SHORT = 0.1
-_MAX_CACHED = 50_000  # chunks for each text
-_START = itemgetter(0)
+# Minimum number of pieces for which indexing the words of the text pays off.
+_MANY = 50
+_WORD = re.compile(r"\S+")
+
+_Bounds = tuple[float, float]
+_ANYWHERE: _Bounds = (-math.inf, math.inf)
+_NOWHERE: _Bounds = (math.inf, math.inf)
 
 
 class SourceText:
@@ -43,351 +36,172 @@ class SourceText:
 
     Args:
         text: The text.
-
-    Attributes:
-        learned: Number of chunks of the source with each text, as passed to `learn`.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._folded = _Folded(text)
-        self.learned: Counter[str] = Counter()
         self._places: dict[str, list[Found]] = {}
+        # The text with every run of white space collapsed to one space, and where each word starts in both texts.
+        self._collapsed = " ".join(text.split())
+        words = [match.span() for match in _WORD.finditer(text)]
+        self._words = array("q", [start for start, _ in words])
+        self._collapsed_words = array("q", accumulate((end - start + 1 for start, end in words), initial=0))
 
     def places(self, piece: str) -> list[Found]:
         """Return all places of a piece: verbatim, else with every run of white space collapsed to one space."""
-        found = self._places.get(piece)
-        return self._find([piece])[piece] if found is None else found
+        return self._places_of([piece])[piece]
 
-    def _find(self, pieces: Iterable[str]) -> dict[str, list[Found]]:
-        """Find and cache the places of the pieces that are not cached yet; return these."""
-        pieces = [piece for piece in dict.fromkeys(pieces) if piece not in self._places]
-        if pieces and len(self._places) >= _MAX_CACHED:
-            self._places, self.learned = {}, Counter()
-        found = _places(pieces, self.text)
-        found |= self._folded.places([piece for piece in pieces if not found[piece]])
-        self._places.update(found)
-        return found
+    def _places_of(self, pieces: Collection[str]) -> dict[str, list[Found]]:
+        new = [piece for piece in pieces if piece not in self._places]
+        words: dict[str, list[int]] = {}
+        if len(new) >= _MANY:
+            for word, start in zip(self._collapsed.split(), self._collapsed_words, strict=False):
+                words.setdefault(word, []).append(start)
+        self._places.update((piece, self._find(piece, words)) for piece in new)
+        return {piece: self._places[piece] for piece in pieces}
 
-    def learn(self, texts: Iterable[str]) -> None:
-        """Narrow down the places of texts that occur more often than there are chunks with them.
+    def _find(self, piece: str, words: Mapping[str, Sequence[int]]) -> list[Found]:
+        collapsed = " ".join(piece.split())
+        found = [
+            (self._in_text(start), self._in_text(start + len(collapsed) - 1) + 1)
+            for start in islice(_starts(collapsed, self._collapsed, words), MAX_PLACES)
+        ]
+        before = len(piece) - len(piece.lstrip())
+        verbatim = [at - before for at, _ in found if at >= before and self.text.startswith(piece, at - before)]
+        return [(start, start + len(piece)) for start in verbatim] or found
 
-        An additional place is inside another chunk, or the source repeats itself. Chunks cover the whole source, so a
-        place belongs to a chunk with this text if no other chunk can cover all of it.
-
-        Args:
-            texts: The texts of all chunks of the source.
-        """
-        counts = Counter(texts)
-        covered = bytearray(len(self.text))
-        unclear: dict[str, list[Found]] = {}
-        self._find(counts)
-        for text, count in counts.items():
-            places = self.places(text)
-            if count < len(places) < MAX_PLACES:
-                unclear[text] = places
-                continue
-            for start, end in places:
-                covered[start:end] = b"\1" * (end - start)
-            if len(places) >= MAX_PLACES:
-                # The search stopped here: anything after the last place may be covered by this text.
-                after = places[-1][0]
-                covered[after:] = b"\1" * (len(covered) - after)
-        self.learned = counts
-        self._places.update(_own_places(unclear, counts, covered))
+    def _in_text(self, offset: int) -> int:
+        """Convert an offset in the collapsed text, which is not that of a space."""
+        word = bisect_right(self._collapsed_words, offset) - 1
+        return self._words[word] + offset - self._collapsed_words[word]
 
     def locate(
         self,
-        chunks: Sequence[Chunk],
-        *,
+        texts: Sequence[str],
         pages: Sequence[Any] = (),
-        unplaced: Sequence[bool] = (),
+        offsets: Sequence[int | None] = (),
+        *,
+        complete: bool = False,
         in_sequence: bool = False,
     ) -> list[Found | None]:
         """Return the place of each chunk; None if it is not in the text, or its place is ambiguous.
 
         Args:
-            chunks: Some or all chunks of the source.
-            pages: The sort key of the page, or of another number, of each chunk; None without one.
-            unplaced: Whether each chunk states no position: without one, chunks with equal texts are interchangeable.
-            in_sequence: Whether these are all chunks of the source, in insertion order.
+            texts: The texts of the chunks.
+            pages: The sort key of the page of each chunk, or of its place on the page; None if it states no page.
+            offsets: The offset that each chunk states, unverified; None if it states none.
+            complete: Whether these are all chunks of the source.
+            in_sequence: Whether they are in the sequence in which the store received them.
         """
-        pages = pages or [None] * len(chunks)
-        self._find(chunk.text for chunk in chunks)
-        places = {chunk.text: self.places(chunk.text) for chunk in chunks}
-        chosen = [only[0] if len(only := places[chunk.text]) == 1 else None for chunk in chunks]
-        if None in chosen:
-            self._choose_by_page(chunks, pages, chosen)
+        counts = Counter(texts)
+        places = self._places_of(counts)
         # More chunks than places: some were added again, so numbers of equal chunks prove nothing.
-        counts = Counter(chunk.text for chunk in chunks) | self.learned
-        added_again = any(0 < len(found) < min(counts[text], MAX_PLACES) for text, found in places.items())
-        if None in chosen and not added_again:
-            self._choose_by_neighbors(chunks, chosen, _bounds_nearby(chosen) if in_sequence else _bounds(chosen))
-            _assign_free(chunks, pages, places, chosen)
-            self._take_any(chunks, unplaced, chosen)
+        added_again = any(0 < len(found) < counts[text] for text, found in places.items())
+        if complete:
+            places = self._own_places(places, counts)
+        places = {text: found if len(found) < MAX_PLACES else [] for text, found in places.items()}
+        chosen = [only[0] if len(only := places[text]) == 1 else None for text in texts]
+        for index, (low, high) in enumerate(_bounds(pages, chosen)):
+            here = [at for at in places[texts[index]] if low < at[0] < high]
+            if len(here) == 1:
+                chosen[index] = here[0]
+        if added_again or None not in chosen:
+            return chosen
+        everywhere = [_ANYWHERE] * len(texts)
+        between = _bounds(range(len(texts)), chosen) if in_sequence or _rises(chosen) else everywhere
+        stated = [_NOWHERE] * len(texts)
+        for index, (offset, (low, high)) in enumerate(zip(offsets, between, strict=False)):
+            # Some tools search for the first place of a text, so it proves little that a chunk states this one.
+            if offset is not None and (complete or (offset, 0) > min(places[texts[index]], default=(0, 0))):
+                stated[index] = max(low, offset - 1), min(high, offset + 1)
+        for bounds in (stated, between, everywhere):
+            _share(texts, places, pages, bounds, chosen)
         return chosen
 
-    def _between(self, piece: str, low: float, high: float, *, last: bool = False) -> Found | None:
-        """Return the first or the last place of a piece that starts after `low` and before `high`."""
-        places = self.places(piece)
-        if len(places) < MAX_PLACES:
-            first, after = bisect_right(places, low, key=_START), bisect_left(places, high, key=_START)
-            return (places[after - 1] if last else places[first]) if first < after else None
-        if not self.text.startswith(piece, places[0][0]):
-            return self._folded.between(piece, low, high, last=last)
-        start = _search(self.text, piece, max(0, low + 1), min(high, len(self.text)), last=last)
-        return (start, start + len(piece)) if start >= 0 else None
+    def _own_places(self, places: Mapping[str, list[Found]], counts: Mapping[str, int]) -> dict[str, list[Found]]:
+        """Leave out places inside other chunks, where that leaves as many places as there are chunks with the text.
 
-    def _choose_by_page(self, chunks: Sequence[Chunk], pages: Sequence[Any], chosen: list[Found | None]) -> None:
-        """Choose the only place of a text on the page of its chunk, if the other chunks show where pages are."""
-        extents: dict[Any, Found] = {}
-        for page, at in zip(pages, chosen, strict=True):
-            if page is not None and at is not None:
-                start, end = extents.get(page, at)
-                extents[page] = min(start, at[0]), max(end, at[1])
-        known = sorted(extents)
-        if any(extents[after][0] < extents[before][1] for before, after in pairwise(known)):
-            return
-        for index, chunk in enumerate(chunks):
-            page = pages[index]
-            if chosen[index] is None and page is not None:
-                before, after = bisect_left(known, page), bisect_right(known, page)
-                low = extents[known[before - 1]][1] - 1 if before else -math.inf
-                high = extents[known[after]][0] if after < len(known) else math.inf
-                at = self._between(chunk.text, low, high)
-                if at is not None and at[1] <= high and at == self._between(chunk.text, low, high, last=True):
-                    chosen[index] = at
-
-    def _choose_by_neighbors(
-        self, chunks: Sequence[Chunk], chosen: list[Found | None], bounds: Sequence[tuple[float, float] | None]
-    ) -> None:
-        """Choose the only place at which a chunk can be between its neighbors, else that of its own offset.
-
-        Consecutive chunks without a place are in sequence, too: a place is the only one if it is the same when all of
-        them are as early and as late as possible. Neighbors take precedence over offsets: one that was found by
-        searching can be that of another copy.
+        Chunks cover the whole source, so where no other chunk can be, there is one with this text.
         """
-        left = [index for index, at in enumerate(chosen) if at is None]
-        earliest: dict[int, Found] = {}
-        latest: dict[int, Found] = {}
-        for index in left:
-            if (bound := bounds[index]) is not None:
-                low = earliest[index - 1][0] if index - 1 in earliest else bound[0]
-                if at := self._between(chunks[index].text, low, bound[1]):
-                    earliest[index] = at
-        for index in reversed(left):
-            if (bound := bounds[index]) is not None:
-                high = latest[index + 1][0] if index + 1 in latest else bound[1]
-                if at := self._between(chunks[index].text, bound[0], high, last=True):
-                    latest[index] = at
-        taken: set[tuple[str, Found]] = set()
-        for index in left:
-            chunk, at = chunks[index], earliest.get(index)
-            if at is None or at != latest.get(index):
-                low, high = bounds[index] or (-math.inf, math.inf)
-                hint = stated_span(chunk)
-                at = hint and self._between(chunk.text, max(low, hint.start - 1), min(high, hint.start + 1))
-            # Only one of several equal chunks can be at this place.
-            if at is not None and (chunk.text, at) not in taken:
-                chosen[index] = at
-                taken.add((chunk.text, at))
+        # Imported on demand: loading NumPy takes longer than loading this package.
+        import numpy as np
 
-    def _take_any(self, chunks: Sequence[Chunk], unplaced: Sequence[bool], chosen: list[Found | None]) -> None:
-        """Assign free places in any order if there are no more places than chunks with this text."""
-        taken = Counter(zip((chunk.text for chunk in chunks), chosen, strict=True))
-        for index, chunk in enumerate(chunks):
-            places = self.places(chunk.text)
-            if chosen[index] is None and unplaced and unplaced[index]:
-                free = [place for place in places if not taken[chunk.text, place]]
-                if free and len(places) < MAX_PLACES and len(places) <= self.learned[chunk.text]:
-                    chosen[index] = free[0]
-                    taken[chunk.text, free[0]] += 1
+        own = dict(places)
+        covering = np.zeros(len(self.text), np.int32)
+        for found in places.values():
+            for start, end in found:
+                covering[start:end] += 1
+            if len(found) == MAX_PLACES:
+                covering[found[-1][0] :] += 1
+        # Long texts first, because they contain the short ones. Equally long ones in sequence: each place that is left
+        # out can show that of the next text. All again, because some contain each other's ends.
+        for text in sorted(places, key=lambda text: (-len(text), places[text][:1])) * 2:
+            if counts[text] < len(own[text]) < MAX_PLACES:
+                alone = [(start, end) for start, end in own[text] if (covering[start:end] == 1).any()]
+                if len(alone) == counts[text]:
+                    for start, end in set(own[text]).difference(alone):
+                        covering[start:end] -= 1
+                    own[text] = alone
+        return own
 
 
-def _own_places(
-    unclear: Mapping[str, Sequence[Found]], counts: Mapping[str, int], covered: bytearray
-) -> dict[str, list[Found]]:
-    """Return the true places of texts for which they can be determined: no other text covers some character of them.
-
-    Args:
-        unclear: The places of texts that occur at more places than there are chunks with them.
-        counts: Number of chunks with each text.
-        covered: 1 for each character that another chunk certainly covers.
-    """
-    edges = sorted({edge for places in unclear.values() for place in places for edge in place})
-    numbers = {edge: number for number, edge in enumerate(edges)}
-    segments = {
-        text: [range(numbers[start], numbers[end]) for start, end in places] for text, places in unclear.items()
-    }
-    if sum(len(place) for places in segments.values() for place in places) > _MAX_SEGMENTS:
-        return {}
-    free = [covered.find(0, start, end) >= 0 for start, end in pairwise(edges)]
-    covering: list[list[str]] = [[] for _ in free]
-    for text, places in segments.items():
-        for segment in chain.from_iterable(places):
-            covering[segment].append(text)
-    own: dict[str, list[Found]] = {}
-    # Resolving one text can resolve those that overlap it, so try these again.
-    pending = set(unclear)
-    while pending:
-        found = {
-            text: [any(free[one] and len(covering[one]) == 1 for one in place) for place in segments[text]]
-            for text in pending
-        }
-        pending = set()
-        for text, is_own in found.items():
-            if sum(is_own) == counts[text]:
-                own[text] = list(compress(unclear[text], is_own))
-                for segment in chain.from_iterable(segments[text]):
-                    covering[segment].remove(text)
-                    pending.update(covering[segment])
-                for segment in chain.from_iterable(compress(segments[text], is_own)):
-                    free[segment] = False
-        pending.difference_update(own)
-    return own
-
-
-def _places(pieces: Sequence[str], text: str) -> dict[str, list[Found]]:
-    """Return all places of each piece in a text, up to a maximum."""
-    # Searching the whole text for every piece takes quadratic time, so index the blocks of the text.
-    blocks: dict[str, list[int]] = {}
-    size = 0
-    if len(pieces) >= _MIN_PIECES:
-        size = min(max((sorted(map(len, pieces))[int(_SHORT * len(pieces))] + 1) // 2, _BLOCK[0]), _BLOCK[1])
-        for start in range(0, len(text), size):
-            blocks.setdefault(text[start : start + size], []).append(start)
-    return {
-        piece: [(start, start + len(piece)) for start in _starts(piece, text, blocks, size)] if piece.strip() else []
-        for piece in pieces
-    }
-
-
-def _starts(piece: str, text: str, blocks: Mapping[str, Sequence[int]], size: int) -> list[int]:
-    """Return the start offsets of a piece; `blocks` maps blocks of `size` characters to their offsets in the text."""
-    if blocks and len(piece) >= 2 * size - 1:
-        # An occurrence of the piece contains a whole block, which starts at one of these shifts.
-        inside = [(shift, blocks.get(piece[shift : shift + size], ())) for shift in range(size)]
-        if sum(len(starts) for _, starts in inside) <= MAX_PLACES:
-            places = sorted(start - shift for shift, starts in inside for start in starts if start >= shift)
-            return [place for place in places if text.startswith(piece, place)]
-    found: list[int] = []
-    start = text.find(piece)
-    while start >= 0 and len(found) < MAX_PLACES:
-        found.append(start)
+def _starts(piece: str, text: str, words: Mapping[str, Sequence[int]]) -> Iterator[int]:
+    """Yield the offsets of a piece; `words` are those of the words of the text, if many pieces are searched."""
+    # Searching the whole text for each piece takes quadratic time, so search around the rarest of its words.
+    rarest = min(piece.split()[1:-1], key=lambda word: len(words.get(word, ())), default="")
+    if words and rarest and len(words.get(rarest, ())) < MAX_PLACES:
+        shift = piece.index(f" {rarest} ") + 1
+        for at in words.get(rarest, ()):
+            if at >= shift and text.startswith(piece, at - shift):
+                yield at - shift
+        return
+    start = text.find(piece) if piece else -1
+    while start >= 0:
+        yield start
         start = text.find(piece, start + 1)
-    return found
 
 
-def _search(text: str, piece: str, start: float, end: float, *, last: bool) -> int:
-    """Return the first or last offset of a piece in `start` to `end` (exclusive), or -1 if it does not occur there."""
-    return (text.rfind if last else text.find)(piece, int(start), int(end) + len(piece) - 1)
+def _rises(chosen: Sequence[Found | None]) -> bool:
+    starts = [at[0] for at in chosen if at is not None]
+    return len(starts) >= _MIN_RISING and starts == sorted(starts)
 
 
-def _bounds(chosen: list[Found | None]) -> list[tuple[float, float] | None]:
-    """Return the offsets between which each chunk must start, from the neighbors whose place is certain.
+def _bounds(keys: Sequence[Any], chosen: Sequence[Found | None]) -> list[_Bounds]:
+    """Return the offsets between which each chunk must start: those of its neighbors by key whose place is certain.
 
-    Returns no bounds if the certain places are out of order or too few.
+    Where the places around a chunk do not rise with the keys, and for a chunk without a key, there are no bounds.
     """
-    starts = [place[0] for place in chosen if place is not None]
-    if len(starts) < _MIN_RISING or any(second < first for first, second in pairwise(starts)):
-        return [None] * len(chosen)
-    edges = [-math.inf, *starts, math.inf]
-    before = list(accumulate((place is not None for place in chosen), initial=0))
-    return [(edges[count], edges[count + 1]) for count in before[:-1]]
+    known = sorted((key, at[0]) for key, at in zip(keys, chosen, strict=False) if key is not None and at is not None)
+    ordered, starts = [key for key, _ in known], [start for _, start in known]
+    bounds: dict[Any, _Bounds] = {None: _ANYWHERE}
+    for key in keys:
+        if key not in bounds:
+            first, after = bisect_left(ordered, key), bisect_right(ordered, key)
+            around = starts[max(0, first - _NEARBY) : after + _NEARBY]
+            low = starts[first - 1] if first else -math.inf
+            high = starts[after] if after < len(starts) else math.inf
+            bounds[key] = (low, high) if around == sorted(around) else _ANYWHERE
+    return [bounds[key] for key in keys]
 
 
-def _bounds_nearby(chosen: list[Found | None]) -> list[tuple[float, float] | None]:
-    """Like `_bounds`, but uses only the nearest neighbors of each chunk.
-
-    Part of a store's insertion order may be wrong, because some chunks were added later. Where the places around a
-    chunk do not rise, it has no bounds.
-    """
-    starts = [place[0] for place in chosen if place is not None]
-    before = list(accumulate((place is not None for place in chosen), initial=0))
-    bounds: list[tuple[float, float] | None] = []
-    for count in before[:-1]:
-        around = starts[max(0, count - _NEARBY) : count + _NEARBY]
-        rising = all(first <= second for first, second in pairwise(around))
-        low = starts[count - 1] if count else -math.inf
-        high = starts[count] if count < len(starts) else math.inf
-        bounds.append((low, high) if rising and around else None)
-    return bounds
-
-
-def _assign_free(
-    chunks: Sequence[Chunk], pages: Sequence[Any], places: dict[str, list[Found]], chosen: list[Found | None]
+def _share(
+    texts: Sequence[str],
+    places: Mapping[str, Sequence[Found]],
+    pages: Sequence[Any],
+    bounds: Sequence[_Bounds],
+    chosen: list[Found | None],
 ) -> None:
-    """Assign the free places of a text if there are as many as remaining chunks with this text."""
-    equal: dict[str, list[int]] = {}
-    for index, chunk in enumerate(chunks):
-        if len(places[chunk.text]) < MAX_PLACES:
-            equal.setdefault(chunk.text, []).append(index)
-    for text, indices in equal.items():
-        taken = {chosen[index] for index in indices}
-        free = [place for place in places[text] if place not in taken]
-        left = [index for index in indices if chosen[index] is None]
-        if len(free) == len(left):
-            for index, place in zip(_by_page(left, pages), free, strict=True):
-                chosen[index] = place
-
-
-def _by_page(indices: Sequence[int], pages: Sequence[Any]) -> list[int]:
-    """Sort equal chunks by page if all of their pages are known."""
-    if any(pages[index] is None for index in indices):
-        return list(indices)
-    return sorted(indices, key=pages.__getitem__)
-
-
-def _folded(text: str) -> str:
-    return _SPACE.sub(" ", text.strip())
-
-
-class _Folded:
-    """A text with every run of white space collapsed to one space; maps places back to the original offsets."""
-
-    def __init__(self, text: str) -> None:
-        self._original = text
-        self._text: str | None = None
-        self._shifts: list[tuple[int, int]] = []
-
-    def places(self, pieces: Iterable[str]) -> dict[str, list[Found]]:
-        """Return the places of each piece in the original text."""
-        folded = {piece: _folded(piece) for piece in pieces}
-        if not folded:
-            return {}
-        if self._text is None:
-            # Assign both in one statement: other threads may do the same.
-            self._shifts, self._text = self._fold()
-        found = _places([*dict.fromkeys(folded.values())], self._text or "")
-        return {piece: [self._original_place(*place) for place in found[text]] for piece, text in folded.items()}
-
-    def between(self, piece: str, low: float, high: float, *, last: bool) -> Found | None:
-        """Return the first or the last place of a piece that starts after `low` and before `high`.
-
-        Offsets are those of the original text. `places` was called before.
-        """
-        text, piece = self._text or "", _folded(piece)
-        first = bisect_right(range(len(text)), low, key=self._back)
-        after = bisect_left(range(len(text)), high, key=self._back)
-        start = _search(text, piece, first, after, last=last)
-        return self._original_place(start, start + len(piece)) if start >= 0 else None
-
-    def _fold(self) -> tuple[list[tuple[int, int]], str]:
-        """Return the folded text, and how much shorter it is from each run of several white spaces on."""
-        parts: list[str] = []
-        shifts: list[tuple[int, int]] = []
-        last = shorter = 0
-        for match in _SPACE.finditer(self._original):
-            parts += (self._original[last : match.start()], " ")
-            last = match.end()
-            if match.end() - match.start() > 1:
-                shorter += match.end() - match.start() - 1
-                shifts.append((match.end() - shorter, shorter))
-        return shifts, "".join([*parts, self._original[last:]])
-
-    def _original_place(self, start: int, end: int) -> Found:
-        return self._back(start), self._back(end - 1) + 1
-
-    def _back(self, offset: int) -> int:
-        index = bisect_left(self._shifts, (offset + 1, 0))
-        return offset + (self._shifts[index - 1][1] if index else 0)
+    """Give chunks with equal texts and bounds the free places there, if there are as many."""
+    taken = set(zip(texts, chosen, strict=True))
+    alike: dict[tuple[str, _Bounds], list[int]] = {}
+    for index, text in enumerate(texts):
+        if chosen[index] is None:
+            alike.setdefault((text, bounds[index]), []).append(index)
+    for (text, (low, high)), indices in alike.items():
+        free = [at for at in places[text] if low < at[0] < high and (text, at) not in taken]
+        if len(free) == len(indices):
+            if pages and all(pages[index] is not None for index in indices):
+                indices.sort(key=pages.__getitem__)
+            for index, at in zip(indices, free, strict=True):
+                chosen[index] = at
+                taken.add((text, at))

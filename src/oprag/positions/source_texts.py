@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import OpragWarning, OptionError, PositionWarning
@@ -19,22 +19,7 @@ __all__ = ["SourceTexts"]
 _CACHE_SIZE = 64 * 2**20  # characters of all cached texts together
 _OVERHEAD = 1_000  # characters that each text counts in addition, even if it cannot be read
 _MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 45, 100  # characters in a warning
-_MAX_AGE = 60.0  # seconds after which a text that lacks a chunk is read again
-
-_Name = tuple[str, Hashable]
-"""The name of a source, and the key of the filter that its text was read with."""
-
-
-class _CachedText(NamedTuple):
-    """The cached text of a source.
-
-    Attributes:
-        text: The text; None if it could not be read.
-        until: The time from which the text is read again if a chunk is not in it.
-    """
-
-    text: SourceText | None
-    until: float
+_MAX_AGE = 60.0  # seconds after which a text is read again
 
 
 class SourceTexts:
@@ -46,7 +31,8 @@ class SourceTexts:
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader
-        self._cached: dict[_Name, _CachedText] = {}
+        # By source and filter: the time at which the text is read again, and the text; None if it cannot be read.
+        self._cached: dict[tuple[str, Hashable], tuple[float, SourceText | None]] = {}
 
     def reading(self, filter: Callable[[], Any]) -> Callable[[Sequence[Chunk]], SourceText | None] | None:
         """Return a function that returns the text of the source of chunks; None if the filter cannot be read.
@@ -65,37 +51,27 @@ class SourceTexts:
                 cause="filter of read_source",
             )
             return None
-        return lambda chunks: self._text(chunks, (chunks[0].source or "", scope), reader)
+        return lambda chunks: self._text(chunks[0].source or "", scope, reader)
 
-    def _text(self, chunks: Sequence[Chunk], name: _Name, reader: SourceReader) -> SourceText | None:
-        """Return the cached text for a source name and filter, or read it; old texts that lack a chunk are reread."""
-        cached = self._cached.get(name)
-        if cached is not None and time.monotonic() >= cached.until:
-            # The file may have changed.
-            lacks_one = cached.text is None or not all(cached.text.places(chunk.text) for chunk in chunks)
-            cached = None if lacks_one else cached
-        if cached is None:
-            cached = self._cached[name] = _CachedText(_read(name[0], reader), time.monotonic() + _MAX_AGE)
-            self._evict()
-        return cached.text
-
-    def _evict(self) -> None:
-        """Drop the texts that were read first until the cache is small enough."""
-        sizes = {
-            name: _OVERHEAD + len(cached.text.text if cached.text else "")
-            for name, cached in list(self._cached.items())
-        }
-        size = sum(sizes.values())
-        for name in list(sizes)[:-1]:
-            if size <= _CACHE_SIZE:
-                break
-            self._cached.pop(name, None)
-            size -= sizes[name]
+    def _text(self, source: str, scope: Hashable, reader: SourceReader) -> SourceText | None:
+        now = time.monotonic()
+        until, known = self._cached.get((source, scope), (now, None))
+        if now < until:
+            return known
+        text = _read(source, reader)
+        if known is None or text != known.text:
+            known = None if text is None else SourceText(text)
+        # Copy the values: another thread may change the dictionary.
+        sizes = (_OVERHEAD + len(one.text if one else "") for _, one in list(self._cached.values()))
+        if sum(sizes) > _CACHE_SIZE:
+            self._cached.clear()
+        self._cached[source, scope] = now + _MAX_AGE, known
+        return known
 
 
-def _read(source: str, reader: SourceReader) -> SourceText | None:
+def _read(source: str, reader: SourceReader) -> str | None:
     try:
-        return SourceText(reader(source))
+        return reader(source)
     except OpragWarning:
         raise
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
