@@ -11,7 +11,7 @@ from llama_index.core.schema import BaseNode, Document
 
 from benchmarks.llama_index_embedding import LocalEmbedding
 from benchmarks.ordering import AS_SPLIT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Ask, K
-from oprag import Chunk, LocalEmbedder, locate_positions
+from oprag import LocalEmbedder
 from oprag.llama_index import OrderPreservingRetriever, StampPositions
 
 __all__ = ["LlamaIndex"]
@@ -46,16 +46,15 @@ class LlamaIndex:
         parser = self._splitters[splitter]
         nodes = parser.get_nodes_from_documents([Document(text=text, id_=source, metadata={"file_name": source})])
         ordinals = {node.node_id: number for number, node in enumerate(nodes)}
-        as_split, stamped, located = (
+        as_split, stamped = (
             VectorStoreIndex(given, embed_model=self._embedding, transformations=[parser])
-            for given in (nodes, StampPositions()(nodes), nodes)
+            for given in (nodes, StampPositions()(nodes))
         )
-        _locate(located, nodes, source, text)
         return {
             RANK: _asking(as_split.as_retriever(similarity_top_k=K), ordinals),
             AS_SPLIT: _asking(_in_source_order(as_split), ordinals),
             STAMPED: _asking(_in_source_order(stamped), ordinals),
-            LOCATED: _asking(_in_source_order(located), ordinals),
+            LOCATED: _asking(_in_source_order(as_split, read_source={source: text}), ordinals),
         }
 
 
@@ -64,20 +63,8 @@ def _numbered(number: int, document: BaseNode) -> str:
     return f"{document.node_id}/{number}"
 
 
-def _locate(index: VectorStoreIndex, nodes: Sequence[BaseNode], source: str, text: str) -> None:
-    """Update the metadata in the document store, but not the vectors."""
-    chunks = [
-        Chunk(node.get_content(), number, source=source, metadata=node.metadata, id=node.node_id)
-        for number, node in enumerate(nodes)
-    ]
-    for found in locate_positions(chunks, {source: text}):
-        node = index.docstore.get_node(str(found.id))
-        node.metadata.update(found.metadata)
-        index.docstore.add_documents([node])
-
-
-def _in_source_order(index: VectorStoreIndex) -> OrderPreservingRetriever:
-    return OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=K))
+def _in_source_order(index: VectorStoreIndex, read_source: Mapping[str, str] | None = None) -> OrderPreservingRetriever:
+    return OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=K), read_source=read_source)
 
 
 def _asking(retriever: BaseRetriever, ordinals: Mapping[str, int]) -> Ask:

@@ -5,6 +5,7 @@ features that are not here yet; what they say about ranks, scores and order hold
 """
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from oprag import (
     Span,
     arrange,
     build_context,
-    locate_positions,
 )
+from oprag.positions.source_order import Listing, order_of
+from oprag.positions.source_text import SourceText
 from tests.helpers import cut, hit, prose, ranks, run_python, texts
 
 TEXT = prose(80, seed=11)
@@ -180,8 +182,8 @@ def test_f13_an_offset_of_minus_one_is_no_place_in_the_text():
     assert (source.kind, source.missing < len(lost)) == (PositionKind.OFFSET, True)
     assert set(texts(context.kept[len(pieces) - source.missing :])) <= set(lost)
     # And the way out: the original text says where they stand.
-    located = locate_positions(chunks, {"book": text})
-    placed = [hit(each.chunk.text, each.chunk.rank, **each.metadata) for each in located]
+    places = order_of(Listing(chunks), text=SourceText(text)).places
+    placed = [replace(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
     assert texts(arrange(placed)) == [piece for piece, _ in pieces]
 
 

@@ -19,7 +19,7 @@ from langchain_text_splitters import (
     TextSplitter,
 )
 
-from oprag import Chunk, Context, PositionKind, PositionWarning, SourceWarning, locate_positions
+from oprag import Context, PositionKind, PositionWarning, SourceWarning
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.warn import forget
 from tests.adapters.langchain.conftest import giving
@@ -108,18 +108,6 @@ def kept(context: Context) -> list[Document]:
     return [chunk.origin for chunk in context.kept]
 
 
-def located(chunks: list[Document], text: str) -> list[Document]:
-    """As a user would: find the chunks, and write what was found to their metadata."""
-    found = locate_positions(
-        [Chunk(chunk.page_content, rank, metadata=chunk.metadata, id=chunk.id) for rank, chunk in enumerate(chunks)],
-        {"book.txt": text},
-    )
-    return [
-        chunk.model_copy(update={"metadata": {**chunk.metadata, **place.metadata}})
-        for chunk, place in zip(chunks, found, strict=True)
-    ]
-
-
 SPLITS: dict[str, Callable[[], list[Document]]] = {
     "recursive": recursive,
     "recursive without start_index": lambda: recursive(start=False),
@@ -162,18 +150,10 @@ def test_stamped_chunks_keep_all_of_their_text(make: Callable[[], list[Document]
     ids=[name for name in SPLITS if "expression" not in name],
 )
 def test_located_chunks_are_in_order_whatever_split_them(make: Callable[[], list[Document]], text: str):
-    chunks = located(make(), text)
-    context = ordered(chunks)
+    chunks = make()
+    context = ordered(chunks, read_source={"book.txt": text})
     assert kept(context) == chunks
-    assert [(report.missing) for report in context.sources] == [0]
-
-
-def test_what_is_not_in_the_text_is_not_located():
-    places = locate_positions(
-        [Chunk(chunk.page_content, rank, source="book.txt") for rank, chunk in enumerate(by_expression())],
-        {"book.txt": TEXT},
-    )
-    assert {(place.start, place.detail) for place in places} == {(None, "its text was not found in the source")}
+    assert [report.missing for report in context.sources] == [0]
 
 
 def test_start_index_orders_chunks_that_were_not_stamped():
@@ -439,7 +419,7 @@ def test_some_of_the_chunks_are_stitched_to_runs_of_the_source():
 
 
 def test_located_overlaps_are_stitched_where_the_splitter_lost_the_offset():
-    context = ordered(located(in_tokens(20), TEXT))
+    context = ordered(in_tokens(20), read_source={"book.txt": TEXT})
     assert context.text == TEXT
 
 

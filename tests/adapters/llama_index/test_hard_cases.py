@@ -35,7 +35,7 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from oprag import Chunk, PositionKind, PositionWarning, locate_positions
+from oprag import Chunk, PositionKind, PositionWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from oprag.warn import forget
 from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
@@ -57,8 +57,9 @@ class Outcome(NamedTuple):
     silent: int
 
 
-def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcome:
-    """The nodes come in the sequence of the source."""
+def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS, text: Document | None = None) -> Outcome:
+    """The nodes come in the sequence of the source, whose text may be given."""
+    postprocessor = OrderPreservingPostprocessor(read_source=None if text is None else [text])
     rng = random.Random(k)
     inverted = silent = 0
     kinds: set[PositionKind] = set()
@@ -68,7 +69,7 @@ def _outcome(nodes: Sequence[BaseNode], k: int, *, draws: int = DRAWS) -> Outcom
         forget()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            context = OrderPreservingPostprocessor().get_context(given)
+            context = postprocessor.get_context(given)
         warned = any(issubclass(warning.category, PositionWarning) for warning in caught)
         inverted += inversions(places(nodes, [chunk.origin for chunk in context.kept]))
         silent += not warned and inversions(places(nodes, [chunk.origin for chunk in context.kept])) > 0
@@ -235,25 +236,10 @@ def test_sections_stamped_in_two_batches_are_never_wrong_silently(k: int, links:
     assert _outcome(pipeline.run(documents=sections), k) == (0, {PositionKind.STAMPED}, 0)
 
 
-def _located(nodes: Sequence[BaseNode], document: Document) -> list[BaseNode]:
-    """Nodes with the offsets that `locate_positions` finds in the original text."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PositionWarning)
-        chunks = OrderPreservingPostprocessor(order="rank").get_context(ranked(nodes)).kept
-    found = locate_positions(chunks, {document.metadata["file_name"]: document.text})
-    assert all(result.start is not None for result in found)
-    copies = [node.model_copy(update={"metadata": dict(node.metadata)}) for node in nodes]
-    by_id = {node.node_id: node for node in copies}
-    for result in found:
-        assert result.id is not None
-        by_id[result.id].metadata.update(result.metadata)
-    return copies
-
-
 @pytest.mark.parametrize("k", [4, 16, 30])
 def test_markdown_then_sentences_located(k: int):
     document = _sections(1)
-    assert _outcome(_located(_two_stages(document), document), k) == (0, {PositionKind.OFFSET}, 0)
+    assert _outcome(_two_stages(document), k, text=document) == (0, {PositionKind.OFFSET}, 0)
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
@@ -264,7 +250,7 @@ def test_nodes_split_again(k: int, links: bool):
     nodes = twice(SentenceSplitter(chunk_size=256, chunk_overlap=0, include_prev_next_rel=links)([document]))
     assert _outcome(nodes, k).silent == 0
     assert _outcome(StampPositions()(nodes), k, draws=50) == (0, {PositionKind.STAMPED}, 0)
-    assert _outcome(_located(nodes, document), k, draws=50) == (0, {PositionKind.OFFSET}, 0)
+    assert _outcome(nodes, k, draws=50, text=document) == (0, {PositionKind.OFFSET}, 0)
 
 
 # Levels

@@ -49,7 +49,7 @@ def test_a_start_that_cannot_be_is_no_offset(start):
 
 
 def test_metadata_goes_before_the_span_of_the_framework():
-    # What `locate_positions` corrects is written to metadata.
+    # What `write_positions` corrects is written to metadata.
     corrected = Chunk("four", 0, metadata={"start_index": 10}, span=Span(3, 7))
     kept = Chunk("four", 1, metadata={"start_index": -1}, span=Span(3, 7))
     assert read(corrected, kept) == ("start_index, span", [Span(10, 14), Span(3, 7)])

@@ -2,16 +2,21 @@
 
 import random
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oprag import Chunk, Span, arrange, build_context
 from oprag.positions import source_text
+from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
-from tests.helpers import prose
+from tests.helpers import prose, ranks, with_answers
 
 
 def located(text, chunks, **options):
@@ -157,3 +162,201 @@ def test_threads_may_look_at_once():
         with ThreadPoolExecutor(8) as threads:
             results = list(threads.map(found, [source] * 8))
         assert results == [[one.split() for one in wanted]] * 8
+
+
+# --- with what the chunks state ---
+
+TEXT = prose(150, seed=6)
+
+
+def chunk(text: str, rank: int = 0, **options: Any) -> Chunk:
+    return Chunk(text, rank, source="book", **options)
+
+
+def spans(pieces: Sequence[str | Chunk], text: str) -> Sequence[Span | None]:
+    chunks = [piece if isinstance(piece, Chunk) else chunk(piece, rank) for rank, piece in enumerate(pieces)]
+    return order_of(Listing(chunks), text=SourceText(text)).spans
+
+
+def starts(pieces: Sequence[str | Chunk], text: str) -> list[int | None]:
+    """Where pieces were found that were given in this sequence."""
+    return [span and span.start for span in spans(pieces, text)]
+
+
+def test_what_was_found_gives_the_order_and_the_text_back():
+    cuts = [(start, min(start + 70, len(TEXT))) for start in range(0, len(TEXT), 50)]
+    random.Random(2).shuffle(cuts)
+    chunks = [chunk(TEXT[start:end], rank) for rank, (start, end) in enumerate(cuts)]
+    places = order_of(Listing(chunks), text=SourceText(TEXT)).places
+    placed = [replace(one, place=place) for one, place in zip(chunks, places, strict=True)]
+    assert build_context(placed).text == TEXT
+    assert ranks(arrange(placed)) == sorted(range(len(cuts)), key=lambda rank: cuts[rank])
+
+
+def test_white_space_may_have_been_folded_or_stripped():
+    text = "  One\n\n  two\t three.\u00a0\u00a0Four   five.  "
+    assert starts(["One two three.", "Four five.", " two three. "], text) == [2, 22, 9]
+    (span,) = spans(["One two three. Four"], text)
+    assert span is not None
+    assert text[span.start : span.end] == "One\n\n  two\t three.\u00a0\u00a0Four"
+
+
+@pytest.mark.parametrize("piece", ["not in it", "ONE", "", "   ", "one  two!"])
+def test_what_is_not_in_the_text_stays_without_an_offset(piece):
+    assert starts([piece], "one two") == [None]
+
+
+def test_an_empty_source_holds_nothing():
+    assert starts(["one"], "") == [None]
+
+
+# --- text that stands at several places ---
+
+AGAIN = "Yes. Alpha part. Yes. Beta part. Yes."
+
+
+def test_nothing_is_guessed():
+    assert starts(["Yes."], AGAIN) == [None]
+
+
+@pytest.mark.parametrize("hint", [{"metadata": {"start_index": "17"}}, {"span": Span(17, 21)}])
+def test_an_offset_that_the_chunk_has_tells_which(hint):
+    assert starts([chunk("Yes.", **hint)], AGAIN) == [17]
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"start_index": -1}, {"start_index": None}, {"start_index": 18}, {"start_index": []}]
+)
+def test_an_offset_that_cannot_be_tells_nothing(metadata):
+    assert starts([chunk("Yes.", metadata=metadata)], AGAIN) == [None]
+
+
+def test_an_offset_in_metadata_that_does_not_count_leaves_the_span():
+    assert starts([chunk("Yes.", metadata={"start_index": None}, span=Span(17, 21))], AGAIN) == [17]
+
+
+def test_as_many_equal_chunks_as_places_share_them_out():
+    assert starts(["Yes.", "Yes.", "Yes."], AGAIN) == [0, 17, 33]
+    assert starts(["Yes.", chunk("Yes.", 1, metadata={"start_index": 17}), "Yes."], AGAIN) == [0, 17, 33]
+    assert starts(["Yes.", "Yes."], AGAIN) == [None, None]
+
+
+REST = ["Gamma part.", "Delta part.", "Epsilon part."]
+LONG = " ".join([AGAIN, *REST])
+
+
+def test_neighbours_in_sequence_tell_which():
+    assert starts(["Alpha part.", "Yes.", "Beta part.", *REST], LONG)[:3] == [5, 17, 22]
+    assert starts(["Yes.", "Alpha part.", "Beta part.", *REST], LONG)[:3] == [0, 5, 22]
+    assert starts(["Alpha part.", "Beta part.", "Yes.", *REST], LONG)[:3] == [5, 22, 33]
+
+
+def test_a_few_neighbours_may_be_in_sequence_by_chance():
+    assert starts(["Alpha part.", "Yes.", "Beta part."], AGAIN) == [5, None, 22]
+
+
+def test_neighbours_that_leave_two_places_tell_nothing():
+    assert starts(["Yes.", "Beta part."], AGAIN) == [None, 22]
+
+
+def test_a_sequence_that_is_not_that_of_the_source_tells_nothing():
+    assert starts(["Beta part.", "Yes.", "Alpha part."], AGAIN) == [22, None, 5]
+
+
+def pages_with_a_notice():
+    """A text and its chunks: the notice is a chunk of its own on page 0, and part of a longer one on page 2."""
+    notice = "The keeper of the log signs each page at noon."
+    parts = [["Nine men and a dog.", notice], ["They loaded salt."], [f"The end: {notice}", "The harbor was empty."]]
+    chunks = [chunk(part, metadata={"page": number}) for number, page in enumerate(parts) for part in page]
+    return " ".join(part for page in parts for part in page), chunks
+
+
+@pytest.mark.parametrize("added", [1, 2])
+def test_the_page_of_a_chunk_tells_which(added):
+    text, chunks = pages_with_a_notice()
+    expected = [text.index(one.text) for one in chunks]
+    assert starts([replace(one, rank=rank) for rank, one in enumerate(chunks * added)], text) == expected * added
+    # A part that was added again.
+    again = [replace(one, rank=rank) for rank, one in enumerate([*chunks, chunks[1]])]
+    assert starts(again, text) == [*expected, expected[1]]
+
+
+def test_pages_that_run_against_the_text_tell_nothing():
+    text, chunks = pages_with_a_notice()
+    mixed = [replace(one, rank=rank, metadata={"page": rank % 2}) for rank, one in enumerate(chunks)]
+    assert [start is None for start in starts(mixed, text)] == [False, True, False, False, False]
+
+
+def test_chunks_that_were_added_again_do_not_share_out_the_places():
+    text, chunks = pages_with_a_notice()
+    twice = [chunk(one.text, rank) for rank, one in enumerate(chunks * 2)]
+    assert [start is None for start in starts(twice, text)] == [False, True, False, False, False] * 2
+
+
+def test_boilerplate_at_thousands_of_places_takes_no_time():
+    text = "x" * 50_000 + "end"
+    assert starts(["x" * 10] * 50 + ["end"], text) == [None] * 50 + [50_000]
+
+
+@pytest.mark.parametrize("space", [" ", "\n\n "])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {0: "Yes, sir."},
+        {700: "Yes, sir."},
+        {899: "Yes, sir."},
+        dict.fromkeys(range(600, 630), "Yes, sir."),
+        {750: "Yes, sir. Yes, sir. Yes, sir."},
+        {750: "Yes, sir. No. Yes, sir. No."},
+    ],
+    ids=["first", "middle", "last", "several", "equal neighbors", "mixed neighbors"],
+)
+def test_neighbours_tell_which_of_hundreds_of_places(answers, space):
+    text, pieces = with_answers(answers)
+    text = text.replace(", ", f",{space}")
+    found = [start for start in starts(pieces, text) if start is not None]
+    assert len(found) == len(pieces)
+    assert found == sorted(found)
+    assert [text[start : start + 3] for start in found] == [one[:3] for one in pieces]
+
+
+def test_a_chunk_at_hundreds_of_places_is_left_out_alone():
+    text, pieces = with_answers({750: "Yes, sir. Yes, sir."})
+    pieces.remove("Yes, sir.")
+    found = starts(pieces, text)
+    assert [one for one, start in zip(pieces, found, strict=True) if start is None] == ["Yes, sir."]
+    hinted = [chunk(one, rank, metadata={"start_index": text.rindex(one)}) for rank, one in enumerate(pieces)]
+    assert starts(random.Random(1).sample(hinted, len(hinted)), text).count(None) == 0
+
+
+def test_equal_chunks_do_not_share_out_the_first_thousand_of_more_places():
+    assert starts(["Yes, sir."] * 1_000, "Yes, sir. " * 1_500) == [None] * 1_000
+
+
+def folded(text: str) -> str:
+    return re.sub(r"\s+", " ", text.strip())
+
+
+@given(st.data())
+def test_what_is_found_is_the_text_of_the_chunk(data):
+    alphabet = data.draw(st.sampled_from(["ab ", "ab  \n", "abcdefghijklmnop \n\u00a0"]))
+    text = data.draw(st.text(alphabet, min_size=1, max_size=120))
+    cuts = data.draw(st.lists(st.tuples(st.integers(0, len(text) - 1), st.integers(1, 50)), max_size=6))
+    pieces = [text[start : start + length] for start, length in cuts]
+    for number, change in enumerate(data.draw(st.lists(st.sampled_from([str, folded, str.strip]), max_size=6))):
+        if number < len(pieces):
+            pieces[number] = change(pieces[number])
+    for piece, span in zip(pieces, spans(pieces, text), strict=True):
+        if span is None:
+            assert not piece.strip() or len(SourceText(text).places(piece)) > 1
+        else:
+            assert folded(text[span.start : span.end]) == folded(piece)
+
+
+@given(st.text("ab  \nc", min_size=1, max_size=60), st.data())
+def test_a_piece_that_stands_at_one_place_is_always_found(text, data):
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    piece = text[start:end]
+    if piece.strip() and len(re.findall(f"(?={re.escape(piece)})", text)) == 1:
+        assert starts([piece], text) == [start]

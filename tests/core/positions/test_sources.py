@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from oprag import Chunk, PositionWarning, SourceWarning, arrange, build_context, locate_positions
+from oprag import Chunk, PositionWarning, SourceWarning, arrange, build_context
 from oprag.langchain import stamp_positions
 from oprag.positions.sources import names_of_parts, source_name, source_of, source_parts
 
@@ -291,8 +291,6 @@ def test_several_position_keys_are_all_needed():
 def test_a_misspelt_key_is_warned_about_where_positions_are_stamped_and_found():
     with pytest.warns(SourceWarning, match="did you mean 'book'"):
         stamp_positions([Document("text", metadata={"source": "a", "book": "b"})], source_key="bok")
-    with pytest.warns(SourceWarning, match="did you mean 'book'"):
-        locate_positions([Chunk("text", 0, metadata={"source": "a", "book": "b"})], {"a": "text"}, source_key="boook")
 
 
 def test_names_as_long_as_documents_are_no_parts():
