@@ -37,22 +37,19 @@ __all__ = [
     "Facts",
     "PositionKey",
     "Reading",
+    "best_reading",
     "by_position_key",
     "counts_from_document",
     "facts_of",
     "ignores_offsets",
     "is_exact",
     "kind_text",
-    "link_reading",
     "located_reading",
     "numberings",
-    "offset_readings",
     "page_of",
-    "page_readings",
     "readings_within_pages",
     "runs_against",
     "shared",
-    "stamp_readings",
     "stamped_by_store",
     "stated_span",
 ]
@@ -91,11 +88,9 @@ class Reading(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """Offsets, the page field that they are relative to, and the resulting (page, start, end) claim of each chunk."""
+    """The (page, start, end) of each chunk, from offsets relative to a page field; it is empty for the source."""
 
     page_field: str
-    offset_field: str
-    offsets: list[Span | None]
     claims: Sequence[tuple[Key, int, int] | None]
 
 
@@ -106,6 +101,7 @@ class Facts(NamedTuple):
         chunks: The chunks, with the usual fields for what other tools write elsewhere.
         fields: All metadata fields.
         pages: The keys of each page field that can be trusted.
+        offset_field: The fields of offsets; empty if no chunk states any.
         frames: The readings of the offsets that do not contradict themselves.
         spans: The offsets, each with the page that it is relative to; None where they are missing or contradictory.
         linked: Whether any chunk has links.
@@ -115,6 +111,7 @@ class Facts(NamedTuple):
     chunks: Sequence[Chunk]
     fields: set[str]
     pages: dict[str, list[Key | None]]
+    offset_field: str
     frames: Sequence[_Frame]
     spans: Sequence[Span | None]
     linked: bool
@@ -133,43 +130,70 @@ def facts_of(chunks: Sequence[Chunk], located: Sequence[Span | None] = ()) -> Fa
         linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
         with_spans = with_spans or chunk.span is not None
     pages = _pages(chunks, fields, with_spans=with_spans)
-    frames: list[_Frame] = []
+    offset_field, frames = "", list[_Frame]()
+    spans: Sequence[Span | None] = [None] * len(chunks)
     if with_spans or not fields.isdisjoint(START_FIELDS):
-        frames, pages = _frames(chunks, fields, pages)
-    spans = located or (_spans(chunks, frames) if frames else [None] * len(chunks))
-    return Facts(chunks, fields, pages, frames, spans, linked, located)
+        offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
+        frames, pages = _frames(chunks, offset_field, offsets, pages)
+        spans = _spans(chunks, offsets, frames) if frames else spans
+    return Facts(chunks, fields, pages, offset_field, frames, located or spans, linked, located)
 
 
-def located_reading(facts: Facts) -> Reading | None:
-    """Return the reading of the places at which chunks were found in the text of their source; None if none was."""
-    if not any(facts.located):
-        return None
-    return _offset_reading(facts, PositionKind.OFFSET, LOCATED, [span and span[:2] for span in facts.located])
+def best_reading(facts: Facts) -> Reading | None:
+    """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
+    best, most, count = None, 0, len(facts.chunks)
+    for reading in _readings(facts):
+        covered = count - reading.keys.count(None)
+        if covered > most:
+            best, most = reading, covered
+        if most == count:
+            break
+    return best
 
 
-def stamp_readings(facts: Facts) -> Iterator[Reading]:
+def _readings(facts: Facts) -> Iterator[Reading]:
+    """Yield every reading of the metadata that does not contradict itself, best kind first."""
+    by_text = located_reading(facts)
+    stamps = _stamps(facts)
+    if by_text is not None and stamped_by_store(facts.chunks):
+        yield by_text
+        stamps = (one for one in stamps if one.field != STAMP_FIELD or not runs_against(one.keys, by_text.keys))
+    yield from stamps
+    for page_field, claims in facts.frames:
+        if page_field:
+            yield _offsets(facts, PositionKind.PAGE_OFFSET, f"{page_field}, {facts.offset_field}", claims)
+        else:
+            yield _offsets(facts, PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
+    if by_text is not None:
+        yield by_text
+    if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
+        yield Reading(PositionKind.LINKS, "previous, next", chain_keys(facts.chunks))
+    for field, keys in facts.pages.items():
+        yield Reading(PositionKind.PAGE, field, keys)
+    for field in NUMBER_FIELDS:
+        if field in facts.fields:
+            yield Reading(PositionKind.PAGE, field, _ordinals(facts.chunks, field))
+
+
+def _stamps(facts: Facts) -> Iterator[Reading]:
     """Yield the readings of numbers that were stamped at ingestion, if no two chunks of different text share one."""
     chunks = facts.chunks
+    pages: _Keys = next((keys for keys in facts.pages.values() if None not in keys), [])
+    if any(key is not None and key[0] != NUMBERED for key in pages):
+        # The order of labels is a guess.
+        pages = []
     for field in STAMPED_FIELDS:
         if field in facts.fields:
-            keys: _Keys = _ordinals(chunks, field)
+            keys = _ordinals(chunks, field)
             calls = numberings(chunks) if field == STAMP_FIELD and NUMBERING_FIELD in facts.fields else {None}
-            # A numbering proves that one call stamped all chunks. Pages that restart are then those of several files.
-            against = facts.pages if None in calls else {}
-            if len(calls) <= 1 and not shared(chunks, keys) and not (against and against_pages(keys, against)):
+            # A file that was stamped page by page has numbers that restart on each page. A numbering proves that one
+            # call stamped all chunks: pages that restart are then those of several files.
+            restarts = pages and None in calls and None not in keys and runs_against(keys, pages)
+            if len(calls) <= 1 and not shared(chunks, keys) and not restarts:
                 yield Reading(PositionKind.STAMPED, field, keys)
 
 
-def offset_readings(facts: Facts) -> Iterator[Reading]:
-    """Yield the readings of offsets, relative to each page field and to the source."""
-    for page_field, offset_field, _, claims in facts.frames:
-        if page_field:
-            yield _offset_reading(facts, PositionKind.PAGE_OFFSET, f"{page_field}, {offset_field}", claims)
-        else:
-            yield _offset_reading(facts, PositionKind.OFFSET, offset_field, [claim and claim[1:] for claim in claims])
-
-
-def _offset_reading(facts: Facts, kind: PositionKind, field: str, keys: _Keys) -> Reading:
+def _offsets(facts: Facts, kind: PositionKind, field: str, keys: _Keys) -> Reading:
     """Return a reading of keys with a start and an end; of two chunks that start together, a parent is first."""
     if facts.linked:
         parents = {chunk.parent_id for chunk in facts.chunks if chunk.parent_id}
@@ -178,20 +202,11 @@ def _offset_reading(facts: Facts, kind: PositionKind, field: str, keys: _Keys) -
     return Reading(kind, field, keys)
 
 
-def link_reading(facts: Facts) -> Reading | None:
-    """Return the reading of the links between chunks; None if no chunk has any."""
-    if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
-        return Reading(PositionKind.LINKS, "previous, next", chain_keys(facts.chunks))
-    return None
-
-
-def page_readings(facts: Facts) -> Iterator[Reading]:
-    """Yield the readings of pages and other numbers that several chunks may share."""
-    for field, page_keys in facts.pages.items():
-        yield Reading(PositionKind.PAGE, field, page_keys)
-    for field in NUMBER_FIELDS:
-        if field in facts.fields:
-            yield Reading(PositionKind.PAGE, field, _ordinals(facts.chunks, field))
+def located_reading(facts: Facts) -> Reading | None:
+    """Return the reading of the places at which chunks were found in the text of their source; None if none was."""
+    if not any(facts.located):
+        return None
+    return _offsets(facts, PositionKind.OFFSET, LOCATED, [span and span[:2] for span in facts.located])
 
 
 def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterator[tuple[str, _Keys]]:
@@ -209,9 +224,9 @@ def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterat
             if any(both) and not shared(facts.chunks, both):
                 yield field, keys
     # Some chunks lack an offset, or it would have been read as page and offset.
-    for frame in facts.frames:
-        if frame.page_field == page_field:
-            yield frame.offset_field, [claim and claim[1:] for claim in frame.claims]
+    for field, claims in facts.frames:
+        if field == page_field:
+            yield facts.offset_field, [claim and claim[1:] for claim in claims]
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
@@ -251,17 +266,6 @@ def shared(chunks: Sequence[Chunk], keys: _Keys) -> bool:
     )
 
 
-def against_pages(keys: _Keys, pages: dict[str, list[Key | None]]) -> bool:
-    """Return whether the numbers contradict page numbers that cover the whole source.
-
-    This happens when a file is stamped page by page: the numbers then restart on each page.
-    """
-    covering = next((page_keys for page_keys in pages.values() if None not in page_keys), [])
-    if not covering or None in keys or any(page[0] != NUMBERED for page in covering):  # type: ignore[index]
-        return False
-    return runs_against(keys, covering)
-
-
 def runs_against(keys: _Keys, others: _Keys) -> bool:
     """Return whether the order of these keys contradicts that of other keys of the same chunks."""
     both = sorted((key, other) for key, other in zip(keys, others, strict=True) if key and other is not None)
@@ -290,7 +294,7 @@ def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> di
 
 
 def _frames(
-    chunks: Sequence[Chunk], fields: set[str], pages: dict[str, list[Key | None]]
+    chunks: Sequence[Chunk], offset_field: str, offsets: Sequence[Span | None], pages: dict[str, list[Key | None]]
 ) -> tuple[list[_Frame], dict[str, list[Key | None]]]:
     """Return the readings of the offsets that do not contradict themselves, and the pages that can be trusted.
 
@@ -300,15 +304,12 @@ def _frames(
     within the page, and the page is kept. A framework's own offsets are relative to the document that was split, so
     they are comparable only where each page is one document.
     """
-    offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
     several = _ATTRIBUTE in offset_field.split(", ") and len({chunk.document_id for chunk in chunks}) > 1
     frames: list[_Frame] = []
-    if not offset_field:
-        return frames, pages
     trusted = dict(pages)
     # Offsets with a page of their own are never relative to the source.
     no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in offsets]
-    for page_field, keys in [*pages.items(), ("", no_page)]:
+    for page_field, keys in [*pages.items(), ("", no_page)] if offset_field else ():
         claims = [
             None if page is None or span is None else (page, span[0], span[1])
             for page, span in zip(keys, offsets, strict=True)
@@ -316,12 +317,10 @@ def _frames(
         if _disagree(chunks, claims):
             if page_field == LABEL_FIELD:
                 del trusted[page_field]
-            continue
-        if several and _across_documents(chunks, claims):
-            continue
-        frames.append(_Frame(page_field, offset_field, offsets, claims))
-        if None not in claims:
-            break
+        elif not several or not _across_documents(chunks, claims):
+            frames.append(_Frame(page_field, claims))
+            if None not in claims:
+                break
     return frames, trusted
 
 
@@ -405,8 +404,6 @@ def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | N
     This detects offsets that restart in every section or on every page: sooner or later, two chunks claim the same
     characters.
     """
-    if len(chunks) < 2:
-        return False
     texts: dict[tuple[Key, int, int], str] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
         if claim is not None and texts.setdefault(claim, chunk.text) != chunk.text:
@@ -432,18 +429,15 @@ def _overlap_differs(claimed: list[tuple[int, int, str]]) -> bool:
     return False
 
 
-def _spans(chunks: Sequence[Chunk], frames: Sequence[_Frame]) -> list[Span | None]:
+def _spans(chunks: Sequence[Chunk], offsets: Sequence[Span | None], frames: Sequence[_Frame]) -> Sequence[Span | None]:
     """Return the offsets with the page that they are relative to, from the first frame that covers most chunks."""
-    best = frames[0]
-    if len(frames) > 1:
-        best = max(frames, key=lambda frame: len(frame.claims) - frame.claims.count(None))
-    if not best.page_field:
-        return best.offsets
-    field = best.page_field
+    field, claims = max(frames, key=lambda frame: len(frame.claims) - frame.claims.count(None))
+    if not field:
+        return offsets
     stated = [chunk.span and chunk.span.page if field == _SPAN_PAGE else chunk.metadata.get(field) for chunk in chunks]
     return [
-        None if claim is None else Span(claim[1], claim[2], _shown(page, claim[0], field))
-        for page, claim in zip(stated, best.claims, strict=True)
+        claim and Span(claim[1], claim[2], _shown(page, claim[0], field))
+        for page, claim in zip(stated, claims, strict=True)
     ]
 
 
@@ -502,4 +496,4 @@ def _part(value: Any) -> Key | None:
 
 def ignores_offsets(facts: Facts) -> bool:
     """Return whether the chunks state offsets that were all ignored because they contradict each other."""
-    return facts.spans.count(None) == len(facts.spans) and any(stated_span(chunk) for chunk in facts.chunks)
+    return bool(facts.offset_field) and not any(facts.spans)

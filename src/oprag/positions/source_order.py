@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Place, Position, PositionKind, Span, Uncertain
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, STAMP_FIELD
+from oprag.positions.fields import LABEL_FIELD
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
     FRAME_FIELDS,
@@ -24,18 +24,15 @@ from oprag.positions.readings import (
     Facts,
     PositionKey,
     Reading,
+    best_reading,
     by_position_key,
     facts_of,
     ignores_offsets,
-    link_reading,
     located_reading,
     numberings,
-    offset_readings,
-    page_readings,
     readings_within_pages,
     runs_against,
     shared,
-    stamp_readings,
     stamped_by_store,
     stated_span,
 )
@@ -253,7 +250,7 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
     if listing.in_sequence and listing.chunks:
         order = _weighed(facts, listing)
     else:
-        order = _by_metadata(facts, _chosen(facts), complete=listing.complete)
+        order = _by_metadata(facts, best_reading(facts), complete=listing.complete)
     return order._replace(complete=listing.complete)
 
 
@@ -269,35 +266,6 @@ def is_strong(order: SourceOrder) -> bool:
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
-
-
-def _chosen(facts: Facts) -> Reading | None:
-    """Return the first reading that covers every chunk, else the first of those that cover most chunks."""
-    best, most, count = None, 0, len(facts.chunks)
-    for reading in _readings(facts):
-        covered = count - reading.keys.count(None)
-        if covered > most:
-            best, most = reading, covered
-        if most == count:
-            break
-    return best
-
-
-def _readings(facts: Facts) -> Iterator[Reading]:
-    """Yield every reading of the metadata that does not contradict itself, best kind first."""
-    by_text = located_reading(facts)
-    stamps = stamp_readings(facts)
-    if by_text is not None and stamped_by_store(facts.chunks):
-        yield by_text
-        stamps = (one for one in stamps if one.field != STAMP_FIELD or not runs_against(one.keys, by_text.keys))
-    yield from stamps
-    yield from offset_readings(facts)
-    if by_text is not None:
-        yield by_text
-    links = link_reading(facts)
-    if links is not None:
-        yield links
-    yield from page_readings(facts)
 
 
 def _in_runs(reading: Reading) -> bool:
@@ -411,7 +379,7 @@ def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> lis
 
 def _located(facts: Facts, listing: Listing, text: SourceText) -> list[Span | None]:
     """Return the place of each chunk in the text of its source."""
-    stated = _chosen(facts)
+    stated = best_reading(facts)
     by_page = stated is not None and stated.kind in {PositionKind.PAGE, PositionKind.PAGE_OFFSET}
     pages = stated.keys if stated is not None and by_page else [None] * len(facts.chunks)
     # Offsets beside a page are relative to the page.
@@ -440,7 +408,7 @@ def _weighed(facts: Facts, listing: Listing) -> SourceOrder:
         copies = max(copies, copies_of(chunks, by_text=True), key=len)
     if copies:
         return _with_copies(copies, facts, listing)
-    chosen = _chosen(facts)
+    chosen = best_reading(facts)
     if chosen is not None and None not in chosen.keys and not _is_by_label(chosen):
         exact = _without_ties(facts, chosen) if chosen.kind is PositionKind.PAGE else chosen
         if exact.kind in _EXACT or (exact is not chosen and not shared(chunks, exact.keys)):
