@@ -159,13 +159,13 @@ def _readings(facts: Facts) -> Iterator[Reading]:
         yield by_text
         stamps = (one for one in stamps if one.field != STAMP_FIELD or not runs_against(one.keys, by_text.keys))
     yield from stamps
+    if by_text is not None:
+        yield by_text
     for page_field, claims in facts.frames:
         if page_field:
             yield _offsets(facts, PositionKind.PAGE_OFFSET, f"{page_field}, {facts.offset_field}", claims)
         else:
             yield _offsets(facts, PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
-    if by_text is not None:
-        yield by_text
     if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
         yield Reading(PositionKind.LINKS, "previous, next", chain_keys(facts.chunks))
     for field, keys in facts.pages.items():
