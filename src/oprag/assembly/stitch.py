@@ -20,7 +20,7 @@ _RUN = "\0run "
 # Maximum gap in characters that counts as whitespace stripped by the splitter; a missing chunk is rarely shorter.
 _STRIPPED = 4
 # Kinds whose keys end with the number of the chunk in its source or run.
-_NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS, PositionKind.STORE)
+_NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 # Matches of fewer characters may be coincidence: adjacent texts often share a letter.
 _COINCIDENCE = 8
 # More candidate matches than this indicate repetitive text; checking all of them would take quadratic time.
@@ -187,6 +187,7 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
     if first.place is not None and second.place is not None and min(first.place.number, second.place.number) >= 0:
         return first.place.number + 1 == second.place.number
     a, b = first.position, second.position
+    # The sequence of a store tells it only where all chunks are listed, or texts overlap.
     if a is None or b is None or a.kind is not b.kind or a.kind not in _NUMBERED:
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])

@@ -2,14 +2,16 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, Passage, Span, build_context
+from oprag import Chunk, Passage, PositionKind, Span, build_context
 from oprag.assembly.stitch import each_alone, stitch
+from oprag.positions.source_order import Listing, order_of
 from tests.helpers import cut, hit, prose, ranks, texts
 
 TEXT = prose(120, seed=2)
@@ -344,3 +346,15 @@ def test_stitching_many_contained_chunks_takes_linear_time():
     context = build_context(cut(text, [(0, 200_100), *inside]))
     assert context.passages[0].text == text[:200_100]
     assert sum(len(passage.chunks) for passage in context.passages) == len(inside) + 1
+
+
+def test_chunks_that_only_the_sequence_of_a_store_orders_are_not_joined():
+    # Not all chunks of the source were listed, so others may be between them.
+    chunks = [
+        Chunk(f"Line {page} of the log. ", rank, source="log", metadata={"page": page})
+        for rank, page in enumerate([1, 1, 3, 5, 6, 9])
+    ]
+    places = order_of(Listing(chunks, in_sequence=True, store="Store")).places
+    assert {place.kind for place in places} == {PositionKind.STORE}
+    placed = [replace(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
+    assert len(build_context(placed).passages) == len(chunks)
