@@ -82,7 +82,7 @@ def test_documents_of_langchain(tmp_path):
     documents = [Document(row["text"], metadata=row["metadata"]).model_dump() for row in rows()]
     output = told(write(tmp_path / "docs.jsonl", documents), code=PROBLEMS_FOUND)
     assert "Problem: chunks of a source have no position, so their order is unknown (book.txt)" in output
-    assert "    documents = stamp_positions(documents)\n" in output
+    assert "    documents = stamp_positions(documents)  # and fill a new store\n" in output
 
 
 def test_a_store_of_langchain_that_dumped_itself(tmp_path):

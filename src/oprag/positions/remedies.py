@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Uncertain
 from oprag.files.source_reader import READABLE
@@ -14,7 +14,6 @@ from oprag.masking import describe
 from oprag.positions.check_report import source_literal
 from oprag.positions.copies import copies_of
 from oprag.positions.fields import NAME_FIELDS, READ_FIELDS
-from oprag.positions.overlaps import overlap_of
 from oprag.positions.placing import PARTS, UNNAMED
 from oprag.positions.source_order import (
     ADDED_AGAIN,
@@ -27,10 +26,10 @@ from oprag.positions.source_order import (
     order_of,
 )
 from oprag.positions.source_text import SourceText
-from oprag.positions.sources import first_name, source_of
+from oprag.positions.sources import first_name
 from oprag.positions.values import whole
 
-__all__ = ["ADD_ONCE", "NOT_IN_TEXT", "Remedies"]
+__all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "FrameworkCode", "Remedies"]
 
 NOT_IN_TEXT = "chunks that are not in the text of their source"
 """A cause that only a check with `read_source` finds."""
@@ -41,77 +40,106 @@ _MAX_KEYS = 20
 # Minimum number of chunks with numbers of their own, and maximum number of values for each: times and ids have more.
 _MIN_COUNTED = 2
 _MAX_GAPS = 2
-_COUNTS = "  # if this key counts the chunks of a source"
-_MAX_SUFFIX = 6  # characters of a file name suffix
-ADD_ONCE = "  # and add it once"
-_TRUST = "  # or trust_store_order=True, if nothing was added later"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remedies:
-    """Lines of code for one framework and one store.
+class FrameworkCode(NamedTuple):
+    """Lines of code for one framework.
 
     Attributes:
         stamp: Stamps positions at ingestion.
         name: Stamps positions and the source name, for chunks that do not name their source.
-        write: Writes positions to the store, with `{options}`; empty if the store does not support it.
         retrieve: Retrieves with `{options}`.
-        delete: Deletes a `{source}` from the store after a check with `{options}`; empty if it cannot be deleted.
-        module: The module of this package to import for these lines.
-        checked: The options of that check.
+        delete: Deletes chunks by `{ids}`, for each variable that contains a store.
     """
 
     stamp: str
     name: str
-    write: str
     retrieve: str
-    delete: str
-    module: str = ""
-    checked: str = ""
+    delete: Mapping[str, str]
+
+
+LANGCHAIN = FrameworkCode(
+    stamp="documents = stamp_positions(documents)  # and fill a new store",
+    name='documents = stamp_positions(documents, source="...")  # and fill a new store',
+    retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
+    delete={"store": "store.delete({ids})"},
+)
+LLAMA_INDEX = FrameworkCode(
+    stamp="nodes = StampPositions()(parser.get_nodes_from_documents(documents))  # and make a new index",
+    name='nodes = StampPositions(source="...")(parser.get_nodes_from_documents(documents))  # and make a new index',
+    retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
+    delete={
+        "index": "index.delete_nodes({ids}, delete_from_docstore=True)",
+        "vector_store": "vector_store.delete_nodes({ids})",
+        "docstore": "[docstore.delete_document(key) for key in {ids}]",
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedies:
+    """The lines of code that fix problems in what was checked.
+
+    Attributes:
+        code: The lines of the framework.
+        store: The variable that contains the store.
+        writable: Whether positions can be written to the store.
+        deletable: Whether chunks can be deleted from it.
+        filtered: Whether a retriever with a filter was checked: other tenants' chunks must not be deleted.
+        options: The options of a check that lists the ids to delete.
+    """
+
+    code: FrameworkCode
+    store: str = "store"
+    writable: bool = False
+    deletable: bool = False
+    filtered: bool = False
+    options: str = ""
 
     def against(self, cause: str, order: SourceOrder, listing: Listing) -> str:
-        """Return the first line that fixes a problem; empty if none does.
+        """Return the line with the least effort that fixes a problem.
 
         Args:
             cause: `NOT_IN_TEXT`, or one of the causes in `placing` and `source_order`.
             order: The order of the source.
             listing: Its chunks.
         """
-        if cause == PARTS:
-            key = _file_key(listing.chunks, proved=False)
-            return self.retrieval(f"source_key={describe(key) if key else _shared_name(listing.chunks)}")
-        if cause == UNNAMED:
-            key = _file_key(listing.chunks, proved=False)
-            return self.retrieval(f"source_key={describe(key)}") if key else self.name
-        return next(self._proved(cause, order, listing), "")
+        chunks = listing.chunks
+        about_source = cause in {PARTS, UNNAMED}
+        if key := _file_key(chunks, proved=not about_source):
+            return self._retrieval(f"source_key={describe(key)}")
+        if about_source:
+            return self._retrieval(_shared_name(chunks)) if cause == PARTS else self.code.name
+        if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} and (key := _own_key(chunks)):
+            return self._retrieval(f"position_key={describe(key)}") + "  # if this key counts the chunks of a source"
+        return self._proved(cause, order, listing) or self.code.stamp
 
-    def _proved(self, cause: str, order: SourceOrder, listing: Listing) -> Iterator[str]:
-        """Yield the lines that would make the order of these chunks certain, the one with least effort first."""
-        key = _file_key(listing.chunks, proved=True)
-        if key:
-            yield self.retrieval(f"source_key={describe(key)}")
-        key = _own_key(listing.chunks) if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} else ""
-        if key and not order_of(listing, key).uncertain:
-            yield self.retrieval(f"position_key={describe(key)}") + _COUNTS
+    def _proved(self, cause: str, order: SourceOrder, listing: Listing) -> str:
+        """Return the line about the store that makes the order of these chunks certain; empty if none does."""
         if cause in {ADDED_AGAIN, NOT_IN_TEXT}:
-            if self.delete and not order_of(_once(listing, order)).uncertain:
-                yield self.deletion(listing.chunks[0].source)
-        elif self.write and not order_of(listing, None, _text_of(order)).uncertain:
-            by_store = cause in {INSERTION_ORDER_ONLY, SHARED_BY_STORE}
-            yield self.writing(_reading_option(listing.chunks)) + (_TRUST if by_store else "")
-        yield self.stamp
+            certain = self.deletable and not order_of(_once(listing, order)).uncertain
+            return self.deletion(listing.chunks[0].source) if certain else ""
+        if not self.writable or order_of(listing, None, _text_of(order)).uncertain:
+            return ""
+        suffix = PurePath(listing.chunks[0].source or "").suffix.lower()
+        # Only some files of a folder can be read; the documents of a loader contain the text of any file.
+        texts = '"folder"' if suffix in READABLE else "documents"
+        by_store = cause in {INSERTION_ORDER_ONLY, SHARED_BY_STORE}
+        trust = "  # or trust_store_order=True, if nothing was added later" if by_store else ""
+        return self.writing(texts) + trust
 
-    def writing(self, option: str) -> str:
+    def writing(self, texts: str) -> str:
         """Return the line that writes positions to the store; empty if the store does not support it."""
-        return self.write.format(options=option and f", {option}")
+        return f"write_positions({self.store}, read_source={texts})" if self.writable else ""
 
     def deletion(self, source: str | None) -> str:
         """Return the line that deletes a source; empty if it cannot be deleted."""
-        return self.delete.format(source=source_literal(source), options=self.checked)
+        checked = "retriever" if self.filtered else self.store
+        ids = f"check_positions({checked}{self.options}).ids({source_literal(source)})"
+        return self.code.delete[self.store].format(ids=ids) + "  # and add it once" if self.deletable else ""
 
-    def retrieval(self, options: str) -> str:
-        """Return the line that makes a retriever with these options."""
-        return self.retrieve.format(options=options)
+    def _retrieval(self, options: str) -> str:
+        return self.code.retrieve.format(options=options)
 
 
 def _once(listing: Listing, order: SourceOrder) -> Listing:
@@ -122,19 +150,10 @@ def _once(listing: Listing, order: SourceOrder) -> Listing:
 
 
 def _text_of(order: SourceOrder) -> SourceText:
-    """Return a text from which these chunks may have been split."""
+    """Return a text from which these chunks may have been split; copies are in it once."""
     in_order = sorted(range(len(order.keys)), key=lambda index: (order.keys[index] is None, order.keys[index] or ()))
-    parts: list[str] = []
-    before: int | None = None
-    for index in in_order:
-        text = order.chunks[index].text
-        if before is None:
-            parts.append(text)
-        elif text != order.chunks[before].text or order.keys[index] != order.keys[before]:
-            overlap = overlap_of(order.chunks[before].text, text)
-            parts.append(text[overlap:] if overlap else f"\n{text}")
-        before = index
-    return SourceText("".join(parts))
+    texts = dict.fromkeys((order.keys[index], order.chunks[index].text) for index in in_order)
+    return SourceText("\n".join(text for _, text in texts))
 
 
 def _file_key(chunks: Sequence[Chunk], *, proved: bool) -> str:
@@ -143,20 +162,17 @@ def _file_key(chunks: Sequence[Chunk], *, proved: bool) -> str:
     for key in keys:
         if not isinstance(key, str) or not any(word in key.lower() for word in _FILE_WORDS):
             continue
-        # The headings above a chunk, such as LlamaIndex's "header_path", name a part of a file.
-        if "head" in key.lower():
+        # The headings above a chunk, such as LlamaIndex's "header_path", name a part of a file; numbers are its size.
+        texts = all(isinstance(chunk.metadata.get(key), str | PathLike) for chunk in chunks)
+        if "head" in key.lower() or not texts:
             continue
-        names = {first_name(chunk.metadata, key) for chunk in chunks}
-        # Not numbers, such as the size of the file.
-        if not all(isinstance(chunk.metadata[key], str | PathLike) for chunk in chunks if key in chunk.metadata):
+        files: dict[str | None, list[Chunk]] = {}
+        for chunk in chunks:
+            files.setdefault(first_name(chunk.metadata, key), []).append(chunk)
+        if None in files or len(files) == len(chunks):
             continue
-        if None in names or len(names) == len(chunks):
-            continue
-        if not proved:
-            return key
-        files = [[chunk for chunk in chunks if first_name(chunk.metadata, key) == name] for name in names]
-        orders = [order_of(Listing(file, in_sequence=True, complete=True)) for file in files if len(names) > 1]
-        if orders and not any(order.uncertain for order in orders):
+        orders = (order_of(Listing(file, in_sequence=True, complete=True)) for file in files.values())
+        if not proved or (len(files) > 1 and not any(order.uncertain for order in orders)):
             return key
     return ""
 
@@ -173,16 +189,9 @@ def _own_key(chunks: Sequence[Chunk]) -> str:
     return ""
 
 
-def _reading_option(chunks: Sequence[Chunk]) -> str:
-    """Return the option that reads the text of a source: a folder, or for other files the documents of the loader."""
-    suffix = PurePath(source_of(chunks[0]) or "").suffix.lower()
-    is_file = 1 < len(suffix) <= _MAX_SUFFIX and suffix[1:].isalnum() and not suffix[1:].isdigit()
-    return "read_source=documents" if is_file and suffix not in READABLE else 'read_source="folder"'
-
-
 def _shared_name(chunks: Sequence[Chunk]) -> str:
-    """Return code for the name that parts of a source share: a URL without its fragment, else a placeholder."""
+    """Return the option for the name that parts of a source share: a URL without its fragment, else a placeholder."""
     for field in NAME_FIELDS:
         if "#" in (first_name(chunks[0].metadata, field) or ""):
-            return f'lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
-    return "..."
+            return f'source_key=lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
+    return "source_key=..."

@@ -8,7 +8,7 @@ import pytest
 from oprag import Chunk, ContextOptions, OptionError, PositionCheck, PositionKind, PositionWarning
 from oprag.chunk import changed
 from oprag.positions.check import Checked, check_listings
-from oprag.positions.remedies import Remedies
+from oprag.positions.remedies import FrameworkCode, Remedies
 from oprag.positions.source_order import (
     ADDED_AGAIN,
     CONFLICTING_OFFSETS,
@@ -20,15 +20,10 @@ from oprag.positions.source_order import (
 from oprag.positions.stamp import stamps
 from tests.helpers import hit, prose
 
-LINES = Remedies(
-    stamp="stamp()",
-    name="name()",
-    write="write({options})",
-    retrieve="retrieve({options})",
-    delete="delete({source})",
-)
+LINES = FrameworkCode("stamp()", "name()", "retrieve({options})", {"store": "delete({ids})"})
+DELETE = "delete(check_positions(store).ids('book'))  # and add it once"
 TEXT = prose(1_200, seed=8)
-WRITE = 'write(, read_source="folder")'
+WRITE = "write_positions(store, read_source=documents)"
 TRUST = f"{WRITE}  # or trust_store_order=True, if nothing was added later"
 
 
@@ -82,11 +77,10 @@ def chain(count, run=100):
 
 
 def check(*lists, store="", writable=True, max_chunks=20_000, read_source=None, **options):
-    lines = LINES if writable else Remedies(**{**vars(LINES), "write": ""})
     return check_listings(
         [Checked(store or "documents", chunks, bool(store), len(chunks), bool(store)) for chunks in lists],
         ContextOptions(**options),
-        lambda _: lines,
+        Remedies(code=LINES, writable=writable, deletable=True),
         max_chunks=max_chunks,
         read_source=read_source,
     )
@@ -175,12 +169,12 @@ CASES = {
     "pages in sequence": Case(PAGES, "known", store="Store", kind=PositionKind.STORE),
     "parts that overlap": Case([*cut()[10:], *cut()[:10]], "known", store="Store", kind=PositionKind.STORE),
     "parts with a gap": Case([*cut()[15:], *cut()[:10]], "assumed", INSERTION_ORDER_ONLY, TRUST, store="Store"),
-    "another version": Case([*cut(), *edited(cut())], "unknown", ADDED_AGAIN, "delete('book')", store="Store"),
+    "another version": Case([*cut(), *edited(cut())], "unknown", ADDED_AGAIN, DELETE, store="Store"),
     "another version with offsets": Case(
-        [*located(cut()), *edited(located(cut()))], "unknown", ADDED_AGAIN, "delete('book')", store="Store"
+        [*located(cut()), *edited(located(cut()))], "unknown", ADDED_AGAIN, DELETE, store="Store"
     ),
     "another version with stamps": Case(
-        [*stamped(cut()), *edited(stamped(cut()))], "unknown", ADDED_AGAIN, "delete('book')", store="Store"
+        [*stamped(cut()), *edited(stamped(cut()))], "unknown", ADDED_AGAIN, DELETE, store="Store"
     ),
     "another version with other offsets": Case(
         [
@@ -192,7 +186,7 @@ CASES = {
         ],
         "unknown",
         ADDED_AGAIN,
-        "delete('book')",
+        DELETE,
         store="Store",
     ),
     "another version of what has no position": Case(
@@ -201,7 +195,7 @@ CASES = {
     "a name that only a function knows": Case(
         cut(),
         "unknown",
-        "wrong if some were added later",
+        "not the subset that a search returns",
         TRUST,
         store="Store",
         options={"source_key": lambda chunk: f"the {chunk.metadata['source']}"},
@@ -276,7 +270,7 @@ def test_what_was_added_again_is_counted(prepare, again, store):
         assert found.ok
     (note,) = found.notes
     assert note.what == f"{copies} chunks of 1 source were added more than once, so a search returns duplicates"
-    assert note.remedy == "delete('book')"
+    assert note.remedy == DELETE
 
 
 def test_offsets_tell_each_copy():
@@ -296,7 +290,7 @@ def test_texts_that_a_source_repeats_are_not_copies():
 def test_two_chunk_sizes_are_noted(size, overlap):
     found = check([*located(cut()), *located(cut(size, overlap))], store="Store")
     assert found.ok
-    assert [note.remedy for note in found.notes] == ["delete('book')"]
+    assert [note.remedy for note in found.notes] == [DELETE]
     assert "in chunks of different sizes" in found.notes[0].what
 
 
@@ -323,7 +317,7 @@ def test_chunks_are_looked_for_in_the_text_of_their_source():
     (note,) = found.notes
     assert note == (
         "the order of 1 source is known only from the text that was read",
-        "write(, read_source=read_source)",
+        "write_positions(store, read_source=read_source)",
     )
 
 
@@ -382,7 +376,7 @@ def test_no_more_is_read_than_the_sample():
             yield hit(f"text {number}", 0, source=f"source {number // 10}", start_index=number)
             number += 1
 
-    found = check_listings([Checked("Store", endless(), True)], ContextOptions(), lambda _: LINES, max_chunks=100)
+    found = check_listings([Checked("Store", endless(), True)], ContextOptions(), Remedies(code=LINES), max_chunks=100)
     assert (found.chunks, found.sampled, found.total) == (100, True, None)
 
 

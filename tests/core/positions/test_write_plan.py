@@ -438,7 +438,7 @@ def test_of_many_sources_those_with_a_note_are_shown_first():
     written = plan(chunks_of(rows))
     lines = str(written).splitlines()
     assert lines[3].startswith("  apart")
-    assert (lines[-1], len(lines)) == ("and 20 more sources", 44)
+    assert (lines[-1], len(lines)) == ("and 40 more sources", 24)
     assert len(written.sources) == len(written.to_dict()["sources"]) == 60
 
 
