@@ -129,7 +129,6 @@ def test_reports_of_what_was_written(name, field):
     store.add_documents(given * 2)
     written = langchain.write_positions(store, dry_run=True, read_source={})
     check(repr(written), 800 * FEW)
-    check(repr(written.to_dict()), 20_000)
 
 
 def test_the_end_of_a_path_is_shown():

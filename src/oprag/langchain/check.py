@@ -6,17 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
-from oprag.errors import OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
 from oprag.options import ContextOptions
-from oprag.positions.check import Checked, check_listings
+from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import LANGCHAIN, Remedies
@@ -93,7 +91,7 @@ def check_positions(
     )
     reader = as_reader(read_source)
     return check_listings(
-        listings or [_documents(searched)],
+        listings or [given_chunks(searched, "documents", chunks_of)],
         options,
         remedies,
         max_chunks=max_chunks,
@@ -118,14 +116,3 @@ def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
     """The first filter of the searched stores, all of which must be known."""
     filters = [known_filter(adapter.store, adapter.search) for adapter in adapters]
     return next((filter for filter in filters if filter is not None), None)
-
-
-def _documents(documents: Any) -> Checked:
-    if isinstance(documents, str | Mapping | Runnable) or not isinstance(documents, Iterable):
-        raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed; pass the documents that were added: "
-            "check_positions(documents)",
-            documents,
-        )
-    chunks = chunks_of(documents)
-    return Checked("documents", chunks, total=len(chunks), read_whole=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -10,10 +10,9 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from pydantic import BaseModel
 
 from oprag.chunk import Chunk, changed
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import ChunkError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.llama_index.found import merged_from, searched_by, searched_in, store_of
 from oprag.llama_index.hierarchy import with_absolute_spans
@@ -21,7 +20,7 @@ from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields
 from oprag.options import ContextOptions, check_count, refuse_filter
-from oprag.positions.check import Checked, check_listings
+from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.remedies import LLAMA_INDEX, Remedies
@@ -112,7 +111,7 @@ def check_positions(
         filtered=any(adapter.restrictions for adapter in stores),
     )
     return check_listings(
-        listings or [_nodes(searched)],
+        listings or [given_chunks(searched, "nodes", _chunks_of)],
         ContextOptions(source_key=source_key, position_key=position_key),
         remedies,
         max_chunks=max_chunks,
@@ -146,15 +145,3 @@ def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
         if not isinstance(node, BaseNode):
             raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at index {rank}", node)
         yield chunk_of(node, rank, origin=NodeWithScore(node=node))
-
-
-def _nodes(nodes: Any) -> Checked:
-    # Pydantic models are iterable: they yield their fields.
-    if isinstance(nodes, str | Mapping | BaseModel) or not isinstance(nodes, Iterable):
-        raise OptionError(
-            f"the nodes of {type(nodes).__name__} cannot be listed; pass its index, or the nodes: "
-            "check_positions(nodes)",
-            nodes,
-        )
-    chunks = list(_chunks_of(nodes))
-    return Checked("nodes", chunks, total=len(chunks), read_whole=False)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.errors import OptionError
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.check_report import Note, PositionCheck, SourceCheck
 from oprag.positions.copies import copies_of
 from oprag.positions.placing import UNNAMED, doubts, place
-from oprag.positions.readings import LOCATED, stamped_by_store
+from oprag.positions.readings import stamped_by_store
 from oprag.positions.remedies import NOT_IN_TEXT, Remedies
 from oprag.positions.source_order import ADDED_AGAIN, Listing, SourceOrder, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 
-__all__ = ["Checked", "check_listings", "order_by_text"]
+__all__ = ["Checked", "check_listings", "given_chunks", "order_by_text"]
 
 _ALL = 1_000_000_000  # more chunks than any store contains
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
@@ -30,21 +31,27 @@ _INSIDE = 0.05
 
 
 class Checked(NamedTuple):
-    """The chunks of a store, or a list of chunks from the caller.
-
-    Attributes:
-        name: The name of the store or list, for the report.
-        chunks: The chunks.
-        in_insertion_order: Whether the chunks are in the order in which they were added to a store.
-        total: Number of chunks, if known.
-        read_whole: Whether retrieval decides an order from all chunks of the source, not only the retrieved ones.
-    """
+    """The chunks of a store, or those that the caller passed."""
 
     name: str
     chunks: Iterable[Chunk]
     in_insertion_order: bool = False
     total: int | None = None
-    read_whole: bool = True
+    read_whole: bool = True  # whether retrieval decides an order from all chunks of the source
+
+
+def given_chunks(given: Any, name: str, chunks_of: Callable[[Any], Iterable[Chunk]]) -> Checked:
+    """Return the documents or nodes that the caller passed; refuse a store or retriever that cannot be listed."""
+    # Pydantic models are iterable: they yield their fields.
+    is_model = hasattr(type(given), "model_fields")
+    if isinstance(given, str | Mapping) or is_model or not isinstance(given, Iterable):
+        raise OptionError(
+            f"the chunks of {type(given).__name__} cannot be listed; pass the {name} that were added: "
+            f"check_positions({name})",
+            given,
+        )
+    chunks = list(chunks_of(given))
+    return Checked(name, chunks, total=len(chunks), read_whole=False)
 
 
 def check_listings(
@@ -55,15 +62,7 @@ def check_listings(
     max_chunks: int,
     read_source: Callable[[str], str] | None = None,
 ) -> PositionCheck:
-    """Check the order of the chunks in listings; a source in several listings is taken from the first.
-
-    Args:
-        listings: The chunks.
-        options: Supplies `source_key` and `position_key`; the other options are ignored.
-        remedies: The lines of code for what is checked.
-        max_chunks: Maximum number of chunks to read.
-        read_source: Reads the text of a source, in which chunks of uncertain order are located.
-    """
+    """Check the order of the chunks in listings; a source in several listings is taken from the first."""
     check_count("max_chunks", max_chunks, optional=False)
     sample = _read(listings, options.source_key, max_chunks)
     warn_about_key("source_key", options.source_key, sample.chunks)
@@ -176,23 +175,14 @@ def _finding(
 def order_by_text(
     listing: Listing, read_source: Callable[[str], str], *, trusted: bool = False
 ) -> tuple[SourceOrder, int, str]:
-    """Decide the order of a source whose text can be read.
-
-    Args:
-        listing: All chunks of the source.
-        read_source: Reads the text of a source.
-        trusted: Whether the caller trusts the sequence of the store, even if the text lacks chunks.
-
-    Returns:
-        The order, the number of chunks that the text lacks, and why it cannot be read (empty if it was read).
-    """
+    """Return the order of a source by its text, the number of chunks that it lacks, and why it cannot be read."""
     try:
         text = SourceText(read_source(listing.chunks[0].source or ""))
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
         return order_of(listing), 0, masked_error(error)
     lacking = sum(not text.places(chunk.text) for chunk in listing.chunks)
-    # The text is another version, or the chunks are of several versions, of which some were added later.
     if lacking and not trusted:
+        # The text is another version, or the chunks are of several versions, of which some were added later.
         listing = listing._replace(in_sequence=False)
     return order_of(listing, None, text), lacking, ""
 
@@ -244,16 +234,11 @@ def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], remedies
             "returns duplicates",
             remedies.deletion(again[0].source),
         )
-    if sizes := [found for found in findings if _has_two_sizes(found.order)]:
+    if sizes := [found for found in findings if found.source is not None and _has_two_sizes(found.order)]:
         yield Note(
             f"the text of {counted(len(sizes), 'source')}, such as {describe(sizes[0].source)}, was added in chunks of "
             "different sizes, so a search returns parts of it repeatedly",
             remedies.deletion(sizes[0].source),
-        )
-    if by_text := [found for found in findings if found.order.field.endswith(LOCATED) and not found.problem]:
-        yield Note(
-            f"the order of {counted(len(by_text), 'source')} is known only from the text that was read",
-            remedies.writing("read_source"),
         )
     if unread := [found for found in findings if found.unread]:
         yield Note(

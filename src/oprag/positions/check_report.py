@@ -1,8 +1,7 @@
 """The result of a position check, as a table and as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
@@ -12,7 +11,7 @@ from oprag.positions.readings import kind_text
 from oprag.positions.source_order import Certainty
 from oprag.text_table import printable, table
 
-__all__ = ["Note", "PositionCheck", "SourceCheck", "as_json", "shown_name", "source_literal", "source_table"]
+__all__ = ["Note", "PositionCheck", "SourceCheck", "shown_name", "source_literal", "source_table"]
 
 _HEAD = ("source", "chunks", "order by", "order", "duplicates")
 _MAX_ROWS = 20  # sources in a table
@@ -56,12 +55,7 @@ class SourceCheck:
 
 
 class Note(NamedTuple):
-    """A finding that does not affect the order.
-
-    Attributes:
-        what: A sentence.
-        remedy: A line of code; may be empty.
-    """
+    """A finding that does not affect the order, and a line of code against it, which may be empty."""
 
     what: str
     remedy: str = ""
@@ -98,8 +92,7 @@ class PositionCheck:
         """Return the ids of the chunks of a source, for the store's `delete`.
 
         Args:
-            source: The name of the source, or the hash that a suggested line of code contains in place of a name that
-                is too long or contains secrets.
+            source: The name of the source.
 
         Raises:
             OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
@@ -111,7 +104,7 @@ class PositionCheck:
                 source,
             )
         for one in self.sources:
-            if source in (one.source, _hash_of(one.source)):
+            if one.source == source:
                 return list(one.ids)
         raise OptionError(f"the check found no source {describe(source)}; check.sources contains all", source)
 
@@ -130,7 +123,7 @@ class PositionCheck:
             "total": self.total,
             "sampled": self.sampled,
             "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
-            "sources": [as_json(vars(source)) for source in self.sources],
+            "sources": [_as_json(source) for source in self.sources],
             "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
         }
 
@@ -167,14 +160,10 @@ class PositionCheck:
 
 
 def source_literal(name: str | None) -> str:
-    """Return the name of a source as a string literal; its hash if the literal would be shortened or masked."""
+    """Return the name of a source as a string literal; "..." if the literal would be shortened or masked."""
     literal = describe(name)
     exact = literal == repr(name) and clean(f"ids({literal})") == f"ids({literal})"
-    return literal if exact else repr(_hash_of(name))
-
-
-def _hash_of(name: str | None) -> str | None:
-    return None if name is None else f"sha256:{sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}"
+    return literal if exact else "..."
 
 
 def shown_name(name: str | None) -> str:
@@ -188,11 +177,10 @@ def source_table(summary: str, head: Sequence[str], rows: Sequence[Sequence[str]
     return [summary, "", *table(head, rows[:_MAX_ROWS]), *more] if rows else [summary]
 
 
-def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values about a source, except its ids, as JSON-serializable values, with secrets masked."""
-    plain = {name: value for name, value in values.items() if name != "ids"}
+def _as_json(source: SourceCheck) -> dict[str, Any]:
+    plain = {name: value for name, value in vars(source).items() if name != "ids"}
     masked = {name: safe(shown(value, _NAME_IN_JSON)) for name, value in plain.items() if isinstance(value, str)}
-    return {**plain, **masked, "kind": values["kind"].name.lower()}
+    return {**plain, **masked, "kind": source.kind.name.lower()}
 
 
 def _cells(source: SourceCheck) -> list[str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Uncertain
-from oprag.files.source_reader import READABLE
 from oprag.masking import describe
 from oprag.positions.check_report import source_literal
 from oprag.positions.copies import copies_of
-from oprag.positions.fields import NAME_FIELDS, READ_FIELDS
+from oprag.positions.fields import READ_FIELDS
 from oprag.positions.placing import PARTS, UNNAMED
 from oprag.positions.source_order import (
     ADDED_AGAIN,
@@ -26,7 +24,7 @@ from oprag.positions.source_order import (
     order_of,
 )
 from oprag.positions.source_text import SourceText
-from oprag.positions.sources import first_name
+from oprag.positions.sources import field_of, first_name
 from oprag.positions.values import whole
 
 __all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "FrameworkCode", "Remedies"]
@@ -43,19 +41,12 @@ _MAX_GAPS = 2
 
 
 class FrameworkCode(NamedTuple):
-    """Lines of code for one framework.
-
-    Attributes:
-        stamp: Stamps positions at ingestion.
-        name: Stamps positions and the source name, for chunks that do not name their source.
-        retrieve: Retrieves with `{options}`.
-        delete: Deletes chunks by `{ids}`, for each variable that contains a store.
-    """
+    """Lines of code for one framework."""
 
     stamp: str
-    name: str
+    name: str  # stamps the name of the source, too
     retrieve: str
-    delete: Mapping[str, str]
+    delete: Mapping[str, str]  # by the variable that contains the store
 
 
 LANGCHAIN = FrameworkCode(
@@ -78,38 +69,27 @@ LLAMA_INDEX = FrameworkCode(
 
 @dataclass(frozen=True, kw_only=True)
 class Remedies:
-    """The lines of code that fix problems in what was checked.
-
-    Attributes:
-        code: The lines of the framework.
-        store: The variable that contains the store.
-        writable: Whether positions can be written to the store.
-        deletable: Whether chunks can be deleted from it.
-        filtered: Whether a retriever with a filter was checked: other tenants' chunks must not be deleted.
-        options: The options of a check that lists the ids to delete.
-    """
+    """The lines of code that fix problems in a store, or in chunks that are in no store yet."""
 
     code: FrameworkCode
     store: str = "store"
     writable: bool = False
     deletable: bool = False
-    filtered: bool = False
-    options: str = ""
+    filtered: bool = False  # a retriever with a filter was checked: other tenants' chunks must not be deleted
+    options: str = ""  # of the check that lists the ids to delete
 
     def against(self, cause: str, order: SourceOrder, listing: Listing) -> str:
-        """Return the line with the least effort that fixes a problem.
-
-        Args:
-            cause: `NOT_IN_TEXT`, or one of the causes in `placing` and `source_order`.
-            order: The order of the source.
-            listing: Its chunks.
-        """
+        """Return the line with the least effort that fixes a problem, of which this is the cause."""
         chunks = listing.chunks
         about_source = cause in {PARTS, UNNAMED}
         if key := _file_key(chunks, proved=not about_source):
             return self._retrieval(f"source_key={describe(key)}")
-        if about_source:
-            return self._retrieval(_shared_name(chunks)) if cause == PARTS else self.code.name
+        if cause == UNNAMED:
+            return self.code.name
+        if cause == PARTS:
+            field = field_of(chunks, None)
+            whole_url = f'lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
+            return self._retrieval(f"source_key={whole_url if field and '#' in (chunks[0].source or '') else '...'}")
         if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} and (key := _own_key(chunks)):
             return self._retrieval(f"position_key={describe(key)}") + "  # if this key counts the chunks of a source"
         return self._proved(cause, order, listing) or self.code.stamp
@@ -121,16 +101,9 @@ class Remedies:
             return self.deletion(listing.chunks[0].source) if certain else ""
         if not self.writable or order_of(listing, None, _text_of(order)).uncertain:
             return ""
-        suffix = PurePath(listing.chunks[0].source or "").suffix.lower()
-        # Only some files of a folder can be read; the documents of a loader contain the text of any file.
-        texts = '"folder"' if suffix in READABLE else "documents"
         by_store = cause in {INSERTION_ORDER_ONLY, SHARED_BY_STORE}
         trust = "  # or trust_store_order=True, if nothing was added later" if by_store else ""
-        return self.writing(texts) + trust
-
-    def writing(self, texts: str) -> str:
-        """Return the line that writes positions to the store; empty if the store does not support it."""
-        return f"write_positions({self.store}, read_source={texts})" if self.writable else ""
+        return f"write_positions({self.store}, read_source=documents){trust}"
 
     def deletion(self, source: str | None) -> str:
         """Return the line that deletes a source; empty if it cannot be deleted."""
@@ -187,11 +160,3 @@ def _own_key(chunks: Sequence[Chunk]) -> str:
         if each and max(known) - min(known) < _MAX_GAPS * len(known):
             return str(key)
     return ""
-
-
-def _shared_name(chunks: Sequence[Chunk]) -> str:
-    """Return the option for the name that parts of a source share: a URL without its fragment, else a placeholder."""
-    for field in NAME_FIELDS:
-        if "#" in (first_name(chunks[0].metadata, field) or ""):
-            return f'source_key=lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
-    return "source_key=..."

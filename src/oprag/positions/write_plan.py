@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.masking import clean
 from oprag.positions.check import order_by_text
-from oprag.positions.check_report import as_json, shown_name, source_table
+from oprag.positions.check_report import shown_name, source_table
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.placing import place
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
@@ -66,16 +66,6 @@ class WrittenPositions:
         """Number of chunks whose position was added or changed."""
         return sum(one.written for one in self.sources)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-serializable values, with API keys and passwords masked."""
-        return {
-            "chunks": self.chunks,
-            "written": self.written,
-            "known_sources": self.known,
-            "dry_run": self.dry_run,
-            "sources": [as_json(one._asdict()) for one in self.sources],
-        }
-
     def __repr__(self) -> str:
         verb = "would be written" if self.dry_run else "were written"
         known = f"; the order of {counted(self.known, 'other source')} is known" if self.known else ""
@@ -103,7 +93,7 @@ def plan_positions(
     # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
     unlinked = [changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) for chunk in chunks]
     placed = place(unlinked, source_key, None)
-    times = Counter(chunk.id for chunk in chunks)
+    repeated = {key for key, times in Counter(chunk.id for chunk in chunks).items() if times > 1}
     sources: list[WrittenSource] = []
     added: dict[str, dict[str, object]] = {}
     known = 0
@@ -120,7 +110,6 @@ def plan_positions(
             continue
         group = [changed(chunks[member.rank], source=name) for member in members]
         listing = Listing(group, in_insertion_order, complete=True, store=store)
-        repeated = sum(times[chunk.id] > 1 for chunk in group)
         source, new = _plan_source(listing, read_source, repeated, trusted=trust_store_order)
         sources.append(source)
         added |= new
@@ -128,7 +117,7 @@ def plan_positions(
 
 
 def _plan_source(
-    listing: Listing, read_source: Callable[[str], str] | None, repeated: int, *, trusted: bool
+    listing: Listing, read_source: Callable[[str], str] | None, repeated: Collection[str | None], *, trusted: bool
 ) -> tuple[WrittenSource, dict[str, dict[str, object]]]:
     """Return the report on a source, and the metadata to add by chunk id."""
     group, name = listing.chunks, listing.chunks[0].source or ""
@@ -143,14 +132,16 @@ def _plan_source(
             notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
     causes = order.doubts_among(range(len(group)))
     notes += causes
-    left = _left_out(order, trusted=trusted)
+    alike = {index for index, chunk in enumerate(group) if chunk.id in repeated}
+    if alike:
+        notes.append(f"{counted(len(alike), 'chunk')} with a duplicate id")
+    left = _left_out(order, trusted=trusted) | alike
     if len(left) == len(group):
-        notes.append(_NOT_TRUSTED if not trusted and BY_STORE.issuperset(causes) else "nothing is written")
+        by_store = causes and not trusted and BY_STORE.issuperset(causes)
+        notes.append(_NOT_TRUSTED if by_store else "nothing is written")
     elif left:
         notes.append(f"{counted(len(left), 'chunk')} left out")
-    if repeated:
-        notes.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
-    positions = {} if repeated else _numbered(order, left)
+    positions = _numbered(order, left)
     added = {
         chunk.id: positions[index]
         for index, chunk in enumerate(group)
@@ -159,7 +150,7 @@ def _plan_source(
     return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
 
 
-def _left_out(order: SourceOrder, *, trusted: bool) -> Collection[int]:
+def _left_out(order: SourceOrder, *, trusted: bool) -> set[int]:
     """Return the chunks whose place is uncertain, apart from those that the caller trusts the store to order."""
     unsure = order.unsure_among(range(len(order.chunks)))
     if trusted:

@@ -314,11 +314,6 @@ def test_chunks_are_looked_for_in_the_text_of_their_source():
     found = check(chunks, read_source={"book": TEXT}.__getitem__)
     assert (found.ok, only(found).kind, only(found).field) == (True, PositionKind.OFFSET, "text of the source")
     assert only(found).certainty == "known"
-    (note,) = found.notes
-    assert note == (
-        "the order of 1 source is known only from the text that was read",
-        "write_positions(store, read_source=read_source)",
-    )
 
 
 def test_offsets_that_were_found_go_before_stamps_that_contradict_each_other():
