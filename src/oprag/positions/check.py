@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed, counted
@@ -94,22 +95,20 @@ class _Sample(NamedTuple):
 
 def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks: int) -> _Sample:
     """Read at most `max_chunks` chunks, and drop the source that the sample ends in the middle of."""
-    chunks: list[Chunk] = []
-    names: list[str | None] = []
+    every = ((listing, chunk, source_of(chunk, source_key)) for listing in listings for chunk in listing.chunks)
+    rows = list(islice(every, max_chunks + 1))
     listed: dict[str | None, Checked] = {}
-    rows = ((listing, chunk, source_of(chunk, source_key)) for listing in listings for chunk in listing.chunks)
-    for number, (listing, chunk, name) in enumerate(rows):
-        is_new = listed.setdefault(name, listing) is listing
-        if number == max_chunks:
-            complete = [one for one, of in zip(chunks, names, strict=True) if of != name]
-            if is_new and 0 < len(complete) < len(chunks):
-                chunks = [changed(one, rank=rank) for rank, one in enumerate(complete)]
-                return _Sample(chunks, listed, sampled=True, partial_source=name or "")
-            return _Sample(chunks, listed, sampled=True, partial_source="")
-        if is_new:
-            chunks.append(changed(chunk, rank=len(chunks)))
-            names.append(name)
-    return _Sample(chunks, listed, sampled=False, partial_source="")
+    for listing, _, name in rows:
+        listed.setdefault(name, listing)
+    read = [(chunk, name) for listing, chunk, name in rows[:max_chunks] if listed[name] is listing]
+    partial_source = None
+    if len(rows) > max_chunks:
+        following, _, last = rows[-1]
+        complete = [one for one in read if one[1] != last]
+        if listed[last] is following and 0 < len(complete) < len(read):
+            read, partial_source = complete, last
+    chunks = [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(read)]
+    return _Sample(chunks, listed, len(rows) > max_chunks, partial_source or "")
 
 
 class _Finding(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Uncertain
@@ -24,7 +23,7 @@ from oprag.positions.source_order import (
     order_of,
 )
 from oprag.positions.source_text import SourceText
-from oprag.positions.sources import field_of, first_name
+from oprag.positions.sources import field_of
 from oprag.positions.values import whole
 
 __all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "FrameworkCode", "Remedies"]
@@ -32,8 +31,6 @@ __all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "FrameworkCode", "Remedies
 NOT_IN_TEXT = "chunks that are not in the text of their source"
 """A cause that only a check with `read_source` finds."""
 
-# Words in the names of metadata keys that contain the name of a file.
-_FILE_WORDS = ("file", "path", "url", "doc", "title", "source")
 _MAX_KEYS = 20
 # Minimum number of chunks with numbers of their own, and maximum number of values for each: times and ids have more.
 _MIN_COUNTED = 2
@@ -81,17 +78,16 @@ class Remedies:
     def against(self, cause: str, order: SourceOrder, listing: Listing) -> str:
         """Return the line with the least effort that fixes a problem, of which this is the cause."""
         chunks = listing.chunks
-        about_source = cause in {PARTS, UNNAMED}
-        if key := _file_key(chunks, proved=not about_source):
-            return self._retrieval(f"source_key={describe(key)}")
         if cause == UNNAMED:
             return self.code.name
         if cause == PARTS:
             field = field_of(chunks, None)
             whole_url = f'lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
-            return self._retrieval(f"source_key={whole_url if field and '#' in (chunks[0].source or '') else '...'}")
+            is_part_of_url = field and "#" in (chunks[0].source or "")
+            return self.code.retrieve.format(options=f"source_key={whole_url if is_part_of_url else '...'}")
         if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} and (key := _own_key(chunks)):
-            return self._retrieval(f"position_key={describe(key)}") + "  # if this key counts the chunks of a source"
+            line = self.code.retrieve.format(options=f"position_key={describe(key)}")
+            return f"{line}  # if this key counts the chunks of a source"
         return self._proved(cause, order, listing) or self.code.stamp
 
     def _proved(self, cause: str, order: SourceOrder, listing: Listing) -> str:
@@ -111,9 +107,6 @@ class Remedies:
         ids = f"check_positions({checked}{self.options}).ids({source_literal(source)})"
         return self.code.delete[self.store].format(ids=ids) + "  # and add it once" if self.deletable else ""
 
-    def _retrieval(self, options: str) -> str:
-        return self.code.retrieve.format(options=options)
-
 
 def _once(listing: Listing, order: SourceOrder) -> Listing:
     """Return the chunks as the store lists them when the source was deleted and added once."""
@@ -127,27 +120,6 @@ def _text_of(order: SourceOrder) -> SourceText:
     in_order = sorted(range(len(order.keys)), key=lambda index: (order.keys[index] is None, order.keys[index] or ()))
     texts = dict.fromkeys((order.keys[index], order.chunks[index].text) for index in in_order)
     return SourceText("\n".join(text for _, text in texts))
-
-
-def _file_key(chunks: Sequence[Chunk], *, proved: bool) -> str:
-    """Return the metadata key that names the file of each chunk; if `proved`, only if the order of each is certain."""
-    keys: list[Any] = list(chunks[0].metadata)[:_MAX_KEYS]
-    for key in keys:
-        if not isinstance(key, str) or not any(word in key.lower() for word in _FILE_WORDS):
-            continue
-        # The headings above a chunk, such as LlamaIndex's "header_path", name a part of a file; numbers are its size.
-        texts = all(isinstance(chunk.metadata.get(key), str | PathLike) for chunk in chunks)
-        if "head" in key.lower() or not texts:
-            continue
-        files: dict[str | None, list[Chunk]] = {}
-        for chunk in chunks:
-            files.setdefault(first_name(chunk.metadata, key), []).append(chunk)
-        if None in files or len(files) == len(chunks):
-            continue
-        orders = (order_of(Listing(file, in_sequence=True, complete=True)) for file in files.values())
-        if not proved or (len(files) > 1 and not any(order.uncertain for order in orders)):
-            return key
-    return ""
 
 
 def _own_key(chunks: Sequence[Chunk]) -> str:

@@ -62,7 +62,7 @@ CASES = {
         [*OFFSETS, *edited(OFFSETS)], OFFSETS, "store.delete(check_positions(store).ids("
     ),
     "another version without positions": Case([*CHUNKS, *edited(CHUNKS)], CHUNKS, "documents = stamp_positions("),
-    "files of one name": Case(FILES, FILES, "OrderPreservingRetriever(vectorstore=store, source_key='file')"),
+    "files of one name": Case(FILES, FILES, "write_positions(store, read_source="),
     "parts of a page": Case(PARTS[::-1], PARTS, "OrderPreservingRetriever(vectorstore=store, source_key=lambda"),
     "a key that counts": Case(
         shuffled(VERSES), VERSES, "OrderPreservingRetriever(vectorstore=store, position_key='verse')"

@@ -334,19 +334,8 @@ def test_nodes_are_looked_for_in_the_text_of_their_source():
     assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
 
 
-# Several files of one name, as a PDFReader leaves them.
-
-
 def pdf(name, seed, count=6):
     return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
-
-
-def test_a_key_that_tells_two_files_of_one_name_apart_is_found():
-    both = [*pdf("report.pdf", 1), *pdf("report.pdf", 2)]
-    for number, page in enumerate(both):
-        page.metadata["original_file"] = f"upload {number // 6}"
-    remedy = only(check_positions(index(*both))).remedy
-    assert remedy == "OrderPreservingRetriever(retriever=index.as_retriever(), source_key='original_file')"
 
 
 # Remedies.

@@ -142,12 +142,6 @@ CASES = {
         ],
         "unknown",
         CONFLICTING_OFFSETS,
-        "retrieve(source_key='title')",
-    ),
-    "headings that are not files": Case(
-        [hit(f"text {n}", n, chunk_index=n // 3, header_path=f"/{n // 3}/") for n in range(12)],
-        "unknown",
-        MISSING,
         WRITE,
     ),
     "a key that may count": Case(
@@ -232,8 +226,6 @@ def test_chunks_without_a_source_are_one_row():
     assert (unnamed.source, unnamed.chunks, unnamed.certainty, unnamed.remedy) == (None, 3, "unknown", "name()")
     assert "3 of 4 chunks do not name their source" in unnamed.problem
     assert named.problem == ""
-    titled = [Chunk(f"text {rank}", rank, metadata={"doc_title": "A" if rank < 3 else "B"}) for rank in range(6)]
-    assert check(titled).sources[0].remedy == "retrieve(source_key='doc_title')"
 
 
 def test_sources_that_are_parts_of_one_have_a_problem():
