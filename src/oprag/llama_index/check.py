@@ -28,7 +28,6 @@ from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search
 from oprag.stores.llama_index_chunks import node_of_row
-from oprag.stores.llama_index_nodes import nodes_in
 
 __all__ = ["check_positions"]
 
@@ -86,20 +85,16 @@ def check_positions(
     # insertion order.
     by_store = store_order and merged is None and not isinstance(searched, BaseDocumentStore)
     for adapter, docstore in _stores(searched):
-        rows = None if adapter is None else chunks_in_search(adapter)
-        if adapter is not None and rows is not None:
-            stores.append(adapter)
+        rows = chunks_in_search(adapter)
+        if rows is not None:
+            # One more chunk than the maximum shows whether others remain.
+            chunks = list(islice(map(_chunk_of, rows), max_chunks + 1))
+            # Offsets in a document are known only with the parents of the nodes.
+            parents = merged or docstore
+            chunks = with_absolute_spans(chunks, [parents]) if parents else chunks
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listing = Checked(adapter.name, map(_chunk_of, rows), in_order, adapter.total, own)
-        elif docstore is not None and docstore.docs and (adapter is None or not adapter.search):
-            nodes = nodes_in(docstore)
-            listing = Checked(type(docstore).__name__, _chunks_of(nodes), total=len(nodes))
-        else:
-            continue
-        # Offsets in a document are known only with the parents. One more chunk shows whether others remain.
-        parents = merged or docstore
-        chunks = with_absolute_spans(list(islice(listing.chunks, max_chunks + 1)), [parents] if parents else [])
-        listings.append(listing._replace(chunks=chunks))
+            listings.append(Checked(adapter.name, chunks, in_order, adapter.total, own))
+            stores.append(adapter)
     variable = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
     if isinstance(searched, BasePydanticVectorStore):
         variable = "vector_store"
@@ -119,18 +114,20 @@ def check_positions(
     )
 
 
-def _stores(searched: Any) -> Iterator[tuple[StoreAdapter | None, BaseDocumentStore | None]]:
-    """The adapters of the searched stores, with the docstores to read if a store cannot list its nodes."""
+def _stores(searched: Any) -> Iterator[tuple[StoreAdapter, BaseDocumentStore | None]]:
+    """The adapters of the searched stores, with the docstores that may contain the parents of their nodes."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
-    if isinstance(searched, BasePydanticVectorStore):
+    found: list[tuple[StoreAdapter | None, BaseDocumentStore | None]]
+    if isinstance(searched, BaseDocumentStore):
+        found = [(adapter_of(searched), searched)]
+    elif isinstance(searched, BasePydanticVectorStore):
         # Stores without texts require the nodes of an index.
-        yield (adapter_of(searched) if searched.stores_text else None), None
-    elif isinstance(searched, BaseDocumentStore):
-        yield adapter_of(searched), searched
+        found = [(adapter_of(searched), None)] if searched.stores_text else []
     else:
-        found = [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched)
-        yield from ((store_of(one), one.docstore) for one in found)
+        indexes = [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched)
+        found = [(store_of(one), one.docstore) for one in indexes]
+    yield from ((adapter, docstore) for adapter, docstore in found if adapter is not None)
 
 
 def _chunk_of(row: StoredChunk) -> Chunk:
