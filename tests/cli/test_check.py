@@ -279,7 +279,7 @@ def test_texts_of_the_sources(tmp_path):
 def test_a_sample(tmp_path):
     path = write(tmp_path / "docs.jsonl", [*with_offsets("a.txt"), *with_offsets("b.txt")])
     output = told(path, "--max-chunks", len(PIECES) + 5, code=FINE)
-    read = f"the first {len(PIECES)} chunks of {2 * len(PIECES)} from 1 source"
+    read = f"the first {len(PIECES)} chunks from 1 source"
     assert f"{read}, without b.txt, which was read only in part" in output
     assert "max-chunks" in told(path, "--max-chunks", 0, code=INVALID_INPUT)
 

@@ -80,7 +80,7 @@ def _checked(
             deletable=saved.adapter is not None,
         )
         return check_listings(
-            [Checked(saved.name, every, saved.in_insertion_order, saved.total)],
+            [Checked(saved.name, every, saved.in_insertion_order)],
             options,
             remedies,
             max_chunks=max_chunks,

@@ -77,7 +77,6 @@ def check_positions(
             adapter.name,
             chunks_of_rows(rows),
             store_order and adapter.in_insertion_order,
-            adapter.total,
             read_whole=has_own_adapter(adapter.store),
         )
         for adapter in adapters

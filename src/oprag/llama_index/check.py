@@ -93,7 +93,7 @@ def check_positions(
             parents = merged or docstore
             chunks = with_absolute_spans(chunks, [parents]) if parents else chunks
             in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Checked(adapter.name, chunks, in_order, adapter.total, own))
+            listings.append(Checked(adapter.name, chunks, in_order, own))
             stores.append(adapter)
     variable = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
     if isinstance(searched, BasePydanticVectorStore):

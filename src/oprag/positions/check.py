@@ -37,7 +37,6 @@ class Checked(NamedTuple):
     name: str
     chunks: Iterable[Chunk]
     in_insertion_order: bool = False
-    total: int | None = None
     read_whole: bool = True  # whether retrieval decides an order from all chunks of the source
 
 
@@ -51,8 +50,7 @@ def given_chunks(given: Any, name: str, chunks_of: Callable[[Any], Iterable[Chun
             f"check_positions({name})",
             given,
         )
-    chunks = list(chunks_of(given))
-    return Checked(name, chunks, total=len(chunks), read_whole=False)
+    return Checked(name, chunks_of(given), read_whole=False)
 
 
 def check_listings(
@@ -77,7 +75,6 @@ def check_listings(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=lambda one: (not one.problem, one.certainty == "known", -one.chunks))),
         chunks=len(sample.chunks),
-        total=listings[0].total if len(listings) == 1 else None,
         sampled=sample.sampled,
         partial_source=sample.partial_source,
         notes=tuple(_notes(findings, checks, remedies)),

@@ -69,7 +69,6 @@ class PositionCheck:
         searched: Name of the store or list that was checked.
         sources: The sources, those with a problem first.
         chunks: Number of chunks that were read.
-        total: Number of all chunks, if known.
         sampled: Whether only the first `max_chunks` chunks were read.
         partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates.
@@ -78,7 +77,6 @@ class PositionCheck:
     searched: str
     sources: tuple[SourceCheck, ...]
     chunks: int
-    total: int | None = None
     sampled: bool = False
     partial_source: str = ""
     notes: tuple[Note, ...] = ()
@@ -99,8 +97,8 @@ class PositionCheck:
         """
         if self.sampled:
             raise OptionError(
-                f"only {self._read()} were read, so ids of this source may be missing; check again with a larger "
-                "max_chunks",
+                f"only the first {counted(self.chunks, 'chunk')} were read, so ids of this source may be missing; "
+                "check again with a larger max_chunks",
                 source,
             )
         for one in self.sources:
@@ -120,7 +118,6 @@ class PositionCheck:
             "ok": self.ok,
             "searched": self.searched,
             "chunks": self.chunks,
-            "total": self.total,
             "sampled": self.sampled,
             "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
             "sources": [_as_json(source) for source in self.sources],
@@ -130,19 +127,13 @@ class PositionCheck:
     def _summary(self) -> str:
         if not self.chunks and not self.sampled:
             return f"{self.searched}: no chunks"
-        found = f"{self._read()} from {counted(len(self.sources), 'source')}"
+        read = counted(self.chunks, "chunk")
+        found = f"{'the first ' if self.sampled else ''}{read} from {counted(len(self.sources), 'source')}"
         if self.partial_source:
             found += f", without {shown_name(self.partial_source)}, which was read only in part"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"problems in {counted(wrong, 'source')}" if wrong else "no problems found"
         return f"{self.searched}: {found}; {verdict}"
-
-    def _read(self) -> str:
-        """Describe which chunks were read."""
-        read = counted(self.chunks, "chunk")
-        if self.sampled:
-            read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
-        return read
 
     def _findings(self) -> Iterator[tuple[str, str, str]]:
         """Yield each distinct problem with its sources and remedy, then the notes."""
