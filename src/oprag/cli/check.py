@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -64,7 +64,7 @@ def _checked(
     from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
     from oprag.positions.check import Checked, check_listings
-    from oprag.positions.remedies import LANGCHAIN, LLAMA_INDEX, Remedies
+    from oprag.positions.remedies import LANGCHAIN, LLAMA_INDEX
     from oprag.stores.listing import chunks_of_rows
     from oprag.stores.llama_index_nodes import NODE_FIELD
 
@@ -73,9 +73,8 @@ def _checked(
         first = next(rows, None)
         of_nodes = first is not None and (first.node is not None or NODE_FIELD in first.metadata)
         every = chunks_of_rows(rows if first is None else chain([first], rows))
-        remedies = Remedies(
-            code=LLAMA_INDEX if of_nodes else LANGCHAIN,
-            store="index" if of_nodes else "store",
+        remedies = replace(
+            LLAMA_INDEX if of_nodes else LANGCHAIN,
             writable=saved.adapter is not None and saved.adapter(None).writable,
             deletable=saved.adapter is not None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
@@ -17,7 +18,7 @@ from oprag.options import ContextOptions
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
-from oprag.positions.remedies import LANGCHAIN, Remedies
+from oprag.positions.remedies import LANGCHAIN
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search, chunks_of_rows
@@ -82,8 +83,8 @@ def check_positions(
         for adapter in adapters
         if (rows := chunks_in_search(adapter)) is not None
     ]
-    remedies = Remedies(
-        code=LANGCHAIN,
+    remedies = replace(
+        LANGCHAIN,
         writable=any(adapter.writable for adapter in adapters),
         deletable=any(isinstance(adapter.store, VectorStore) for adapter in adapters),
         filtered=any(adapter.restrictions for adapter in adapters),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -23,7 +24,7 @@ from oprag.options import ContextOptions, check_count, refuse_filter
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
-from oprag.positions.remedies import LLAMA_INDEX, Remedies
+from oprag.positions.remedies import LLAMA_INDEX
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search
@@ -98,8 +99,8 @@ def check_positions(
     variable = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
     if isinstance(searched, BasePydanticVectorStore):
         variable = "vector_store"
-    remedies = Remedies(
-        code=LLAMA_INDEX,
+    remedies = replace(
+        LLAMA_INDEX,
         store=variable,
         writable=merged is None and any(adapter.writable for adapter in stores),
         deletable=bool(listings) and all(adapter.name != _CANNOT_DELETE for adapter in stores),

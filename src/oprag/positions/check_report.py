@@ -136,16 +136,15 @@ class PositionCheck:
         return f"{self.searched}: {found}; {verdict}"
 
     def _findings(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each distinct problem with its sources and remedy, then the notes."""
-        alike: dict[tuple[str, str], list[SourceCheck]] = {}
+        """Yield each problem with its first source and the remedy for it, then the notes."""
+        alike: dict[str, list[SourceCheck]] = {}
         for source in self.sources:
             if source.problem:
-                remedy = source.remedy.replace(source_literal(source.source), "")
-                alike.setdefault((source.problem, remedy), []).append(source)
-        for (problem, _), sources in alike.items():
-            others = f" and {counted(len(sources) - 1, 'more source')}" if len(sources) > 1 else ""
-            where = "" if sources[0].source is None else f" ({shown_name(sources[0].source)}{others})"
-            yield "Problem", f"{problem}{where}", sources[0].remedy
+                alike.setdefault(source.problem, []).append(source)
+        for problem, (first, *others) in alike.items():
+            more = f" and {counted(len(others), 'more source')}" if others else ""
+            where = "" if first.source is None else f" ({shown_name(first.source)}{more})"
+            yield "Problem", f"{problem}{where}", first.remedy
         for note in self.notes:
             yield "Note", note.what, note.remedy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from oprag.chunk import Chunk, Uncertain
 from oprag.masking import describe
@@ -26,7 +26,7 @@ from oprag.positions.source_text import SourceText
 from oprag.positions.sources import field_of
 from oprag.positions.values import whole
 
-__all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "FrameworkCode", "Remedies"]
+__all__ = ["LANGCHAIN", "LLAMA_INDEX", "NOT_IN_TEXT", "Remedies"]
 
 NOT_IN_TEXT = "chunks that are not in the text of their source"
 """A cause that only a check with `read_source` finds."""
@@ -37,38 +37,14 @@ _MIN_COUNTED = 2
 _MAX_GAPS = 2
 
 
-class FrameworkCode(NamedTuple):
-    """Lines of code for one framework."""
+@dataclass(frozen=True, kw_only=True)
+class Remedies:
+    """The lines of code of one framework, for a store or for chunks that are in no store yet."""
 
     stamp: str
     name: str  # stamps the name of the source, too
     retrieve: str
     delete: Mapping[str, str]  # by the variable that contains the store
-
-
-LANGCHAIN = FrameworkCode(
-    stamp="documents = stamp_positions(documents)  # and fill a new store",
-    name='documents = stamp_positions(documents, source="...")  # and fill a new store',
-    retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
-    delete={"store": "store.delete({ids})"},
-)
-LLAMA_INDEX = FrameworkCode(
-    stamp="nodes = StampPositions()(parser.get_nodes_from_documents(documents))  # and make a new index",
-    name='nodes = StampPositions(source="...")(parser.get_nodes_from_documents(documents))  # and make a new index',
-    retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
-    delete={
-        "index": "index.delete_nodes({ids}, delete_from_docstore=True)",
-        "vector_store": "vector_store.delete_nodes({ids})",
-        "docstore": "[docstore.delete_document(key) for key in {ids}]",
-    },
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remedies:
-    """The lines of code that fix problems in a store, or in chunks that are in no store yet."""
-
-    code: FrameworkCode
     store: str = "store"
     writable: bool = False
     deletable: bool = False
@@ -79,16 +55,16 @@ class Remedies:
         """Return the line with the least effort that fixes a problem, of which this is the cause."""
         chunks = listing.chunks
         if cause == UNNAMED:
-            return self.code.name
+            return self.name
         if cause == PARTS:
             field = field_of(chunks, None)
             whole_url = f'lambda chunk: chunk.metadata["{field}"].partition("#")[0]'
             is_part_of_url = field and "#" in (chunks[0].source or "")
-            return self.code.retrieve.format(options=f"source_key={whole_url if is_part_of_url else '...'}")
+            return self.retrieve.format(options=f"source_key={whole_url if is_part_of_url else '...'}")
         if cause in {MISSING, INSERTION_ORDER_ONLY, TORN_APART} and (key := _own_key(chunks)):
-            line = self.code.retrieve.format(options=f"position_key={describe(key)}")
+            line = self.retrieve.format(options=f"position_key={describe(key)}")
             return f"{line}  # if this key counts the chunks of a source"
-        return self._proved(cause, order, listing) or self.code.stamp
+        return self._proved(cause, order, listing) or self.stamp
 
     def _proved(self, cause: str, order: SourceOrder, listing: Listing) -> str:
         """Return the line about the store that makes the order of these chunks certain; empty if none does."""
@@ -105,7 +81,26 @@ class Remedies:
         """Return the line that deletes a source; empty if it cannot be deleted."""
         checked = "retriever" if self.filtered else self.store
         ids = f"check_positions({checked}{self.options}).ids({source_literal(source)})"
-        return self.code.delete[self.store].format(ids=ids) + "  # and add it once" if self.deletable else ""
+        return self.delete[self.store].format(ids=ids) + "  # and add it once" if self.deletable else ""
+
+
+LANGCHAIN = Remedies(
+    stamp="documents = stamp_positions(documents)  # and fill a new store",
+    name='documents = stamp_positions(documents, source="...")  # and fill a new store',
+    retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
+    delete={"store": "store.delete({ids})"},
+)
+LLAMA_INDEX = Remedies(
+    stamp="nodes = StampPositions()(parser.get_nodes_from_documents(documents))  # and make a new index",
+    name='nodes = StampPositions(source="...")(parser.get_nodes_from_documents(documents))  # and make a new index',
+    retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",
+    store="index",
+    delete={
+        "index": "index.delete_nodes({ids}, delete_from_docstore=True)",
+        "vector_store": "vector_store.delete_nodes({ids})",
+        "docstore": "[docstore.delete_document(key) for key in {ids}]",
+    },
+)
 
 
 def _once(listing: Listing, order: SourceOrder) -> Listing:

@@ -1,6 +1,7 @@
 """The check of all chunks: certainty, problem and remedy of each source, and the notes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from oprag import Chunk, ContextOptions, OptionError, PositionCheck, PositionKind, PositionWarning
 from oprag.chunk import changed
 from oprag.positions.check import Checked, check_listings
-from oprag.positions.remedies import FrameworkCode, Remedies
+from oprag.positions.remedies import Remedies
 from oprag.positions.source_order import (
     ADDED_AGAIN,
     CONFLICTING_OFFSETS,
@@ -20,7 +21,7 @@ from oprag.positions.source_order import (
 from oprag.positions.stamp import stamps
 from tests.helpers import hit, prose
 
-LINES = FrameworkCode("stamp()", "name()", "retrieve({options})", {"store": "delete({ids})"})
+LINES = Remedies(stamp="stamp()", name="name()", retrieve="retrieve({options})", delete={"store": "delete({ids})"})
 DELETE = "delete(check_positions(store).ids('book'))  # and add it once"
 TEXT = prose(1_200, seed=8)
 WRITE = "write_positions(store, read_source=documents)"
@@ -80,7 +81,7 @@ def check(*lists, store="", writable=True, max_chunks=20_000, read_source=None, 
     return check_listings(
         [Checked(store or "documents", chunks, bool(store), bool(store)) for chunks in lists],
         ContextOptions(**options),
-        Remedies(code=LINES, writable=writable, deletable=True),
+        replace(LINES, writable=writable, deletable=True),
         max_chunks=max_chunks,
         read_source=read_source,
     )
@@ -361,7 +362,7 @@ def test_no_more_is_read_than_the_sample():
             yield hit(f"text {number}", 0, source=f"source {number // 10}", start_index=number)
             number += 1
 
-    found = check_listings([Checked("Store", endless(), True)], ContextOptions(), Remedies(code=LINES), max_chunks=100)
+    found = check_listings([Checked("Store", endless(), True)], ContextOptions(), LINES, max_chunks=100)
     assert (found.chunks, found.sampled) == (100, True)
 
 
