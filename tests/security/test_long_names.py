@@ -101,7 +101,6 @@ def test_checks_of_positions(name, field, count):
     nodes = [TextNode(text=one.text, id_=one.id, metadata=dict(one.metadata)) for one in given]
     for found in (langchain.check_positions(documents), llama_index.check_positions(nodes)):
         check(str(found), 20_000)
-        check(found._repr_html_(), 40_000)
         check(repr(found.to_dict()), 5_000 * count)
         check(repr(found.sources), 500 * count)
 
@@ -130,7 +129,6 @@ def test_reports_of_what_was_written(name, field):
     store.add_documents(given * 2)
     written = langchain.write_positions(store, dry_run=True, read_source={})
     check(repr(written), 800 * FEW)
-    check(repr(written.to_dict()), 20_000)
 
 
 def test_the_end_of_a_path_is_shown():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from functools import partial
-from importlib import import_module
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +64,7 @@ def _checked(
     from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
     from oprag.positions.check import Checked, check_listings
+    from oprag.positions.remedies import LANGCHAIN, LLAMA_INDEX
     from oprag.stores.listing import chunks_of_rows
     from oprag.stores.llama_index_nodes import NODE_FIELD
 
@@ -73,13 +72,16 @@ def _checked(
         rows = iter(saved.rows)
         first = next(rows, None)
         of_nodes = first is not None and (first.node is not None or NODE_FIELD in first.metadata)
-        adapter = import_module(f"oprag.{'llama_index' if of_nodes else 'langchain'}.check")
         every = chunks_of_rows(rows if first is None else chain([first], rows))
-        writable = saved.adapter is not None and saved.adapter(None).writable
+        remedies = replace(
+            LLAMA_INDEX if of_nodes else LANGCHAIN,
+            writable=saved.adapter is not None and saved.adapter(None).writable,
+            deletable=saved.adapter is not None,
+        )
         return check_listings(
-            [Checked(saved.name, every, saved.in_insertion_order, saved.total)],
+            [Checked(saved.name, every, saved.in_insertion_order)],
             options,
-            partial(adapter.remedies_for, in_store=saved.adapter is not None, writable=writable),
+            remedies,
             max_chunks=max_chunks,
             read_source=as_reader(read_source),
         )

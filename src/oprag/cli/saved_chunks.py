@@ -40,14 +40,12 @@ class SavedChunks(NamedTuple):
         rows: The chunks.
         adapter: The adapter for this kind of store; None if the chunks do not come from a store.
         in_insertion_order: Whether the rows are in the order in which they were added to the store.
-        total: Number of chunks, if known.
     """
 
     name: str
     rows: Iterable[StoredChunk]
     adapter: type[StoreAdapter] | None = None
     in_insertion_order: bool = False
-    total: int | None = None
 
 
 @contextmanager
@@ -96,7 +94,7 @@ def _read_file(path: Path) -> SavedChunks:
             _, contents = read_contents(file, path)
             both = zip(contents.texts, contents.metadata, strict=True)
             rows = [StoredChunk(str(row), *one) for row, one in enumerate(both)]
-            return SavedChunks("DocumentIndex", rows, total=len(rows))
+            return SavedChunks("DocumentIndex", rows)
     if start.startswith(_PICKLE):
         raise InputFileError(f"{path} is a pickle; it was not read, because loading a pickle can run code", str(path))
     return _read_json(path)
@@ -115,8 +113,8 @@ def _read_json(path: Path) -> SavedChunks:
             rows += map(_row, documents)
     builder.check()
     if dumped:
-        return SavedChunks("InMemoryVectorStore", rows, LangChainInMemory, in_insertion_order=True, total=len(rows))
-    return SavedChunks("documents", rows, total=len(rows))
+        return SavedChunks("InMemoryVectorStore", rows, LangChainInMemory, in_insertion_order=True)
+    return SavedChunks("documents", rows)
 
 
 def _row(fields: Mapping[str, Any]) -> StoredChunk:
@@ -168,7 +166,7 @@ def _read_lancedb(path: Path, collection: str | None, max_chunks: int) -> SavedC
     rows = [StoredChunk(str(row["id"]), row["text"] or "", row["metadata"] or {}) for row in found]
     # LlamaIndex does not guarantee that a search returns rows in insertion order.
     known = not any(NODE_FIELD in row.metadata for row in rows)
-    return SavedChunks("LanceDB", rows, LangChainLanceDB, known, total)
+    return SavedChunks("LanceDB", rows, LangChainLanceDB, known)
 
 
 def _read_llama_index(path: Path) -> SavedChunks:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from functools import partial
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
-from oprag.chunk import Chunk
-from oprag.errors import OptionError
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
-from oprag.options import ContextOptions, check_count
-from oprag.positions.check import Checked, check_listings
+from oprag.options import ContextOptions
+from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
-from oprag.positions.remedies import ADD_ONCE, Remedies
+from oprag.positions.remedies import LANGCHAIN
 from oprag.positions.sources import SourceKey
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search, chunks_of_rows
 
-__all__ = ["check_positions", "remedies_for"]
+__all__ = ["check_positions"]
 
 
 def check_positions(
@@ -65,9 +61,8 @@ def check_positions(
         >>> pages = [Document(text, metadata={"source": "book.pdf", "page": 1}) for text in ("one", "two")]
         >>> check = check_positions(pages)
         >>> check.ok, check.sources[0].certainty, check.sources[0].remedy
-        (False, 'unknown', 'documents = stamp_positions(documents)')
+        (False, 'unknown', 'documents = stamp_positions(documents)  # and fill a new store')
     """
-    check_count("max_chunks", max_chunks, optional=False)
     store_order = True
     if isinstance(searched, OrderPreservingChain):
         searched = searched._retriever  # noqa: SLF001
@@ -83,20 +78,22 @@ def check_positions(
             adapter.name,
             chunks_of_rows(rows),
             store_order and adapter.in_insertion_order,
-            adapter.total,
             read_whole=has_own_adapter(adapter.store),
         )
         for adapter in adapters
         if (rows := chunks_in_search(adapter)) is not None
     ]
-    stores = [adapter for adapter in adapters if isinstance(adapter.store, VectorStore)]
-    writable = any(adapter.writable for adapter in stores)
-    filtered = any(adapter.restrictions for adapter in stores)
+    remedies = replace(
+        LANGCHAIN,
+        writable=any(adapter.writable for adapter in adapters),
+        deletable=any(isinstance(adapter.store, VectorStore) for adapter in adapters),
+        filtered=any(adapter.restrictions for adapter in adapters),
+    )
     reader = as_reader(read_source)
     return check_listings(
-        listings or [_documents(searched, max_chunks)],
+        listings or [given_chunks(searched, "documents", chunks_of)],
         options,
-        partial(remedies_for, in_store=bool(stores), writable=writable, filtered=filtered),
+        remedies,
         max_chunks=max_chunks,
         read_source=reader and reader.filtered(lambda: _first_filter(adapters)),
     )
@@ -105,10 +102,7 @@ def check_positions(
 def _adapters(searched: Any) -> Iterator[StoreAdapter]:
     """The adapters of the searched stores."""
     found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
-    if isinstance(searched, OrderPreservingRetriever):
-        if searched.vectorstore is None:
-            yield from _adapters(bare(searched.retriever))
-            return
+    if isinstance(searched, OrderPreservingRetriever) and searched.vectorstore is not None:
         found = [(searched.vectorstore, searched.search_kwargs)]
     elif isinstance(searched, BaseRetriever):
         found = searched_in(searched)
@@ -122,44 +116,3 @@ def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
     """The first filter of the searched stores, all of which must be known."""
     filters = [known_filter(adapter.store, adapter.search) for adapter in adapters]
     return next((filter for filter in filters if filter is not None), None)
-
-
-def _documents(documents: Any, maximum: int) -> Checked:
-    if isinstance(documents, str | Mapping | Runnable | VectorStore) or not isinstance(documents, Iterable):
-        while isinstance(documents, OrderPreservingRetriever):
-            documents = documents.vectorstore or documents.retriever
-        raise OptionError(
-            f"the chunks of {type(documents).__name__} cannot be listed; pass the documents that were added: "
-            "check_positions(documents)",
-            documents,
-        )
-    total = len(documents) if isinstance(documents, Sized) else None
-    # One more than the maximum shows whether documents remain.
-    return Checked("documents", chunks_of(islice(documents, maximum + 1)), total=total, read_whole=False)
-
-
-def remedies_for(
-    chunks: Sequence[Chunk],  # noqa: ARG001 - LlamaIndex's lines depend on the nodes
-    *,
-    in_store: bool,
-    writable: bool = False,
-    filtered: bool = False,
-) -> Remedies:
-    """Return the lines of code that fix problems with these chunks.
-
-    Args:
-        chunks: The chunks.
-        in_store: Whether they are in a store.
-        writable: Whether positions can be written to it.
-        filtered: Whether a retriever with a filter was checked: another tenant's chunks must not be deleted.
-    """
-    again = "  # and fill the store again" if in_store else ""
-    checked = "retriever" if filtered else "store"
-    return Remedies(
-        stamp=f"documents = stamp_positions(documents){again}",
-        name=f'documents = stamp_positions(documents, source="..."){again}',
-        write="write_positions(store{options})" if writable else "",
-        retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
-        delete=f"store.delete(check_positions({checked}{{options}}).ids({{source}})){ADD_ONCE}" if in_store else "",
-        module="oprag.langchain",
-    )

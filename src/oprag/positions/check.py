@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.errors import OptionError
 from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.check_report import Note, PositionCheck, SourceCheck
@@ -19,7 +20,7 @@ from oprag.positions.source_order import ADDED_AGAIN, Listing, SourceOrder, orde
 from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
 
-__all__ = ["Checked", "check_listings"]
+__all__ = ["Checked", "check_listings", "given_chunks", "order_by_text"]
 
 _ALL = 1_000_000_000  # more chunks than any store contains
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
@@ -31,134 +32,91 @@ _INSIDE = 0.05
 
 
 class Checked(NamedTuple):
-    """The chunks of a store, or a list of chunks from the caller.
-
-    Attributes:
-        name: The name of the store or list, for the report.
-        chunks: The chunks.
-        in_insertion_order: Whether the chunks are in the order in which they were added to a store.
-        total: Number of chunks, if known.
-        read_whole: Whether retrieval decides an order from all chunks of the source, not only the retrieved ones.
-    """
+    """The chunks of a store, or those that the caller passed."""
 
     name: str
     chunks: Iterable[Chunk]
     in_insertion_order: bool = False
-    total: int | None = None
-    read_whole: bool = True
+    read_whole: bool = True  # whether retrieval decides an order from all chunks of the source
+
+
+def given_chunks(given: Any, name: str, chunks_of: Callable[[Any], Iterable[Chunk]]) -> Checked:
+    """Return the documents or nodes that the caller passed; refuse a store or retriever that cannot be listed."""
+    # Pydantic models are iterable: they yield their fields.
+    is_model = hasattr(type(given), "model_fields")
+    if isinstance(given, str | Mapping) or is_model or not isinstance(given, Iterable):
+        raise OptionError(
+            f"the chunks of {type(given).__name__} cannot be listed; pass the {name} that were added: "
+            f"check_positions({name})",
+            given,
+        )
+    return Checked(name, chunks_of(given), read_whole=False)
 
 
 def check_listings(
     listings: Sequence[Checked],
     options: ContextOptions,
-    remedies: Callable[[Sequence[Chunk]], Remedies],
+    remedies: Remedies,
     *,
     max_chunks: int,
     read_source: Callable[[str], str] | None = None,
 ) -> PositionCheck:
-    """Check the order of the chunks in listings; a source in several listings is taken from the first.
-
-    Args:
-        listings: The chunks.
-        options: Supplies `source_key` and `position_key`; the other options are ignored.
-        remedies: Returns the lines of code for the chunks of a source; called with no chunks for general notes.
-        max_chunks: Maximum number of chunks to read.
-        read_source: Reads the text of a source, in which chunks of uncertain order are located.
-    """
+    """Check the order of the chunks in listings; a source in several listings is taken from the first."""
     check_count("max_chunks", max_chunks, optional=False)
     sample = _read(listings, options.source_key, max_chunks)
     warn_about_key("source_key", options.source_key, sample.chunks)
     warn_about_key("position_key", options.position_key, sample.chunks)
-    total = None if any(listing.total is None for listing in listings) else sum(one.total or 0 for one in listings)
-    checked = _options_as_code(options, sample, total)
-    findings = [
-        _with_remedy(found, replace(remedies(found.order.chunks), checked=checked))
-        for found in _findings(sample, options, read_source)
-    ]
-    general = replace(remedies(()), checked=checked)
-    checks = [_report(found) for found in findings]
+    key = options.source_key
+    given = f", source_key={'source_key' if callable(key) else repr(key)}" if key is not None else ""
+    remedies = replace(remedies, options=f"{given}, max_chunks={_ALL}" if sample.sampled else given)
+    findings = list(_findings(sample, options, read_source))
+    checks = [_report(found, remedies) for found in findings]
     return PositionCheck(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=lambda one: (not one.problem, one.certainty == "known", -one.chunks))),
         chunks=len(sample.chunks),
-        total=total if len(listings) == 1 else None,
         sampled=sample.sampled,
         partial_source=sample.partial_source,
-        notes=tuple(_notes(findings, general)),
-        module=general.module,
+        notes=tuple(_notes(findings, checks, remedies)),
     )
 
 
-def _options_as_code(options: ContextOptions, sample: _Sample, total: int | None) -> str:
-    """Return the options for a check that reads the same sources with all of their chunks."""
-    keys = {"source_key": options.source_key, "position_key": options.position_key}
-    given = [f"{name}={name if callable(key) else repr(key)}" for name, key in keys.items() if key is not None]
-    if sample.sampled:
-        given.append(f"max_chunks={total or _ALL}")
-    return "".join(f", {one}" for one in given)
-
-
 class _Sample(NamedTuple):
-    """The chunks that were read.
-
-    Attributes:
-        chunks: The chunks; their ranks are their indexes in this list.
-        listings: The listing that the chunks of each source come from.
-        sampled: Whether there are more chunks than were read.
-        partial_source: Name of the source that was dropped because the sample ends in the middle of it.
-    """
+    """The chunks that were read, with their indexes as ranks, and the listing that those of each source come from."""
 
     chunks: list[Chunk]
     listings: Mapping[str | None, Checked]
-    sampled: bool = False
-    partial_source: str = ""
+    sampled: bool
+    partial_source: str
 
 
 def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks: int) -> _Sample:
-    """Read at most `max_chunks` chunks."""
-    chunks: list[Chunk] = []
+    """Read at most `max_chunks` chunks, and drop the source that the sample ends in the middle of."""
+    every = ((listing, chunk, source_of(chunk, source_key)) for listing in listings for chunk in listing.chunks)
+    rows = list(islice(every, max_chunks + 1))
     listed: dict[str | None, Checked] = {}
-    for listing in listings:
-        rows = iter(listing.chunks)
-        named = [(chunk, source_of(chunk, source_key)) for chunk in islice(rows, max_chunks - len(chunks))]
-        new = [(chunk, name) for chunk, name in named if name not in listed]
-        following = next(rows, None) if len(chunks) + len(named) >= max_chunks else None
-        partial_source = ""
-        if following is not None and new and (name := source_of(following, source_key)) == new[-1][1]:
-            complete = [one for one in new if one[1] != name]
-            if complete:
-                new, partial_source = complete, name or ""
-        chunks += [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(new, len(chunks))]
-        listed.update((name, listing) for _, name in new)
-        if following is not None:
-            return _Sample(chunks, listed, sampled=True, partial_source=partial_source)
-    return _Sample(chunks, listed)
+    for listing, _, name in rows:
+        listed.setdefault(name, listing)
+    read = [(chunk, name) for listing, chunk, name in rows[:max_chunks] if listed[name] is listing]
+    partial_source = None
+    if len(rows) > max_chunks:
+        following, _, last = rows[-1]
+        complete = [one for one in read if one[1] != last]
+        if listed[last] is following and 0 < len(complete) < len(read):
+            read, partial_source = complete, last
+    chunks = [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(read)]
+    return _Sample(chunks, listed, len(rows) > max_chunks, partial_source or "")
 
 
 class _Finding(NamedTuple):
-    """What was found about the chunks of one source.
-
-    Attributes:
-        source: The name of the source; None for all chunks without one.
-        order: Their order.
-        listing: The chunks as they were listed.
-        problem: Why the order is uncertain in retrieval; empty if it is not.
-        cause: The cause of the problem.
-        located: Whether the chunks were located in the text of the source.
-        unread: Why the text of the source cannot be read; empty if it was read or not needed.
-        duplicates: The indices of chunks that repeat an earlier one.
-        remedy: A line of code that fixes the problem.
-    """
+    """The order of one source, why it is uncertain in retrieval, and why the text of the source cannot be read."""
 
     source: str | None
     order: SourceOrder
     listing: Listing
     problem: str = ""
     cause: str = ""
-    located: bool = False
     unread: str = ""
-    duplicates: Sequence[int] = ()
-    remedy: str = ""
 
 
 def _findings(sample: _Sample, options: ContextOptions, read_source: Callable[[str], str] | None) -> Iterator[_Finding]:
@@ -188,55 +146,51 @@ def _finding(
     """Decide the order of one source as retrieval does."""
     listing = Listing(chunks, listed.in_insertion_order, complete=True, store=listed.name)
     order = order_of(listing, options.position_key)
-    found = _Finding(chunks[0].source, order, listing, duplicates=_duplicates(order))
-    causes = order.doubts_among(range(len(chunks)))
+    cause = problem = _main(order)
     # A store can list the other chunks of a source only by a metadata key that contains its name.
-    if not causes and not (listed.read_whole and field_of(chunks, options.source_key)):
-        causes, linked = _doubts_of_part(order, listing, options)
-        found = found._replace(problem=_IN_PARTS if causes and linked else "")
-    if causes:
-        found = found._replace(problem=found.problem or _main(causes), cause=_main(causes))
-    if options.position_key is None and len(chunks) > 1 and (causes or stamped_by_store(chunks)):
-        found = _located(found, read_source)
-    return found
-
-
-def _doubts_of_part(order: SourceOrder, listing: Listing, options: ContextOptions) -> tuple[list[str], bool]:
-    """Return the doubts about some chunks of a source, as a search finds them, and whether any chunk has links."""
-    by_place = sorted(zip(order.keys, order.chunks, strict=True), key=lambda one: one[0] or ())
-    part = [chunk for _, chunk in by_place[::_EVERY]]
-    found = order_of(Listing(part, listing.in_sequence, store=listing.store), options.position_key)
-    return found.doubts_among(range(len(part))), any(chunk.previous_id or chunk.next_id for chunk in order.chunks)
-
-
-def _located(found: _Finding, read_source: Callable[[str], str] | None) -> _Finding:
-    """Locate the chunks of a source in its text."""
-    if read_source is None:
+    if not cause and not (listed.read_whole and field_of(chunks, options.source_key)):
+        by_place = sorted(zip(order.keys, order.chunks, strict=True), key=lambda one: one[0] or ())
+        part = [chunk for _, chunk in by_place[::_EVERY]]
+        cause = _main(order_of(listing._replace(chunks=part, complete=False), options.position_key))
+        problem = _IN_PARTS if cause else ""
+    found = _Finding(chunks[0].source, order, listing, problem, cause)
+    if read_source is None or options.position_key is not None or len(chunks) == 1:
         return found
+    if not cause and not stamped_by_store(chunks):
+        return found
+    order, lacking, unread = order_by_text(listing, read_source)
+    if unread:
+        return found._replace(unread=unread)
+    cause = problem = _main(order)
+    if cause and lacking:
+        cause = NOT_IN_TEXT
+        problem = f"the text of a source, which may be another version, lacks {counted(lacking, 'chunk')}"
+    return found._replace(order=order, problem=problem, cause=cause)
+
+
+def order_by_text(
+    listing: Listing, read_source: Callable[[str], str], *, trusted: bool = False
+) -> tuple[SourceOrder, int, str]:
+    """Return the order of a source by its text, the number of chunks that it lacks, and why it cannot be read."""
     try:
-        text = SourceText(read_source(found.source or ""))
+        text = SourceText(read_source(listing.chunks[0].source or ""))
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
-        return found._replace(unread=masked_error(error))
-    absent = sum(not text.places(chunk.text) for chunk in found.listing.chunks)
-    # If the text lacks chunks, it is another version, or the chunks are of several versions.
-    listing = found.listing._replace(in_sequence=found.listing.in_sequence and not absent)
-    order = order_of(listing, None, text)
-    causes = order.doubts_among(range(len(listing.chunks)))
-    located = any(span is not None for span in order.spans)
-    found = found._replace(order=order, problem=_main(causes), cause=_main(causes), located=located)
-    if causes and absent:
-        what = f"the text of a source, which may be another version, lacks {counted(absent, 'chunk')}"
-        found = found._replace(problem=what, cause=NOT_IN_TEXT)
-    return found
+        return order_of(listing), 0, masked_error(error)
+    lacking = sum(not text.places(chunk.text) for chunk in listing.chunks)
+    if lacking and not trusted:
+        # The text is another version, or the chunks are of several versions, of which some were added later.
+        listing = listing._replace(in_sequence=False)
+    return order_of(listing, None, text), lacking, ""
 
 
-def _main(causes: Sequence[str]) -> str:
-    """Return the cause to fix first: nothing helps a source whose versions are mixed."""
+def _main(order: SourceOrder) -> str:
+    """Return the cause of doubt to fix first: nothing helps a source whose versions are mixed."""
+    causes = order.doubts_among(range(len(order.chunks)))
     return ADDED_AGAIN if ADDED_AGAIN in causes else next(iter(causes), "")
 
 
-def _duplicates(order: SourceOrder) -> list[int]:
-    """Return the indices of chunks with the same text at the same place as an earlier one."""
+def _duplicates(order: SourceOrder) -> int:
+    """Return the number of chunks with the same text at the same place as an earlier one."""
     again = {index for index, one in copies_of(order.chunks).items() if not one.edited}
     if order.kind is not PositionKind.PAGE:
         first: dict[object, int] = {}
@@ -244,14 +198,10 @@ def _duplicates(order: SourceOrder) -> list[int]:
             # Images of a page have no text.
             if key is not None and chunk.text and first.setdefault((key, chunk.text), index) != index:
                 again.add(index)
-    return sorted(again)
+    return len(again)
 
 
-def _with_remedy(found: _Finding, lines: Remedies) -> _Finding:
-    return found._replace(remedy=lines.against(found.cause, found.order, found.listing)) if found.problem else found
-
-
-def _report(found: _Finding) -> SourceCheck:
+def _report(found: _Finding, remedies: Remedies) -> SourceCheck:
     order = found.order
     certainty = order.certainty
     return SourceCheck(
@@ -262,34 +212,29 @@ def _report(found: _Finding) -> SourceCheck:
         # Retrieval may find a problem where all chunks together have none.
         certainty="unknown" if found.problem and certainty == "known" else certainty,
         missing=order.keys.count(None),
-        duplicates=len(found.duplicates),
+        duplicates=0 if found.source is None else _duplicates(order),
         problem=without_keys(found.problem),
-        remedy=found.remedy,
+        remedy=remedies.against(found.cause, order, found.listing) if found.problem else "",
         ids=tuple(chunk.id for chunk in order.chunks if chunk.id is not None),
     )
 
 
-def _notes(findings: Sequence[_Finding], lines: Remedies) -> Iterator[Note]:
+def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], remedies: Remedies) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
-    again = [found for found in findings if found.duplicates and found.cause != ADDED_AGAIN]
+    again = [one for one in checks if one.duplicates and one.problem != ADDED_AGAIN]
     if again:
-        number = sum(len(found.duplicates) for found in again)
+        number = sum(one.duplicates for one in again)
         were = "was" if number == 1 else "were"
         yield Note(
             f"{counted(number, 'chunk')} of {counted(len(again), 'source')} {were} added more than once, so a search "
             "returns duplicates",
-            lines.deletion(again[0].source),
+            remedies.deletion(again[0].source),
         )
-    if sizes := [found for found in findings if _has_two_sizes(found.order)]:
+    if sizes := [found for found in findings if found.source is not None and _has_two_sizes(found.order)]:
         yield Note(
             f"the text of {counted(len(sizes), 'source')}, such as {describe(sizes[0].source)}, was added in chunks of "
             "different sizes, so a search returns parts of it repeatedly",
-            lines.deletion(sizes[0].source),
-        )
-    if found_in_text := [found for found in findings if found.located and not found.problem]:
-        yield Note(
-            f"the order of {counted(len(found_in_text), 'source')} is known only from the text that was read",
-            lines.writing("read_source=read_source"),
+            remedies.deletion(sizes[0].source),
         )
     if unread := [found for found in findings if found.unread]:
         yield Note(

@@ -1,11 +1,7 @@
-"""The result of a position check, as a table for terminals and notebooks, and as JSON."""
+"""The result of a position check, as a table and as JSON."""
 
-import ast
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
@@ -13,16 +9,13 @@ from oprag.errors import OptionError
 from oprag.masking import clean, describe, safe, shown
 from oprag.positions.readings import kind_text
 from oprag.positions.source_order import Certainty
-from oprag.text_table import escaped, html_table, printable, table
+from oprag.text_table import printable, table
 
-__all__ = ["Note", "PositionCheck", "SourceCheck", "source_literal"]
+__all__ = ["Note", "PositionCheck", "SourceCheck", "shown_name", "source_literal", "source_table"]
 
-# The names of this package in suggested code.
-_IMPORTED = re.compile(r"\b(?:\w+_positions|StampPositions|OrderPreservingRetriever)(?=\()")
-
-_MAX_ROWS = 20  # sources in the table
-_MAX_NAMES = 3  # sources in a message
-_NAME_WIDTH = 40  # characters of a source name in the table
+_HEAD = ("source", "chunks", "order by", "order", "duplicates")
+_MAX_ROWS = 20  # sources in a table
+_NAME_WIDTH = 40  # characters of a source name in a table
 _NAME_IN_JSON = 1_000  # characters of a source name
 
 
@@ -62,12 +55,7 @@ class SourceCheck:
 
 
 class Note(NamedTuple):
-    """A finding that does not affect the order.
-
-    Attributes:
-        what: A sentence.
-        remedy: A line of code; may be empty.
-    """
+    """A finding that does not affect the order, and a line of code against it, which may be empty."""
 
     what: str
     remedy: str = ""
@@ -75,27 +63,23 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class PositionCheck:
-    """The findings about the order of the sources in a store or list; prints as a table, also in notebooks.
+    """The findings about the order of the sources in a store or list; prints as a table.
 
     Attributes:
         searched: Name of the store or list that was checked.
         sources: The sources, those with a problem first.
         chunks: Number of chunks that were read.
-        total: Number of all chunks, if known.
         sampled: Whether only the first `max_chunks` chunks were read.
         partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
         notes: Findings that do not affect the order, such as duplicates.
-        module: The module that the suggested code is imported from.
     """
 
     searched: str
     sources: tuple[SourceCheck, ...]
     chunks: int
-    total: int | None = None
     sampled: bool = False
     partial_source: str = ""
     notes: tuple[Note, ...] = ()
-    module: str = field(default="", repr=False)
 
     @property
     def ok(self) -> bool:
@@ -106,45 +90,27 @@ class PositionCheck:
         """Return the ids of the chunks of a source, for the store's `delete`.
 
         Args:
-            source: The name of the source, or the hash that a suggested line of code contains in place of a name that
-                is too long or contains secrets.
+            source: The name of the source.
 
         Raises:
             OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
         """
         if self.sampled:
             raise OptionError(
-                f"only {self._read()} were read, so ids of this source may be missing; check again with a larger "
-                "max_chunks",
+                f"only the first {counted(self.chunks, 'chunk')} were read, so ids of this source may be missing; "
+                "check again with a larger max_chunks",
                 source,
             )
-        named = [one for one in self.sources if source in (one.source, _hash_of(one.source))]
-        if not named:
-            names = [one.source for one in self.sources if one.source is not None]
-            close = get_close_matches(source, names) if isinstance(source, str) else []
-            known = ", ".join(map(describe, (close or names)[:_MAX_NAMES])) or "none"
-            raise OptionError(f"the source {describe(source)} was not found; the check found {known}", source)
-        return [key for one in named for key in one.ids]
+        for one in self.sources:
+            if one.source == source:
+                return list(one.ids)
+        raise OptionError(f"the check found no source {describe(source)}; check.sources contains all", source)
 
     def __repr__(self) -> str:
-        return f"PositionCheck({self._summary()})"
-
-    def __str__(self) -> str:
-        lines = [self._summary(), *(["", *table(*self._table(), indent="")] if self.sources else [])]
-        if len(self.sources) > _MAX_ROWS:
-            lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
+        lines = source_table(self._summary(), _HEAD, [_cells(source) for source in self.sources])
         for title, what, remedy in self._findings():
-            lines += ["", f"{title}: {what}", *(f"    {line}" for line in remedy.splitlines())]
+            lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
         return clean("\n".join(lines))
-
-    def _repr_html_(self) -> str:
-        hidden = len(self.sources) - _MAX_ROWS
-        more = f"<p>and {counted(hidden, 'more source')}</p>" if hidden > 0 else ""
-        findings = "".join(
-            f"<p><b>{title}</b>: {escaped(what)}</p>" + (f"<pre>{escaped(remedy)}</pre>" if remedy else "")
-            for title, what, remedy in self._findings()
-        )
-        return clean(f"<div>{html_table(self._summary(), *self._table())}{more}{findings}</div>")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the ids as JSON-serializable values, with API keys and passwords masked."""
@@ -152,7 +118,6 @@ class PositionCheck:
             "ok": self.ok,
             "searched": self.searched,
             "chunks": self.chunks,
-            "total": self.total,
             "sampled": self.sampled,
             "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
             "sources": [_as_json(source) for source in self.sources],
@@ -160,93 +125,59 @@ class PositionCheck:
         }
 
     def _summary(self) -> str:
-        found = f"{self._read()} from {counted(len(self.sources), 'source')}"
-        if self.partial_source:
-            found += f", without {_shown(self.partial_source)}, which was read only in part"
         if not self.chunks and not self.sampled:
             return f"{self.searched}: no chunks"
+        read = counted(self.chunks, "chunk")
+        found = f"{'the first ' if self.sampled else ''}{read} from {counted(len(self.sources), 'source')}"
+        if self.partial_source:
+            found += f", without {shown_name(self.partial_source)}, which was read only in part"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"problems in {counted(wrong, 'source')}" if wrong else "no problems found"
         return f"{self.searched}: {found}; {verdict}"
 
-    def _read(self) -> str:
-        """Describe which chunks were read."""
-        read = counted(self.chunks, "chunk")
-        if self.sampled:
-            read = f"the first {read}" + ("" if self.total is None else f" of {self.total:,}")
-        return read
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows, without columns that are empty for all sources."""
-        shown = self.sources[:_MAX_ROWS]
-        columns = [(head, [cell(source) for source in shown]) for head, cell in _COLUMNS]
-        columns = [(head, cells) for head, cells in columns if head in _ALWAYS or any(cells)]
-        return [head for head, _ in columns], [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
-
-    def _findings(self) -> list[tuple[str, str, str]]:
-        """Return the problems and notes with their code, which starts with the imports of all of it."""
-        findings = list(self._each_finding())
-        names = sorted({name for _, _, remedy in findings for name in _IMPORTED.findall(remedy)})
-        first = next((number for number, (_, _, remedy) in enumerate(findings) if remedy), 0)
-        if self.module and names:
-            title, what, remedy = findings[first]
-            findings[first] = title, what, f"from {self.module} import {', '.join(names)}\n{remedy}"
-        return findings
-
-    def _each_finding(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each distinct problem with its sources and remedy, then the notes."""
-        alike: dict[tuple[str, str], list[SourceCheck]] = {}
+    def _findings(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each problem with its first source and the remedy for it, then the notes."""
+        alike: dict[str, list[SourceCheck]] = {}
         for source in self.sources:
             if source.problem:
-                remedy = source.remedy.replace(source_literal(source.source), "")
-                alike.setdefault((source.problem, remedy), []).append(source)
-        for (problem, _), sources in alike.items():
-            others = f" and {counted(len(sources) - 1, 'more source')}" if len(sources) > 1 else ""
-            where = "" if sources[0].source is None else f" ({_shown(sources[0].source)}{others})"
-            yield "Problem", f"{problem}{where}", sources[0].remedy
+                alike.setdefault(source.problem, []).append(source)
+        for problem, (first, *others) in alike.items():
+            more = f" and {counted(len(others), 'more source')}" if others else ""
+            where = "" if first.source is None else f" ({shown_name(first.source)}{more})"
+            yield "Problem", f"{problem}{where}", first.remedy
         for note in self.notes:
             yield "Note", note.what, note.remedy
 
 
 def source_literal(name: str | None) -> str:
-    """Return the name of a source as a string literal; its hash if the literal would be shortened or masked."""
-    shown = describe(name)
-    try:
-        exact = ast.literal_eval(shown) == name and clean(f"ids({shown})") == f"ids({shown})"
-    except (SyntaxError, ValueError):
-        exact = False
-    return shown if exact else repr(_hash_of(name))
+    """Return the name of a source as a string literal; "..." if the literal would be shortened or masked."""
+    literal = describe(name)
+    exact = literal == repr(name) and clean(f"ids({literal})") == f"ids({literal})"
+    return literal if exact else "..."
 
 
-def _hash_of(name: str | None) -> str | None:
-    return None if name is None else f"sha256:{sha256(name.encode(errors='surrogatepass')).hexdigest()[:16]}"
+def shown_name(name: str | None) -> str:
+    """Return the name of a source for a table."""
+    return "(not named)" if name is None else printable(shown(name, _NAME_WIDTH))
 
 
-def _shown(name: str | None) -> str:
-    return "(unknown)" if name is None else printable(shown(name, _NAME_WIDTH))
-
-
-def _order_text(source: SourceCheck) -> str:
-    """Return the number and name of the position kind, as in the documentation, and the fields that were read."""
-    # Drop the name of the store, which the summary contains.
-    return kind_text(
-        source.kind, source.field.partition(", ")[2] if source.kind is PositionKind.STORE else source.field
-    )
-
-
-_COLUMNS: tuple[tuple[str, Callable[[SourceCheck], str]], ...] = (
-    ("", lambda source: "!" if source.problem else ""),
-    ("source", lambda source: _shown(source.source)),
-    ("chunks", lambda source: f"{source.chunks:,}"),
-    ("order by", _order_text),
-    ("order", lambda source: source.certainty),
-    ("without position", lambda source: f"{source.missing:,}" if source.missing else ""),
-    ("duplicates", lambda source: f"{source.duplicates:,}" if source.duplicates else ""),
-)
-_ALWAYS = ("source", "chunks", "order by", "order")
+def source_table(summary: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a report: a summary, and a row for each of the first sources."""
+    more = [f"and {counted(len(rows) - _MAX_ROWS, 'more source')}"] if len(rows) > _MAX_ROWS else []
+    return [summary, "", *table(head, rows[:_MAX_ROWS]), *more] if rows else [summary]
 
 
 def _as_json(source: SourceCheck) -> dict[str, Any]:
     plain = {name: value for name, value in vars(source).items() if name != "ids"}
     masked = {name: safe(shown(value, _NAME_IN_JSON)) for name, value in plain.items() if isinstance(value, str)}
     return {**plain, **masked, "kind": source.kind.name.lower()}
+
+
+def _cells(source: SourceCheck) -> list[str]:
+    return [
+        shown_name(source.source),
+        f"{source.chunks:,}",
+        kind_text(source.kind, source.field),
+        f"{source.certainty} (problem)" if source.problem else source.certainty,
+        f"{source.duplicates:,}" if source.duplicates else "",
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 from oprag.chunk import Chunk
@@ -52,15 +51,14 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
     """Warn if page numbers decrease: several files share one source name, or the chunks are not in order."""
     for field in PAGE_NUMBER_FIELDS:
         pages = [page for chunk in chunks if (page := ordinal(chunk.metadata.get(field))) is not None]
-        for before, after in pairwise(pages):
-            if after < before:
-                warn(
-                    f"page numbers decrease in {shown_end(source, _MAX_NAME_LENGTH)}, so the chunks of several files "
-                    "may be mixed; name each file with source_key=..., or sort the chunks before stamping",
-                    PositionWarning,
-                    cause="pages that go back",
-                )
-                return
+        if pages != sorted(pages):
+            warn(
+                f"page numbers decrease in {shown_end(source, _MAX_NAME_LENGTH)}, so the chunks of several files "
+                "may be mixed; name each file with source_key=..., or sort the chunks before stamping",
+                PositionWarning,
+                cause="pages that go back",
+            )
+            return
 
 
 def numbering_of(texts: Sequence[str], *, assumed: bool = False) -> str:

@@ -6,22 +6,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, changed, counted
-from oprag.masking import clean, masked_error, safe, shown
+from oprag.masking import clean
+from oprag.positions.check import order_by_text
+from oprag.positions.check_report import shown_name, source_table
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.placing import place
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_of
-from oprag.positions.source_text import SourceText
 from oprag.positions.sources import SourceKey, warn_about_key
 from oprag.positions.stamp import numbering_of
-from oprag.text_table import table
 
 __all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
-_MAX_ROWS = 40  # sources in a table
-_NAME_WIDTH = 40  # characters of a source name in a table
-_NAME_IN_JSON = 1_000  # characters of a source name
 _UNNAMED = "these chunks do not name their source; name it with source_key=..."
 _NOT_TRUSTED = "nothing is written without its text (read_source=...) or trust_store_order=True"
 
@@ -69,39 +66,16 @@ class WrittenPositions:
         """Number of chunks whose position was added or changed."""
         return sum(one.written for one in self.sources)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-serializable values, with API keys and passwords masked."""
-        return {
-            "chunks": self.chunks,
-            "written": self.written,
-            "known_sources": self.known,
-            "dry_run": self.dry_run,
-            "sources": [
-                {
-                    **one._asdict(),
-                    "source": one.source and shown(one.source, _NAME_IN_JSON),
-                    "kind": one.kind.name.lower(),
-                }
-                for one in self.sources
-            ],
-        }
-
     def __repr__(self) -> str:
         verb = "would be written" if self.dry_run else "were written"
         known = f"; the order of {counted(self.known, 'other source')} is known" if self.known else ""
-        lines = [f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"]
-        if self.sources:
-            # Sources with a note come first.
-            rows = sorted(self.sources, key=lambda one: not one.note)[:_MAX_ROWS]
-            lines += ["", *table(_HEAD, map(_cells, rows))]
-        if len(self.sources) > _MAX_ROWS:
-            lines.append(f"and {counted(len(self.sources) - _MAX_ROWS, 'more source')}")
-        return "\n".join(lines)
-
-
-def _cells(one: WrittenSource) -> list[str]:
-    name = "(not named)" if one.source is None else safe(shown(one.source, _NAME_WIDTH))
-    return [name, f"{one.chunks:,}", f"{one.written:,}", one.field or "-", one.note]
+        summary = f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"
+        # Sources with a note come first.
+        rows = [
+            [shown_name(one.source), f"{one.chunks:,}", f"{one.written:,}", one.field or "-", one.note]
+            for one in sorted(self.sources, key=lambda one: not one.note)
+        ]
+        return clean("\n".join(source_table(summary, _HEAD, rows)))
 
 
 def plan_positions(
@@ -119,7 +93,7 @@ def plan_positions(
     # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
     unlinked = [changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) for chunk in chunks]
     placed = place(unlinked, source_key, None)
-    times = Counter(chunk.id for chunk in chunks)
+    repeated = {key for key, times in Counter(chunk.id for chunk in chunks).items() if times > 1}
     sources: list[WrittenSource] = []
     added: dict[str, dict[str, object]] = {}
     known = 0
@@ -136,7 +110,6 @@ def plan_positions(
             continue
         group = [changed(chunks[member.rank], source=name) for member in members]
         listing = Listing(group, in_insertion_order, complete=True, store=store)
-        repeated = sum(times[chunk.id] > 1 for chunk in group)
         source, new = _plan_source(listing, read_source, repeated, trusted=trust_store_order)
         sources.append(source)
         added |= new
@@ -144,33 +117,31 @@ def plan_positions(
 
 
 def _plan_source(
-    listing: Listing, read_source: Callable[[str], str] | None, repeated: int, *, trusted: bool
+    listing: Listing, read_source: Callable[[str], str] | None, repeated: Collection[str | None], *, trusted: bool
 ) -> tuple[WrittenSource, dict[str, dict[str, object]]]:
     """Return the report on a source, and the metadata to add by chunk id."""
     group, name = listing.chunks, listing.chunks[0].source or ""
     notes: list[str] = []
-    text = None
-    if read_source is not None:
-        try:
-            text = SourceText(read_source(name))
-        except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
-            notes.append(f"its text cannot be read: {masked_error(error)}")
-    if text is not None and not trusted and not all(text.places(chunk.text) for chunk in group):
-        # This text is another version, or the chunks are of several versions, of which some were added later.
-        listing = listing._replace(in_sequence=False)
-    order = order_of(listing, None, text)
-    if text is not None and None in order.spans:
-        notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
+    if read_source is None:
+        order = order_of(listing)
+    else:
+        order, _, unread = order_by_text(listing, read_source, trusted=trusted)
+        if unread:
+            notes.append(f"its text cannot be read: {unread}")
+        elif None in order.spans:
+            notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
     causes = order.doubts_among(range(len(group)))
     notes += causes
-    left = _left_out(order, trusted=trusted)
+    alike = {index for index, chunk in enumerate(group) if chunk.id in repeated}
+    if alike:
+        notes.append(f"{counted(len(alike), 'chunk')} with a duplicate id")
+    left = _left_out(order, trusted=trusted) | alike
     if len(left) == len(group):
-        notes.append(_NOT_TRUSTED if not trusted and BY_STORE.issuperset(causes) else "nothing is written")
+        by_store = causes and not trusted and BY_STORE.issuperset(causes)
+        notes.append(_NOT_TRUSTED if by_store else "nothing is written")
     elif left:
         notes.append(f"{counted(len(left), 'chunk')} left out")
-    if repeated:
-        notes.append(f"{counted(repeated, 'chunk')} with a duplicate id, so nothing is written")
-    positions = {} if repeated else _numbered(order, left)
+    positions = _numbered(order, left)
     added = {
         chunk.id: positions[index]
         for index, chunk in enumerate(group)
@@ -179,7 +150,7 @@ def _plan_source(
     return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
 
 
-def _left_out(order: SourceOrder, *, trusted: bool) -> Collection[int]:
+def _left_out(order: SourceOrder, *, trusted: bool) -> set[int]:
     """Return the chunks whose place is uncertain, apart from those that the caller trusts the store to order."""
     unsure = order.unsure_among(range(len(order.chunks)))
     if trusted:

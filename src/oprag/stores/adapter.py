@@ -194,11 +194,6 @@ class StoreAdapter(ABC):
         """
         return None
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks that `chunks` lists; None (the default) if it is unknown without reading them."""
-        return None
-
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ARG002
         """Add metadata to chunks without changing their vectors, texts and other metadata.
 

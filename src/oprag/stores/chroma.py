@@ -74,11 +74,6 @@ class LangChainChroma(_InCollection):
         )
         return chunks_with(self._rows(found["ids"]), field, sources)
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self.restrictions else int(self._collection.count())
-
     def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
         for batch in parts(ids, _BATCH):
             found = self._collection.get(ids=batch, include=["documents", "metadatas"])

@@ -50,11 +50,6 @@ class LangChainFaiss(StoreAdapter):
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
         return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self.search.get("filter") else len(self.store.index_to_docstore_id)
-
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
         documents = self._documents

@@ -1,6 +1,5 @@
 """What is written into a store: which positions are found for all of its chunks, and what the report says."""
 
-import json
 import random
 import warnings
 from dataclasses import replace
@@ -343,11 +342,12 @@ def test_offsets_that_contradict_each_other_are_replaced():
     assert [written.added[chunk.id]["start_index"] for chunk in chunks] == [TEXT.index(text) for text in windows()]
 
 
-def test_chunks_that_cannot_be_told_apart_keep_their_source_from_being_written():
+def test_chunks_that_cannot_be_told_apart_are_left_out():
     chunks = chunks_of([(text, {"source": source}) for source in "ab" for text in windows()])
     written = plan([replace(chunk, id="same" if chunk.rank in (2, 5) else chunk.id) for chunk in chunks])
-    assert [(source.source, source.written) for source in written.sources] == [("a", 0), ("b", len(windows()))]
-    assert written.sources[0].note == "2 chunks with a duplicate id, so nothing is written"
+    written_of = [(source.source, source.written) for source in written.sources]
+    assert written_of == [("a", len(windows()) - 2), ("b", len(windows()))]
+    assert written.sources[0].note == "2 chunks with a duplicate id; 2 chunks left out"
 
 
 def test_a_text_that_cannot_be_read():
@@ -426,10 +426,6 @@ def test_the_report():
         "  voyage.txt   3       3        Store, 2 of 2 neighbors overlap"
     )
     assert str(plan(chunks[3:4])) == "positions of 0 of 1 chunk were written; the order of 1 other source is known"
-    values = json.loads(json.dumps(planned.to_dict()))
-    named = {"source": "voyage.txt", "chunks": 3, "written": 3, "kind": "store", "note": ""}
-    assert values.pop("sources")[1] == {**named, "field": "Store, 2 of 2 neighbors overlap"}
-    assert values == {"chunks": 6, "written": 3, "known_sources": 2, "dry_run": True}
 
 
 def test_of_many_sources_those_with_a_note_are_shown_first():
@@ -438,8 +434,8 @@ def test_of_many_sources_those_with_a_note_are_shown_first():
     written = plan(chunks_of(rows))
     lines = str(written).splitlines()
     assert lines[3].startswith("  apart")
-    assert (lines[-1], len(lines)) == ("and 20 more sources", 44)
-    assert len(written.sources) == len(written.to_dict()["sources"]) == 60
+    assert (lines[-1], len(lines)) == ("and 40 more sources", 24)
+    assert len(written.sources) == 60
 
 
 def test_hostile_names():
@@ -450,5 +446,5 @@ def test_hostile_names():
     ]
     written = plan(chunks_of([(text, {"source": name}) for name in names for text in windows()[:4]]))
     assert all(line.isprintable() and len(line) < 250 for line in repr(written).splitlines())
-    assert "hunter2" not in str(written) + json.dumps(written.to_dict())
-    assert "sk-123" not in str(written) + json.dumps(written.to_dict())
+    assert "hunter2" not in str(written)
+    assert "sk-123" not in str(written)
