@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
@@ -13,7 +14,7 @@ from oprag.text_table import printable, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "shown_name", "source_literal", "source_table"]
 
-_HEAD = ("source", "chunks", "order by", "order", "duplicates")
+_HEAD = ("", "source", "chunks", "order by", "order", "duplicates")
 _MAX_ROWS = 20  # sources in a table
 _NAME_WIDTH = 40  # characters of a source name in a table
 _NAME_IN_JSON = 1_000  # characters of a source name
@@ -90,7 +91,7 @@ class PositionCheck:
         """Return the ids of the chunks of a source, for the store's `delete`.
 
         Args:
-            source: The name of the source.
+            source: The name of the source, or the hash that a line of code contains instead of a long or secret name.
 
         Raises:
             OptionError: The source was not found, or not all chunks were read, so some of its ids may be missing.
@@ -102,7 +103,7 @@ class PositionCheck:
                 source,
             )
         for one in self.sources:
-            if one.source == source:
+            if source in (one.source, _hash_of(one.source)):
                 return list(one.ids)
         raise OptionError(f"the check found no source {describe(source)}; check.sources contains all", source)
 
@@ -150,10 +151,14 @@ class PositionCheck:
 
 
 def source_literal(name: str | None) -> str:
-    """Return the name of a source as a string literal; "..." if the literal would be shortened or masked."""
+    """Return the name of a source as a string literal, or its hash if the literal would be shortened or masked."""
     literal = describe(name)
     exact = literal == repr(name) and clean(f"ids({literal})") == f"ids({literal})"
-    return literal if exact else "..."
+    return literal if exact else repr(_hash_of(name))
+
+
+def _hash_of(name: str | None) -> str:
+    return f"sha256:{sha256((name or '').encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def shown_name(name: str | None) -> str:
@@ -175,9 +180,10 @@ def _as_json(source: SourceCheck) -> dict[str, Any]:
 
 def _cells(source: SourceCheck) -> list[str]:
     return [
+        "!" if source.problem else "",
         shown_name(source.source),
         f"{source.chunks:,}",
         kind_text(source.kind, source.field),
-        f"{source.certainty} (problem)" if source.problem else source.certainty,
+        source.certainty,
         f"{source.duplicates:,}" if source.duplicates else "",
     ]

@@ -10,10 +10,13 @@ from oprag.chunk import Chunk, Span
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
+    NUMBERING_FIELD,
     PAGE_NUMBER_FIELDS,
+    READ_FIELDS,
     STAMP_FIELD,
     STAMPED_FIELDS,
     START_FIELDS,
+    WITHIN_PAGE_FIELDS,
     is_by_store,
 )
 from oprag.positions.readings import LOCATED, numberings
@@ -33,6 +36,11 @@ _MIN_RUN = 2
 _MIN_AGAIN = 3  # chunks of the second of two parts whose numbers begin again
 _MAX_MOVED = 0.3  # share of the chunks that were added later
 _MIN_RISING = 4  # values that rise by chance are fewer
+
+# Fields that may differ from chunk to chunk within a file.
+_PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, NUMBERING_FIELD}).union(
+    ("doc_id", "id", "_id", "parent_document_id", "element_id", "parent_id", "_node_content")
+)
 
 # Several chunks share a page or another number; other values belong to one text.
 _PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
@@ -88,7 +96,7 @@ def confirmed_order(
     for field in (LABEL_FIELD, *NUMBER_FIELDS):
         if field in present:
             values[field] = [one.get(field) for one in metadata]
-    against = not complete or _pages_are_against(values, texts)
+    against = not complete or _pages_are_against(values, metadata, texts)
     for field, found in values.items():
         known = _known(found, field)
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
@@ -98,7 +106,7 @@ def confirmed_order(
         # page numbers contradict it.
         once = field in {*NUMBER_FIELDS, LOCATED}
         again = not once and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
-        witness = _counted_up(known, texts, sort) if again else None
+        witness = _counted_up(known, metadata, texts, sort) if again else None
         witness = witness or _mostly_rising(known, texts, sort)
         if witness is not None:
             stated = [value is not None for value in found]
@@ -121,13 +129,15 @@ def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets
     return None if witness is None else witness.order
 
 
-def _pages_are_against(values: Mapping[str, list[Any]], texts: Sequence[str]) -> bool:
+def _pages_are_against(
+    values: Mapping[str, list[Any]], metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]
+) -> bool:
     """Return whether all chunks have page numbers, which neither rise along the sequence nor count up in parts."""
     for field in PAGE_NUMBER_FIELDS:
         known = _known(values.get(field, []), field)
         if len(known) == len(texts) and len({key for _, key in known}) > 1:
             pages = _Field(distinct=False)
-            return (_counted_up(known, texts, pages) or _mostly_rising(known, texts, pages)) is None
+            return (_counted_up(known, metadata, texts, pages) or _mostly_rising(known, texts, pages)) is None
     return False
 
 
@@ -174,7 +184,9 @@ def _style(key: Key) -> Any:
     return key[0] if len(key) == 2 else (key[0], key[1][2] if key[1][0] else "")
 
 
-def _counted_up(known: _Known, texts: Sequence[str], field: _Field) -> Witness | None:
+def _counted_up(
+    known: _Known, metadata: Sequence[Mapping[str, Any]], texts: Sequence[str], field: _Field
+) -> Witness | None:
     """Return the order if the values count up in parts, each of which begins low or fills a gap of an earlier part."""
     lowest: dict[Any, Key] = {}
     for _, key in known:
@@ -186,7 +198,7 @@ def _counted_up(known: _Known, texts: Sequence[str], field: _Field) -> Witness |
             parts[-1].append((index, key))
         else:
             parts.append([(index, key)])
-    if len(known) < _MIN_RUN * len(parts):
+    if len(known) < _MIN_RUN * len(parts) or _are_files(parts, metadata):
         return None
     if len(parts) > 1 and (not _is_low(parts[0][0][1], lowest) or (field.distinct and _is_edit(parts))):
         return None
@@ -251,6 +263,17 @@ def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:
         if 0 < place < len(keys) and keys[place - 1] < first and last < keys[place]:
             return other[place - 1][0]
     return None
+
+
+def _are_files(parts: Sequence[_Known], metadata: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a field that is neither a position nor an id tells all parts apart, as for files of one name."""
+    if len(parts) < 2:
+        return False
+    for field in metadata[parts[0][0][0]].keys() - _PLACES:
+        values = [{repr(metadata[index].get(field)) for index, _ in part} for part in parts]
+        if all(len(one) == 1 for one in values) and len(set.union(*values)) == len(parts):
+            return True
+    return False
 
 
 def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witness | None:

@@ -89,6 +89,15 @@ def test_values_in_no_order_do_not_confirm_the_sequence():
         assert few == sorted(few) or order_of(few, "order", each=1) is None
 
 
+def test_files_of_one_name_are_not_parts_of_one_file():
+    values = ["1", "2", "3", "1", "2", "3"]
+    metadata = [{"file_name": "a", "page_label": value, "upload": at // 3} for at, value in enumerate(values)]
+    assert confirmed(metadata, list("abcdef")) is None
+    for one in metadata:
+        del one["upload"]
+    assert confirmed(metadata, list("abcdef")) is not None
+
+
 @pytest.mark.parametrize(
     ("starts", "order"),
     [
