@@ -9,7 +9,6 @@ from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, refuse_unknown
 from oprag.stores.docstore import listed_in
 from oprag.stores.llama_index_nodes import docstore_rows, put_rows, texts_in
-from oprag.stores.rows import rows_of
 
 __all__ = ["LangChainFaiss", "LlamaIndexFaiss"]
 
@@ -33,19 +32,12 @@ class LangChainFaiss(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        with rows_of(self.store) as rows:
-            return rows.in_sequence(keys)
+        return [key for key in self._keys if key in keys]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks by row of the index."""
         given = self.search.get("filter")
-        if not field or self._documents is None:
-            # Copy the values: another thread may add to the dictionary.
-            keys = list(self.store.index_to_docstore_id.values())
-        else:
-            with rows_of(self.store) as rows:
-                keys = rows.of_sources(self.store, field, sources)
-        found = ((key, document) for key in keys if (document := self._document(key)) is not None)
+        found = ((key, document) for key in self._keys if (document := self._document(key)) is not None)
         listed = (StoredChunk(key, document.page_content, document.metadata) for key, document in found)
         passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
         return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
@@ -71,6 +63,11 @@ class LangChainFaiss(StoreAdapter):
                 for key, more in added.items()
             }
         )
+
+    @property
+    def _keys(self) -> list[str]:
+        # Copy the values: another thread may add to the dictionary.
+        return list(self.store.index_to_docstore_id.values())
 
     @property
     def _documents(self) -> dict[str, Any] | None:
