@@ -64,23 +64,18 @@ class LangChainChroma(_InCollection):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks in insertion order."""
-        if field and not sources:
-            return ()
-        found = self._collection.get(
-            ids=self.search.get("ids"),
-            where=_where(field, sources, self.search.get("filter")),
-            where_document=self.search.get("where_document"),
-            include=[],
-        )
-        return chunks_with(self._rows(found["ids"]), field, sources)
+        return chunks_with(self._rows(field, sources), field, sources)
 
     @property
     def total(self) -> int | None:
         """Number of chunks; None if the search has a filter."""
         return None if self.restrictions else int(self._collection.count())
 
-    def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
-        for batch in parts(ids, _BATCH):
+    def _rows(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        where = _where(field, sources, self.search.get("filter"))
+        document, ids = self.search.get("where_document"), self.search.get("ids")
+        found = self._collection.get(ids, where, where_document=document, include=[])
+        for batch in parts(found["ids"], _BATCH):
             found = self._collection.get(ids=batch, include=["documents", "metadatas"])
             for key, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
                 yield StoredChunk(key, text or "", metadata or {})

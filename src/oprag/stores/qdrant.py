@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -57,10 +56,9 @@ class LangChainQdrant(StoreAdapter):
         text, about = self.store.content_payload_key, self.store.metadata_payload_key
         conditions: list[Any] = [] if given is None else [given]
         if field:
-            conditions.append(_named(f"{about}.{_path(field)}", sources))
-        points = (point for page in _pages(self.store, conditions) for point in page)
-        payloads = ((str(point.id), point.payload or {}) for point in points)
-        rows = (StoredChunk(key, payload.get(text) or "", payload.get(about) or {}) for key, payload in payloads)
+            conditions.append(_named(f'{about}."{field}"', sources))
+        points = ((str(point.id), point.payload or {}) for page in _pages(self.store, conditions) for point in page)
+        rows = (StoredChunk(key, payload.get(text) or "", payload.get(about) or {}) for key, payload in points)
         return chunks_with(rows, field, sources)
 
     @property
@@ -105,10 +103,9 @@ class LlamaIndexQdrant(StoreAdapter):
             given = self.store._build_query_filter(query)  # noqa: SLF001
         conditions = [] if given is None else [given]
         if field:
-            conditions.append(_named(_path(field), sources))
-        pages = _pages(self.store, conditions)
-        nodes = (node for page in pages for node in self.store.parse_to_query_result(page).nodes)
-        return listed_nodes(nodes, field, sources)
+            conditions.append(_named(f'"{field}"', sources))
+        pages = map(self.store.parse_to_query_result, _pages(self.store, conditions))
+        return listed_nodes((node for page in pages for node in page.nodes), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes; atomic for each node, not for the whole call."""
@@ -166,17 +163,12 @@ def _as_ids(keys: Iterable[str]) -> list[int | str]:
 
 
 def _named(key: str, sources: Collection[str]) -> Any:
-    """Return the condition that a payload key contains one of these sources, as text or number."""
+    """Return the condition that a payload key (quoted, as it may contain a dot) has one of these values."""
     from qdrant_client import models
 
-    numbers = [models.Range(gte=number, lte=number) for number in numbers_named(sources)]
-    named = models.FieldCondition(key=key, match=models.MatchAny(any=[*sources]))
-    return models.Filter(should=[named, *(models.FieldCondition(key=key, range=number) for number in numbers)])
-
-
-def _path(key: str) -> str:
-    """Quote a payload key for a path if needed: a dot would mean a nested key."""
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
+    matches = [{"match": models.MatchAny(any=[*sources])}]
+    matches += [{"range": models.Range(gte=number, lte=number)} for number in numbers_named(sources)]
+    return models.Filter(should=[models.FieldCondition(key=key, **one) for one in matches])
 
 
 def _vector(point: Any, name: str | None) -> Any:
