@@ -143,54 +143,36 @@ class StoreAdapter(ABC):
 
     @abstractmethod
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Read the vectors of retrieved chunks in one request.
-
-        Filters need not be applied again.
+        """Read the vectors of retrieved chunks by key, in one request; omit keys that are missing in the store.
 
         Args:
-            keys: Distinct keys, at least one.
-
-        Returns:
-            The vectors by key, without keys that are missing in the store.
+            keys: Distinct keys, at least one. Filters need not be applied to them again.
         """
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`; by default runs it in a thread.
-
-        Args:
-            keys: Distinct keys, at least one.
-
-        Returns:
-            The vectors by key, without keys that are missing in the store.
-        """
+        """Async version of `vectors`; by default runs it in a thread."""
         # Imported here so that synchronous programs need not load asyncio.
         from asyncio import to_thread
 
         return await to_thread(self.vectors, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:  # noqa: ARG002
-        """Sort keys by insertion order, in one request.
+        """Sort keys by insertion order, in one request; None (the default) if the store does not remember it.
 
         Args:
-            keys: Distinct keys.
-
-        Returns:
-            The keys that the store contains, each repeated for every chunk with that key; None (the default) if the
-            store does not remember insertion order.
+            keys: Distinct keys. Those in the store are returned, each repeated for every chunk with that key.
         """
         return None
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:  # noqa: ARG002
-        """List the chunks that match the filter of the search.
+        """List the chunks that match the filter of the search, in insertion order if `in_insertion_order` is True.
+
+        None (the default) if the store cannot list chunks, or cannot apply the filter.
 
         Args:
             field: The metadata key that contains the source name (`ref_doc_id` for LlamaIndex's documents); empty lists
                 the chunks of all sources.
             sources: Names of the sources to list; numbers and paths as strings.
-
-        Returns:
-            The chunks, in insertion order if `in_insertion_order` is True; None (the default) if the store cannot list
-            chunks, or cannot apply the filter.
         """
         return None
 

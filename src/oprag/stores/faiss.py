@@ -49,31 +49,21 @@ class LangChainFaiss(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
-        documents = self._documents
-        if documents is None:
+        documents = getattr(self.store.docstore, "_dict", None)
+        if not isinstance(documents, dict):
             # Other docstores would have to delete a document before replacing it; an interruption would lose it.
             kind = type(self.store.docstore).__name__
             raise OptionError(
                 f"oprag can write metadata to a FAISS store with an InMemoryDocstore only, got {kind}", kind
             )
         refuse_unknown(self, added, documents)
-        documents.update(
-            {
-                key: documents[key].model_copy(update={"metadata": {**documents[key].metadata, **more}})
-                for key, more in added.items()
-            }
-        )
+        changed = {key: {**documents[key].metadata, **more} for key, more in added.items()}
+        documents.update({key: documents[key].model_copy(update={"metadata": about}) for key, about in changed.items()})
 
     @property
     def _keys(self) -> list[str]:
         # Copy the values: another thread may add to the dictionary.
         return list(self.store.index_to_docstore_id.values())
-
-    @property
-    def _documents(self) -> dict[str, Any] | None:
-        """The documents by id; None for a docstore that is not in memory."""
-        documents = getattr(self.store.docstore, "_dict", None)
-        return documents if isinstance(documents, dict) else None
 
     def _document(self, key: str) -> Any:
         """Return a document; None if it is missing, for which `search` returns a message as a string."""
