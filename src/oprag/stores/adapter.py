@@ -6,15 +6,16 @@ A store without an adapter works too: its chunks are then embedded again, and th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from oprag.chunk import Chunk, counted
+from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import numbers_named, source_name
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "refuse_unknown",
     "register_store",
     "restrictions_of",
+    "source_in",
 ]
 
 T = TypeVar("T")
@@ -95,16 +97,6 @@ class StoreAdapter(ABC):
             restrict the search, `chunks` is not called.
         settings: Keyword arguments of the search that do not restrict it, in addition to those of the frameworks, such
             as `k`.
-
-    Example:
-        >>> from langchain_core.vectorstores import InMemoryVectorStore
-        >>> class YourStore(InMemoryVectorStore):
-        ...     pass
-        >>> class YourAdapter(StoreAdapter):
-        ...     def vectors(self, keys):
-        ...         rows = (self.store.store[key] for key in keys if key in self.store.store)
-        ...         return {row["id"]: StoredVector(row["vector"], row["text"]) for row in rows}
-        >>> register_store(YourStore, YourAdapter)
     """
 
     store: Any
@@ -208,10 +200,9 @@ def refuse_unknown(adapter: StoreAdapter, added: Iterable[str], known: Collectio
     """Raise an error if ids that were passed to `StoreAdapter.write` are missing in the store."""
     unknown = [key for key in added if key not in known]
     if unknown:
-        others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
         raise OptionError(
-            f"{adapter.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if the "
-            "store changed in the meantime, try again",
+            f"{adapter.name} has no chunk with the id {describe(unknown[0])}, so nothing was written; if the store "
+            "changed in the meantime, try again",
             unknown,
         )
 
@@ -227,17 +218,18 @@ def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def chunks_with(
-    chunks: Iterable[StoredChunk],
-    field: str,
-    sources: Collection[str],
-    passes: Callable[[StoredChunk], bool] | None = None,
-) -> Iterator[StoredChunk]:
-    """Yield those of all chunks of a store that `StoreAdapter.chunks` must list, given the filter of the search."""
-    for chunk in chunks:
-        in_sources = not field or source_name(chunk.metadata.get(field)) in sources
-        if in_sources and (passes is None or passes(chunk)):
-            yield chunk
+def source_in(chunk: StoredChunk, field: str) -> str | None:
+    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
+
+    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
+    """
+    by_document = chunk.node is not None and field in DOCUMENT_ID_FIELDS
+    return source_name(chunk.node.ref_doc_id if by_document else chunk.metadata.get(field))
+
+
+def chunks_with(chunks: Iterable[StoredChunk], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    """Yield the chunks of some sources; all chunks if `field` is empty."""
+    return (chunk for chunk in chunks if not field or source_in(chunk, field) in sources)
 
 
 def restrictions_of(search: Mapping[str, Any]) -> frozenset[str]:

@@ -39,8 +39,10 @@ class LangChainFaiss(StoreAdapter):
         given = self.search.get("filter")
         found = ((key, document) for key in self._keys if (document := self._document(key)) is not None)
         listed = (StoredChunk(key, document.page_content, document.metadata) for key, document in found)
-        passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
-        return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
+        if given is not None:
+            passes = self.store._create_filter_func(given)  # noqa: SLF001
+            listed = (chunk for chunk in listed if passes(chunk.metadata))
+        return chunks_with(listed, field, sources)
 
     @property
     def total(self) -> int | None:

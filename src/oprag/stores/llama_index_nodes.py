@@ -8,9 +8,7 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.fields import DOCUMENT_ID_FIELDS
-from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
+from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, refuse_unknown
 
 __all__ = [
     "NODE_FIELD",
@@ -20,7 +18,6 @@ __all__ = [
     "listed_nodes",
     "nodes_in",
     "put_rows",
-    "source_in",
     "texts_in",
     "united",
     "with_metadata",
@@ -50,24 +47,13 @@ def united(lists: Iterable[list[str]]) -> list[str]:
     return list(dict.fromkeys(key for keys in lists for key in keys))
 
 
-def source_in(chunk: StoredChunk, field: str) -> str | None:
-    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
-
-    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
-    """
-    if chunk.node is not None and field in DOCUMENT_ID_FIELDS:
-        return source_name(chunk.node.ref_doc_id)
-    return source_name(chunk.metadata.get(field))
-
-
 def listed_nodes(nodes: Iterable[Any], field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
-    """Yield the nodes of some sources as stored chunks, or all nodes if `field` is empty."""
+    """Yield the nodes of some sources as stored chunks; all nodes if `field` is empty."""
     from llama_index.core.schema import MetadataMode
 
-    for node in nodes:
-        chunk = StoredChunk(node.node_id, node.get_content(MetadataMode.NONE), node.metadata, node=node)
-        if not field or source_in(chunk, field) in sources:
-            yield chunk
+    texts = ((node, node.get_content(MetadataMode.NONE)) for node in nodes)
+    rows = (StoredChunk(node.node_id, text, node.metadata, node=node) for node, text in texts)
+    return chunks_with(rows, field, sources)
 
 
 def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:

@@ -22,9 +22,8 @@ from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts
 from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
-from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
-from oprag.stores.llama_index_nodes import source_in
 from oprag.warn import warn
 
 __all__ = ["PlacesOfSource", "SourceOrders"]
