@@ -284,7 +284,6 @@ _ADAPTERS = {
     **dict.fromkeys(
         (
             "langchain_community.retrievers.bm25.BM25Retriever",
-            "langchain_community.retrievers.knn.KNNRetriever",
             "langchain_community.retrievers.tfidf.TFIDFRetriever",
             "langchain_classic.retrievers.multi_vector.MultiVectorRetriever",
             "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever",

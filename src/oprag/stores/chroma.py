@@ -66,11 +66,6 @@ class LangChainChroma(_InCollection):
         """List the chunks in insertion order."""
         return chunks_with(self._rows(field, sources), field, sources)
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self.restrictions else int(self._collection.count())
-
     def _rows(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
         where = _where(field, sources, self.search.get("filter"))
         document, ids = self.search.get("where_document"), self.search.get("ids")

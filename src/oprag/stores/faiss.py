@@ -44,11 +44,6 @@ class LangChainFaiss(StoreAdapter):
             listed = (chunk for chunk in listed if passes(chunk.metadata))
         return chunks_with(listed, field, sources)
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self.search.get("filter") else len(self.store.index_to_docstore_id)
-
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
         documents = getattr(self.store.docstore, "_dict", None)

@@ -31,11 +31,6 @@ class LangChainInMemory(StoreAdapter):
         rows = (StoredChunk(row["id"], row["text"], row["metadata"] or {}) for row in list(self.store.store.values()))
         return chunks_with(filter(self._passes, rows) if self.search.get("filter") else rows, field, sources)
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self.search.get("filter") else len(self.store.store)
-
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the entries by copies, because documents of earlier searches share their metadata."""
         rows = self.store.store

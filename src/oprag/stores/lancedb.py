@@ -60,11 +60,6 @@ class LangChainLanceDB(StoreAdapter):
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
 
     @property
-    def total(self) -> int | None:
-        """Number of chunks; None if the search has a filter."""
-        return None if self._about is None or self._filter else int(self._table.count_rows())
-
-    @property
     def _table(self) -> Any:
         return self.store.get_table(self.search.get("name"))
 

@@ -72,9 +72,8 @@ class _Decided(NamedTuple):
 
     def covers(self, request: _Request) -> bool:
         """Return whether it contains all of these chunks with the same texts."""
-        rows = map(self.rows.get, request.keys)
-        chunks = zip(rows, request.chunks, strict=True)
-        return all(row is not None and row.text == hash(chunk.text) for row, chunk in chunks)
+        both = zip(map(self.rows.get, request.keys), request.chunks, strict=True)
+        return all(row is not None and row.text == hash(chunk.text) for row, chunk in both)
 
     def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
         """Return whether the store currently has these chunks in the same sequence, given their current rows."""
@@ -207,25 +206,25 @@ class SourceOrders:
         # Copy the values: another thread may change the dictionary.
         if sum(len(one.rows) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
             self._cached.clear()
-        found: list[_Found] = []
-        for name, one in decided.items():
-            request = requests[name]
-            places = [one.rows[key].place for key in request.keys]
-            found.append(_Found(request.chunks, places, texts.get(request.source), one))
-        return found
+        return [
+            _Found(requests[name].chunks, [one.rows[key].place for key in requests[name].keys], one.place_of)
+            for name, one in decided.items()
+        ]
 
 
 class _Found(NamedTuple):
-    """The places of the retrieved chunks of a source, and the text and order that they were read from."""
+    """The places of the retrieved chunks of a source, and those of its other chunks."""
 
     chunks: Sequence[Chunk]
     places: Sequence[Place]
-    text: SourceText | None = None
-    decided: _Decided | None = None
+    place_of: Callable[[Chunk], Place | None]
 
 
 def _in_text(chunks: Sequence[Chunk], text: SourceText) -> _Found:
-    return _Found(chunks, order_of(Listing(chunks), None, text).places, text)
+    def places(chunks: Sequence[Chunk]) -> Sequence[Place]:
+        return order_of(Listing(chunks), None, text).places
+
+    return _Found(chunks, places(chunks), lambda chunk: places([chunk])[0])
 
 
 def _occurrences(keys: Iterable[str | None]) -> list[_Key]:
@@ -300,21 +299,15 @@ def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text:
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
     """Wrap a neighbor reader so that the places of the neighbors are set."""
-    of_source = {one.chunks[0].source: one for one in found}
+    of_source = {one.chunks[0].source: one.place_of for one in found}
 
     def place_of(source: str, chunk: Chunk) -> Place | None:
-        one = of_source.get(source)
-        if one is None:
-            return None
-        if one.decided is not None:
-            return one.decided.place_of(chunk)
-        return None if one.text is None else order_of(Listing([chunk]), None, one.text).places[0]
+        return of_source[source](chunk) if source in of_source else None
 
     with_places = getattr(read, "with_places", None)
     inner = read if with_places is None else with_places(place_of)
 
     def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
-        around = list(inner(chunk, number))
-        return [changed(one, place=place_of(chunk.source or "", one)) for one in around]
+        return [changed(one, place=place_of(chunk.source or "", one)) for one in inner(chunk, number)]
 
     return read_placed

@@ -61,11 +61,6 @@ class LangChainQdrant(StoreAdapter):
         rows = (StoredChunk(key, payload.get(text) or "", payload.get(about) or {}) for key, payload in points)
         return chunks_with(rows, field, sources)
 
-    @property
-    def total(self) -> int | None:
-        """Number of chunks that match the filter."""
-        return int(self.store.client.count(self.store.collection_name, count_filter=self.search.get("filter")).count)
-
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Set keys of the payload; atomic for each point."""
         for batch in parts([*added], _BATCH):

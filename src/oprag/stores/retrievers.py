@@ -1,4 +1,4 @@
-"""LangChain's retrievers that contain their documents: BM25, TF-IDF, KNN, multi-vector and parent document."""
+"""LangChain's retrievers that contain their documents: BM25, TF-IDF, multi-vector and parent document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ListedDocuments"]
 
 
 class ListedDocuments(StoreAdapter):
-    """`BM25Retriever`, `TFIDFRetriever`, `KNNRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
+    """`BM25Retriever`, `TFIDFRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
 
     Texts with their pages are the keys, because the documents need not have ids.
     """
@@ -55,10 +55,6 @@ class ListedDocuments(StoreAdapter):
         if listed is not None:
             # Copy the list: another thread may add to it.
             return list(listed)
-        texts = getattr(self.store, "texts", None)
-        if texts is not None:
-            metadatas = getattr(self.store, "metadatas", None) or [{} for _ in texts]
-            return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
         parents = getattr(getattr(self.store, "docstore", None), "store", None)
         return [one for one in list(parents.values()) if isinstance(one, Document)] if type(parents) is dict else None
 
