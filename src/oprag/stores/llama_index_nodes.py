@@ -30,16 +30,13 @@ ByKey = Mapping[str, Mapping[str, Any]]
 NODE_FIELD = "_node_content"
 """The metadata key under which LlamaIndex stores the whole node as JSON in vector stores."""
 
+_HIDDEN = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
+
 
 def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
     """Return a copy of a node with added metadata that is neither embedded nor shown to the model."""
-    return node.model_copy(
-        update={
-            "metadata": {**node.metadata, **added},
-            "excluded_embed_metadata_keys": united([node.excluded_embed_metadata_keys, [*added]]),
-            "excluded_llm_metadata_keys": united([node.excluded_llm_metadata_keys, [*added]]),
-        }
-    )
+    hidden = {name: united([getattr(node, name), [*added]]) for name in _HIDDEN}
+    return node.model_copy(update={"metadata": {**node.metadata, **added}, **hidden})
 
 
 def united(lists: Iterable[list[str]]) -> list[str]:
@@ -68,15 +65,14 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
     """
     if NODE_FIELD not in flat:
         raise OptionError(
-            f"the stored node {describe(key)} has no {NODE_FIELD} (very old versions of LlamaIndex do not write it), "
-            "so models would see the added metadata; nothing was written; add its documents to the store again",
+            f"the stored node {describe(key)} has no {NODE_FIELD} (LlamaIndex was very old), so nothing was written; "
+            "add its documents to the store again",
             key,
         )
     node = json.loads(flat[NODE_FIELD])
-    node["metadata"] = {**node["metadata"], **added}
-    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-        node[name] = united([node[name], [*added]])
-    return {**added, NODE_FIELD: json.dumps(node, ensure_ascii=False)}
+    hidden = {name: united([node[name], [*added]]) for name in _HIDDEN}
+    content = {**node, "metadata": {**node["metadata"], **added}, **hidden}
+    return {**added, NODE_FIELD: json.dumps(content, ensure_ascii=False)}
 
 
 def written_to_docstore(adapter: StoreAdapter, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:

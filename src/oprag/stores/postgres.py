@@ -94,21 +94,11 @@ class LangChainPGVectorStore(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id."""
-        from sqlalchemy.exc import DBAPIError
-
-        try:
-            return _stored_columns(self.store.get(ids=list(keys), include=_COLUMNS_READ))
-        except DBAPIError as error:
-            return _stored_columns(self.store.get(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
+        return _stored_columns(self.store.get(ids=list(keys), include=_COLUMNS_READ))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Async version of `vectors`, with the async client."""
-        from sqlalchemy.exc import DBAPIError
-
-        try:
-            return _stored_columns(await self.store.aget(ids=list(keys), include=_COLUMNS_READ))
-        except DBAPIError as error:
-            return _stored_columns(await self.store.aget(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
+        return _stored_columns(await self.store.aget(ids=list(keys), include=_COLUMNS_READ))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the chunks of the table; None for a filter of a type that the store ignores."""
@@ -294,13 +284,6 @@ def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
     # Use a new thread: this one may already run an event loop.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, run()).result()
-
-
-def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
-    """Convert ids to integers for an integer column: asyncpg does not accept strings there."""
-    if not all(key.isdecimal() for key in keys):
-        raise error
-    return [int(key) for key in keys]
 
 
 def _stored_columns(found: Mapping[str, Any]) -> dict[str, StoredVector]:
