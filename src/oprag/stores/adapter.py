@@ -5,7 +5,6 @@ A store without an adapter works too: its chunks are then embedded again, and th
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -81,7 +80,7 @@ class StoredVector(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StoreAdapter(ABC):
+class StoreAdapter:
     """All operations on a vector store other than search; subclass it for each kind of store.
 
     Attributes:
@@ -133,13 +132,13 @@ class StoreAdapter(ABC):
         """
         return chunk.id
 
-    @abstractmethod
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Read the vectors of retrieved chunks by key, in one request; omit keys that are missing in the store.
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
+        """Read the vectors of retrieved chunks by key, in one request; none (the default) if the store has no vectors.
 
         Args:
-            keys: Distinct keys, at least one. Filters need not be applied to them again.
+            keys: Distinct keys, at least one; omit those that are missing in the store. Filters need not be applied.
         """
+        return {}
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Async version of `vectors`; by default runs it in a thread."""

@@ -1,6 +1,5 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
-from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +18,8 @@ class _InCollection(StoreAdapter):
     in_insertion_order = True
 
     @property
-    @abstractmethod
     def _collection(self) -> Any:
-        """The collection."""
+        return self.store._collection  # noqa: SLF001 - no public attribute
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read vectors by id."""
@@ -58,10 +56,6 @@ class LangChainChroma(_InCollection):
     by_vector = "similarity_search_by_vector_with_relevance_scores"
     filters = ("filter", "ids", "where_document")
 
-    @property
-    def _collection(self) -> Any:
-        return self.store._collection  # noqa: SLF001 - no public attribute
-
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks in insertion order."""
         return chunks_with(self._rows(field, sources), field, sources)
@@ -81,10 +75,6 @@ class LlamaIndexChroma(_InCollection):
 
     filters = ("filters", "where", "where_document")
     settings = ("include", "node_ids")
-
-    @property
-    def _collection(self) -> Any:
-        return self.store.client
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
         """List the nodes in insertion order."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, refuse_unknown
+from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore", "listed_in"]
@@ -15,10 +15,6 @@ __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore", "listed_in"]
 
 class LlamaIndexDocstore(StoreAdapter):
     """A docstore over a key-value store, the base of all LlamaIndex docstores."""
-
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """Return nothing: a docstore has no vectors."""
-        return {}
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the nodes."""

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from oprag.positions.fields import PAGE_NUMBER_FIELDS
 from oprag.positions.values import ordinal
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, restrictions_of
+from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, restrictions_of
 
 if TYPE_CHECKING:
     from oprag.chunk import Chunk
@@ -34,10 +34,6 @@ class ListedDocuments(StoreAdapter):
     def key(self, chunk: Chunk) -> str:
         """Return the text of a document, with its page."""
         return _key(chunk.text, chunk.metadata)
-
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """Return nothing: these retrievers do not expose vectors."""
-        return {}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
         """Sort texts by the order of the documents."""
