@@ -78,7 +78,7 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
-        rows = self._rows_of(keys) or {}
+        rows = self._rows or {}
         found = [key for key in keys if key in rows]
         vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
         if vectors is None:
@@ -88,14 +88,13 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        rows = self._rows_of(keys) or {}
+        rows = self._rows or {}
         return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by row; None if several nodes share a row."""
-        if self._rows_of(()) is None:
-            return None
-        return listed_in(self.docstore, self.in_sequence({*self.nodes.values()}), field, sources)
+        ids = None if self._rows is None else self.in_sequence({*self.nodes.values()})
+        return None if ids is None else listed_in(self.docstore, ids, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes in the docstore; the vector store has no metadata."""
@@ -103,15 +102,13 @@ class LlamaIndexFaiss(StoreAdapter):
         refuse_unknown(self, added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
-    def _rows_of(self, keys: Collection[str]) -> Mapping[str, int] | None:
-        """The row in the index of the vectors of these nodes and perhaps of others; None if several nodes share one."""
-        # FaissMapVectorStore supports deletion and numbers the nodes differently.
-        numbered: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
-        if numbered is None:
-            requested = set(keys)
-            return {key: int(row) for row, key in self.nodes.items() if key in requested}
-        # After a deletion, it assigns numbers that other nodes already have.
-        return numbered if len({*numbered.values()}) == len(numbered) else None
+    @property
+    def _rows(self) -> Mapping[str, int] | None:
+        """The rows of the nodes in the index; None if several nodes share one."""
+        # FaissMapVectorStore numbers the nodes itself, after a deletion with numbers that other nodes already have.
+        own: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
+        rows = {key: int(row) for row, key in self.nodes.items()} if own is None else own
+        return rows if own is None or len({*rows.values()}) == len(rows) else None
 
 
 # Index types that store exact vectors. Others silently reconstruct approximations.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from oprag.chunk import Chunk
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
 
 __all__ = ["LangChainLanceDB"]
 

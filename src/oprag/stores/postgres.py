@@ -155,21 +155,12 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id."""
-        self.store._initialize()  # noqa: SLF001 - creates the session, as the store's own methods do
-        with self.store._session() as session:  # noqa: SLF001
-            return _stored(session.execute(self._query(keys)))
-
-    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`, with the async client."""
-        self.store._initialize()  # noqa: SLF001
-        async with self.store._async_session() as session:  # noqa: SLF001
-            return _stored(await session.execute(self._query(keys)))
-
-    def _query(self, keys: Sequence[str]) -> Any:
         from sqlalchemy import select
 
         rows = self.store._table_class  # noqa: SLF001
-        return select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
+        query = select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
+        with self._transaction() as session:
+            return _stored(session.execute(query))
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row number, which PostgreSQL assigns in insertion order."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
 
+from oprag.chunk import Chunk
 from oprag.positions.fields import PAGE_NUMBER_FIELDS
 from oprag.positions.values import ordinal
 from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, restrictions_of
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
 
 __all__ = ["ListedDocuments"]
 
