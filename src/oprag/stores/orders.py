@@ -48,6 +48,7 @@ class _Request(NamedTuple):
     chunks: Sequence[Chunk]
     keys: Sequence[_Key]  # chunks with equal keys are interchangeable
     field: str  # the metadata key that contains the name of their source; empty if no key does
+    text: SourceText | None
 
     @property
     def source(self) -> str:
@@ -140,23 +141,18 @@ class SourceOrders:
     ) -> list[_Found]:
         """Return the places of the chunks of each source that more than their metadata tells."""
         found: list[_Found] = []
-        texts: dict[str, SourceText] = {}
-        left: list[Sequence[Chunk]] = []
+        left: list[tuple[Sequence[Chunk], SourceText | None]] = []
         for group, strong, in_doubt in groups:
             text = read(group) if read is not None and in_doubt else None
-            if text is None:
-                left += [] if strong else [group]
-                continue
-            texts[group[0].source or ""] = text
-            if not around and all(len(text.places(chunk.text)) == 1 for chunk in group):
+            if text is not None and not around and all(len(text.places(chunk.text)) == 1 for chunk in group):
                 # No other chunk of the source could change these places.
                 found.append(_in_text(group, text))
-            else:
-                left.append(group)
+            elif text is not None or not strong:
+                left.append((group, text))
         # Each source is listed from the first store with all of its retrieved chunks.
         for store in stores:
             try:
-                listed = self._in_store(store, left, texts, source_key)
+                listed = self._in_store(store, left, source_key)
             except OpragWarning:
                 raise
             except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
@@ -170,24 +166,22 @@ class SourceOrders:
                     )
             found += listed
             done = {id(one.chunks) for one in listed}
-            left = [group for group in left if id(group) not in done]
-        return found + [_in_text(group, text) for group in left if (text := texts.get(group[0].source or ""))]
+            left = [(group, text) for group, text in left if id(group) not in done]
+        return found + [_in_text(group, text) for group, text in left if text is not None]
 
     def _in_store(
         self,
         store: StoreAdapter,
-        groups: Sequence[Sequence[Chunk]],
-        texts: Mapping[str, SourceText],
+        groups: Sequence[tuple[Sequence[Chunk], SourceText | None]],
         source_key: SourceKey | None,
     ) -> list[_Found]:
         """Return the places of the chunks of each source that is in one store."""
         search = filter_key(store.search)
         requests: dict[Any, _Request] = {}
-        for group in groups:
+        for group, text in groups:
             keys = _occurrences(map(store.key, group))
             if len(keys) == len(group):
-                request = _Request(group, keys, field_of(group, source_key))
-                text = texts.get(request.source)
+                request = _Request(group, keys, field_of(group, source_key), text)
                 read = None if text is None else hash(text.text)
                 requests[id(store.store), search, request.field, request.source, read] = request
         now = time.monotonic()
@@ -199,7 +193,7 @@ class SourceOrders:
         missing = {name: request for name, request in requests.items() if name not in decided}
         # Listings that were refused or too long are not tried again at once.
         failed = {request.source for name, request in missing.items() if name in cached and not cached[name].listed}
-        for name, one in zip(missing, _read(store, [*missing.values()], texts, failed), strict=True):
+        for name, one in zip(missing, _read(store, [*missing.values()], failed), strict=True):
             self._cached[name] = one
             if one.covers(missing[name]):
                 decided[name] = one
@@ -244,20 +238,17 @@ def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] 
     return None if keys is None else {key: row for row, key in enumerate(_occurrences(keys))}
 
 
-def _read(
-    store: StoreAdapter, requests: Sequence[_Request], texts: Mapping[str, SourceText], failed: Collection[str]
-) -> list[_Decided]:
+def _read(store: StoreAdapter, requests: Sequence[_Request], failed: Collection[str]) -> list[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
     listed = _listed(store, [one for one in requests if one.source not in failed])
     decided: list[_Decided] = []
     rows: dict[_Key, int] | None = None
     for one in requests:
         stored = list(each_once(listed.get(one.source, ())))
-        text = texts.get(one.source)
         if stored:
             chunks = [chunk_of_row(row, rank) for rank, row in enumerate(stored)]
             listing = Listing(chunks, in_sequence=store.in_insertion_order, complete=True, store=store.name)
-            decided.append(_decision(store, listing, [row.key for row in stored], text))
+            decided.append(_decision(store, listing, [row.key for row in stored], one.text))
             continue
         if rows is None:
             rows = _rows(store, requests) or {}
@@ -265,7 +256,7 @@ def _read(
         unique = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
         in_sequence = sorted((key for key in unique if key in rows), key=rows.__getitem__)
         listing = Listing([unique[key] for key in in_sequence], in_sequence=True, store=store.name)
-        decided.append(_decision(store, listing, [key for key, _ in in_sequence], text))
+        decided.append(_decision(store, listing, [key for key, _ in in_sequence], one.text))
     return decided
 
 
