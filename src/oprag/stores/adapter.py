@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
@@ -31,8 +31,6 @@ __all__ = [
     "restrictions_of",
     "source_in",
 ]
-
-T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Keyword arguments of the frameworks' searches that do not restrict which chunks a search can find.
@@ -88,14 +86,12 @@ class StoreAdapter:
         search: Keyword arguments of the search, such as a filter, namespace or tenant.
         nodes: LlamaIndex only: maps vector numbers to node ids, for stores that number their vectors.
         docstore: LlamaIndex only: the docstore with the nodes, for stores that do not store texts.
-        by_vector: LangChain only: name of the store's method that takes a vector instead of a question and returns the
-            same documents and scores as its search; the async version has the prefix "a". None if the store has none.
+        by_vector: LangChain only: name of the store's method that returns the same documents and scores for a vector as
+            its search for a question, if it has one; the async version has the prefix "a".
         by_vector_keywords: Additional keyword arguments for that method.
         in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
-        filters: The keyword arguments of the search that `chunks` applies. With any other keyword argument that may
-            restrict the search, `chunks` is not called.
-        settings: Keyword arguments of the search that do not restrict it, in addition to those of the frameworks, such
-            as `k`.
+        filters: The keyword arguments of the search that `chunks` applies; with others, nothing is listed.
+        settings: Other keyword arguments that do not restrict the search, in addition to those of the frameworks.
     """
 
     store: Any
@@ -212,7 +208,7 @@ def as_texts(sources: Iterable[str]) -> list[str]:
     return [*names, *(repr(float(number)) for number in numbers_named(names))]
 
 
-def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def parts(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Split values into batches of at most `size`."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
@@ -280,15 +276,10 @@ def _path(store_class: type) -> str:
 _ADAPTERS = {
     "oprag.DocumentIndex": "document_index.OwnIndex",
     "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",
-    **dict.fromkeys(
-        (
-            "langchain_community.retrievers.bm25.BM25Retriever",
-            "langchain_community.retrievers.tfidf.TFIDFRetriever",
-            "langchain_classic.retrievers.multi_vector.MultiVectorRetriever",
-            "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever",
-        ),
-        "retrievers.ListedDocuments",
-    ),
+    "langchain_community.retrievers.bm25.BM25Retriever": "retrievers.ListedDocuments",
+    "langchain_community.retrievers.tfidf.TFIDFRetriever": "retrievers.ListedDocuments",
+    "langchain_classic.retrievers.multi_vector.MultiVectorRetriever": "retrievers.ListedDocuments",
+    "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever": "retrievers.ListedDocuments",
     "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory.LangChainInMemory",
     "langchain_chroma.vectorstores.Chroma": "chroma.LangChainChroma",
     "langchain_community.vectorstores.faiss.FAISS": "faiss.LangChainFaiss",

@@ -23,12 +23,8 @@ class LangChainFaiss(StoreAdapter):
         """Read the vectors of documents by id; empty if the index does not store exact vectors."""
         requested = set(keys)
         rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in requested}
-        documents = {key: document for key in rows if (document := self._document(key)) is not None}
-        vectors = _exact_vectors(self.store.index, [rows[key] for key in documents])
-        if vectors is None:
-            return {}
-        found = zip(documents.items(), vectors, strict=True)
-        return {key: StoredVector(vector, document.page_content) for (key, document), vector in found}
+        found = [(key, vector, self._document(key)) for key, vector in _exact_vectors(self.store.index, rows).items()]
+        return {key: StoredVector(vector, one.page_content) for key, vector, one in found if one is not None}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
@@ -79,12 +75,9 @@ class LlamaIndexFaiss(StoreAdapter):
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
         rows = self._rows or {}
-        found = [key for key in keys if key in rows]
-        vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
-        if vectors is None:
-            return {}
-        texts = texts_in(self.docstore, found)
-        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(found, vectors, strict=True)}
+        vectors = _exact_vectors(self.store.client, {key: rows[key] for key in keys if key in rows})
+        texts = texts_in(self.docstore, vectors)
+        return {key: StoredVector(vector, texts.get(key)) for key, vector in vectors.items()}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
@@ -115,16 +108,16 @@ class LlamaIndexFaiss(StoreAdapter):
 _EXACT = ("IndexFlat", "IndexFlatIP", "IndexFlatL2", "IndexHNSWFlat", "IndexIVFFlat")
 
 
-def _exact_vectors(index: Any, rows: Sequence[int]) -> Any:
-    """Return the vectors of rows, of shape (rows, dimension); None if the index cannot return exact vectors."""
+def _exact_vectors(index: Any, rows: Mapping[str, int]) -> dict[str, Any]:
+    """Return the vectors in these rows by key; none if the index cannot return exact vectors."""
     import faiss
 
     index = faiss.downcast_index(index)
     inside = faiss.downcast_index(index.index) if type(index).__name__ == "IndexIDMap2" else index
     if type(inside).__name__ not in _EXACT or not rows:
-        return None
+        return {}
     try:
-        return index.reconstruct_batch(list(rows))
+        return dict(zip(rows, index.reconstruct_batch([*rows.values()]), strict=True))
     except RuntimeError:
         # An IVF index without a direct map; building one would change the user's index.
-        return None
+        return {}

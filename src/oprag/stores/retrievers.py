@@ -40,17 +40,14 @@ class ListedDocuments(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the documents in order; None for a docstore that is not a dictionary, whose order is arbitrary."""
-        documents = self._documents
-        return None if documents is None else chunks_with(map(_stored, documents), field, sources)
-
-    @property
-    def _documents(self) -> list[Document] | None:
         listed = getattr(self.store, "docs", None)
-        if listed is not None:
-            # Copy the list: another thread may add to it.
-            return list(listed)
-        parents = getattr(getattr(self.store, "docstore", None), "store", None)
-        return [one for one in list(parents.values()) if isinstance(one, Document)] if type(parents) is dict else None
+        if listed is None:
+            parents = getattr(getattr(self.store, "docstore", None), "store", None)
+            if type(parents) is not dict:
+                return None
+            listed = parents.values()
+        # Copied: another thread may add to it.
+        return chunks_with((_stored(one) for one in list(listed) if isinstance(one, Document)), field, sources)
 
 
 def _stored(document: Document) -> StoredChunk:
