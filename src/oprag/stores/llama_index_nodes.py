@@ -59,10 +59,7 @@ def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the metadata of a stored node to update: the added keys, and the node's JSON with these added.
-
-    The rest of the JSON is unchanged, whatever version of LlamaIndex wrote it.
-    """
+    """Return the metadata of a stored node to update: the added keys, and the node's JSON, otherwise unchanged."""
     if NODE_FIELD not in flat:
         raise OptionError(
             f"the stored node {describe(key)} has no {NODE_FIELD} (LlamaIndex was very old), so nothing was written; "
@@ -115,8 +112,5 @@ def put_rows(docstore: Any, rows: Mapping[str, Any]) -> None:
     `refresh_ref_docs` decide what to re-embed.
     """
     if rows:
-        docstore._kvstore.put_all(  # noqa: SLF001
-            [*rows.items()],
-            collection=docstore._node_collection,  # noqa: SLF001
-            batch_size=docstore._batch_size,  # noqa: SLF001
-        )
+        collection, size = docstore._node_collection, docstore._batch_size  # noqa: SLF001
+        docstore._kvstore.put_all([*rows.items()], collection=collection, batch_size=size)  # noqa: SLF001
