@@ -34,9 +34,8 @@ from oprag.positions.source_order import (
 )
 from oprag.positions.sources import source_of
 from oprag.positions.values import natural_key
-from oprag.stores.adapter import StoreAdapter, StoredChunk
+from oprag.stores.adapter import StoreAdapter, StoredChunk, source_in
 from oprag.stores.listing import can_list, each_once
-from oprag.stores.llama_index_nodes import source_in
 from oprag.text_table import one_line, printable
 from oprag.tokens import count
 

@@ -5,16 +5,16 @@ A store without an adapter works too: its chunks are then embedded again, and th
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
-from oprag.chunk import Chunk, counted
+from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.masking import describe
+from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import numbers_named, source_name
 
 __all__ = [
@@ -29,9 +29,8 @@ __all__ = [
     "refuse_unknown",
     "register_store",
     "restrictions_of",
+    "source_in",
 ]
-
-T = TypeVar("T")
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 # Keyword arguments of the frameworks' searches that do not restrict which chunks a search can find.
@@ -79,7 +78,7 @@ class StoredVector(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StoreAdapter(ABC):
+class StoreAdapter:
     """All operations on a vector store other than search; subclass it for each kind of store.
 
     Attributes:
@@ -87,24 +86,12 @@ class StoreAdapter(ABC):
         search: Keyword arguments of the search, such as a filter, namespace or tenant.
         nodes: LlamaIndex only: maps vector numbers to node ids, for stores that number their vectors.
         docstore: LlamaIndex only: the docstore with the nodes, for stores that do not store texts.
-        by_vector: LangChain only: name of the store's method that takes a vector instead of a question and returns the
-            same documents and scores as its search; the async version has the prefix "a". None if the store has none.
+        by_vector: LangChain only: name of the store's method that returns the same documents and scores for a vector as
+            its search for a question, if it has one; the async version has the prefix "a".
         by_vector_keywords: Additional keyword arguments for that method.
         in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
-        filters: The keyword arguments of the search that `chunks` applies. With any other keyword argument that may
-            restrict the search, `chunks` is not called.
-        settings: Keyword arguments of the search that do not restrict it, in addition to those of the frameworks, such
-            as `k`.
-
-    Example:
-        >>> from langchain_core.vectorstores import InMemoryVectorStore
-        >>> class YourStore(InMemoryVectorStore):
-        ...     pass
-        >>> class YourAdapter(StoreAdapter):
-        ...     def vectors(self, keys):
-        ...         rows = (self.store.store[key] for key in keys if key in self.store.store)
-        ...         return {row["id"]: StoredVector(row["vector"], row["text"]) for row in rows}
-        >>> register_store(YourStore, YourAdapter)
+        filters: The keyword arguments of the search that `chunks` applies; with others, nothing is listed.
+        settings: Other keyword arguments that do not restrict the search, in addition to those of the frameworks.
     """
 
     store: Any
@@ -141,56 +128,38 @@ class StoreAdapter(ABC):
         """
         return chunk.id
 
-    @abstractmethod
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Read the vectors of retrieved chunks in one request.
-
-        Filters need not be applied again.
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
+        """Read the vectors of retrieved chunks by key, in one request; none (the default) if the store has no vectors.
 
         Args:
-            keys: Distinct keys, at least one.
-
-        Returns:
-            The vectors by key, without keys that are missing in the store.
+            keys: Distinct keys, at least one; omit those that are missing in the store. Filters need not be applied.
         """
+        return {}
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`; by default runs it in a thread.
-
-        Args:
-            keys: Distinct keys, at least one.
-
-        Returns:
-            The vectors by key, without keys that are missing in the store.
-        """
+        """Async version of `vectors`; by default runs it in a thread."""
         # Imported here so that synchronous programs need not load asyncio.
         from asyncio import to_thread
 
         return await to_thread(self.vectors, keys)
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:  # noqa: ARG002
-        """Sort keys by insertion order, in one request.
+        """Sort keys by insertion order, in one request; None (the default) if the store does not remember it.
 
         Args:
-            keys: Distinct keys.
-
-        Returns:
-            The keys that the store contains, each repeated for every chunk with that key; None (the default) if the
-            store does not remember insertion order.
+            keys: Distinct keys. Those in the store are returned, each repeated for every chunk with that key.
         """
         return None
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:  # noqa: ARG002
-        """List the chunks that match the filter of the search.
+        """List the chunks that match the filter of the search, in insertion order if `in_insertion_order` is True.
+
+        None (the default) if the store cannot list chunks, or cannot apply the filter.
 
         Args:
             field: The metadata key that contains the source name (`ref_doc_id` for LlamaIndex's documents); empty lists
                 the chunks of all sources.
             sources: Names of the sources to list; numbers and paths as strings.
-
-        Returns:
-            The chunks, in insertion order if `in_insertion_order` is True; None (the default) if the store cannot list
-            chunks, or cannot apply the filter.
         """
         return None
 
@@ -221,10 +190,9 @@ def refuse_unknown(adapter: StoreAdapter, added: Iterable[str], known: Collectio
     """Raise an error if ids that were passed to `StoreAdapter.write` are missing in the store."""
     unknown = [key for key in added if key not in known]
     if unknown:
-        others = f" and {counted(len(unknown) - 1, 'other')}" if len(unknown) > 1 else ""
         raise OptionError(
-            f"{adapter.name} has no chunk with the id {describe(unknown[0])}{others}, so nothing was written; if the "
-            "store changed in the meantime, try again",
+            f"{adapter.name} has no chunk with the id {describe(unknown[0])}, so nothing was written; if the store "
+            "changed in the meantime, try again",
             unknown,
         )
 
@@ -235,22 +203,23 @@ def as_texts(sources: Iterable[str]) -> list[str]:
     return [*names, *(repr(float(number)) for number in numbers_named(names))]
 
 
-def parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def parts(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Split values into batches of at most `size`."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def chunks_with(
-    chunks: Iterable[StoredChunk],
-    field: str,
-    sources: Collection[str],
-    passes: Callable[[StoredChunk], bool] | None = None,
-) -> Iterator[StoredChunk]:
-    """Yield those of all chunks of a store that `StoreAdapter.chunks` must list, given the filter of the search."""
-    for chunk in chunks:
-        in_sources = not field or source_name(chunk.metadata.get(field)) in sources
-        if in_sources and (passes is None or passes(chunk)):
-            yield chunk
+def source_in(chunk: StoredChunk, field: str) -> str | None:
+    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
+
+    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
+    """
+    by_document = chunk.node is not None and field in DOCUMENT_ID_FIELDS
+    return source_name(chunk.node.ref_doc_id if by_document else chunk.metadata.get(field))
+
+
+def chunks_with(chunks: Iterable[StoredChunk], field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    """Yield the chunks of some sources; all chunks if `field` is empty."""
+    return (chunk for chunk in chunks if not field or source_in(chunk, field) in sources)
 
 
 def restrictions_of(search: Mapping[str, Any]) -> frozenset[str]:
@@ -302,16 +271,10 @@ def _path(store_class: type) -> str:
 _ADAPTERS = {
     "oprag.DocumentIndex": "document_index.OwnIndex",
     "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",
-    **dict.fromkeys(
-        (
-            "langchain_community.retrievers.bm25.BM25Retriever",
-            "langchain_community.retrievers.knn.KNNRetriever",
-            "langchain_community.retrievers.tfidf.TFIDFRetriever",
-            "langchain_classic.retrievers.multi_vector.MultiVectorRetriever",
-            "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever",
-        ),
-        "retrievers.ListedDocuments",
-    ),
+    "langchain_community.retrievers.bm25.BM25Retriever": "retrievers.ListedDocuments",
+    "langchain_community.retrievers.tfidf.TFIDFRetriever": "retrievers.ListedDocuments",
+    "langchain_classic.retrievers.multi_vector.MultiVectorRetriever": "retrievers.ListedDocuments",
+    "langchain_classic.retrievers.parent_document_retriever.ParentDocumentRetriever": "retrievers.ListedDocuments",
     "langchain_core.vectorstores.in_memory.InMemoryVectorStore": "in_memory.LangChainInMemory",
     "langchain_chroma.vectorstores.Chroma": "chroma.LangChainChroma",
     "langchain_community.vectorstores.faiss.FAISS": "faiss.LangChainFaiss",

@@ -1,6 +1,5 @@
 """Chroma: LangChain's `Chroma` and LlamaIndex's `ChromaVectorStore`."""
 
-from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +18,8 @@ class _InCollection(StoreAdapter):
     in_insertion_order = True
 
     @property
-    @abstractmethod
     def _collection(self) -> Any:
-        """The collection."""
+        return self.store._collection  # noqa: SLF001 - no public attribute
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read vectors by id."""
@@ -58,24 +56,15 @@ class LangChainChroma(_InCollection):
     by_vector = "similarity_search_by_vector_with_relevance_scores"
     filters = ("filter", "ids", "where_document")
 
-    @property
-    def _collection(self) -> Any:
-        return self.store._collection  # noqa: SLF001 - no public attribute
-
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks in insertion order."""
-        if field and not sources:
-            return ()
-        found = self._collection.get(
-            ids=self.search.get("ids"),
-            where=_where(field, sources, self.search.get("filter")),
-            where_document=self.search.get("where_document"),
-            include=[],
-        )
-        return chunks_with(self._rows(found["ids"]), field, sources)
+        return chunks_with(self._rows(field, sources), field, sources)
 
-    def _rows(self, ids: Sequence[str]) -> Iterator[StoredChunk]:
-        for batch in parts(ids, _BATCH):
+    def _rows(self, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+        where = _where(field, sources, self.search.get("filter"))
+        document, ids = self.search.get("where_document"), self.search.get("ids")
+        found = self._collection.get(ids, where, where_document=document, include=[])
+        for batch in parts(found["ids"], _BATCH):
             found = self._collection.get(ids=batch, include=["documents", "metadatas"])
             for key, text, metadata in zip(found["ids"], found["documents"], found["metadatas"], strict=True):
                 yield StoredChunk(key, text or "", metadata or {})
@@ -86,10 +75,6 @@ class LlamaIndexChroma(_InCollection):
 
     filters = ("filters", "where", "where_document")
     settings = ("include", "node_ids")
-
-    @property
-    def _collection(self) -> Any:
-        return self.store.client
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
         """List the nodes in insertion order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ CHROMA_FILE = "chroma.sqlite3"
 
 _TABLES = ("collections", "embedding_metadata", "embeddings", "segments")
 _ROWS = """
-    SELECT embeddings.id AS row, embeddings.embedding_id AS name, embedding_metadata.*
+    SELECT embeddings.id, embedding_id, key, coalesce(string_value, int_value, float_value)
     FROM embeddings LEFT JOIN embedding_metadata ON embedding_metadata.id = embeddings.id
     WHERE embeddings.segment_id IN (
         SELECT segments.id FROM segments JOIN collections ON segments.collection = collections.id
@@ -26,7 +27,6 @@ _ROWS = """
     ORDER BY embeddings.id
 """
 _TEXT = "chroma:document"
-_VALUES = ("string_value", "int_value", "float_value", "bool_value")
 _MAX_BYTES = 100_000_000  # of a value; SQLite's own limit is 1,000,000,000
 
 
@@ -40,7 +40,6 @@ class ChromaFile:
                 raise InputFileError(f"{companion} is not a regular file", str(companion))
         self._path = path
         self._connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-        self._connection.row_factory = sqlite3.Row
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         self._connection.execute("PRAGMA trusted_schema = OFF")
         self._connection.execute("PRAGMA cell_size_check = ON")
@@ -60,20 +59,11 @@ class ChromaFile:
 
     def chunks(self, collection: str) -> Iterator[StoredChunk]:
         """Yield the chunks of a collection in insertion order."""
-        found = self._connection.execute(_ROWS, [collection])
-        return map(_chunk, groupby(found, lambda row: row["row"]))
+        return map(_chunk, groupby(self._connection.execute(_ROWS, [collection]), itemgetter(0)))
 
 
-def _chunk(grouped: tuple[Any, Iterator[sqlite3.Row]]) -> StoredChunk:
-    name, text = "", ""
-    metadata: dict[str, Any] = {}
-    for row in grouped[1]:
-        name = str(row["name"])
-        # Columns vary: old versions have none for booleans, and future ones may add more.
-        values = (row[kind] for kind in row.keys() if kind in _VALUES)  # noqa: SIM118 - iterating a row yields values
-        value = next((value for value in values if value is not None), None)
-        if row["key"] == _TEXT and isinstance(value, str):
-            text = value
-        elif isinstance(row["key"], str):
-            metadata[row["key"]] = value
-    return StoredChunk(name, text, metadata)
+def _chunk(grouped: tuple[int, Iterator[tuple[Any, ...]]]) -> StoredChunk:
+    rows = list(grouped[1])
+    metadata = {key: value for _, _, key, value in rows if isinstance(key, str)}
+    text = metadata.pop(_TEXT, None)
+    return StoredChunk(str(rows[0][1]), text if isinstance(text, str) else "", metadata)

@@ -7,7 +7,7 @@ from typing import Any
 
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
 from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, refuse_unknown
+from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 
 __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore", "listed_in"]
@@ -16,20 +16,10 @@ __all__ = ["LlamaIndexDocstore", "LlamaIndexSimpleDocstore", "listed_in"]
 class LlamaIndexDocstore(StoreAdapter):
     """A docstore over a key-value store, the base of all LlamaIndex docstores."""
 
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """Return nothing: a docstore has no vectors."""
-        return {}
-
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the nodes."""
-        if field and not sources:
-            return ()
-        from llama_index.core.storage.docstore.utils import json_to_doc
-
-        among = set(self.nodes.values())
-        rows = _rows_of_sources(self.store, field, sources)
-        nodes = (json_to_doc(row) for key, row in rows.items() if not among or key in among)
-        return listed_nodes(nodes, field, sources)
+        among = {*self.nodes.values()}
+        return (row for row in listed_in(self.store, None, field, sources) if not among or row.key in among)
 
     def write(self, added: Mapping[str, Mapping[str, object]]) -> None:
         """Add metadata to nodes; atomic for each node, not for the whole call."""
@@ -45,43 +35,36 @@ class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by the order of the dictionary."""
-        rows = self.store._kvstore.get_all(collection=self.store._node_collection)  # noqa: SLF001
-        # Copy the keys: another thread may add to the dictionary.
-        return [key for key in list(rows) if key in keys]
+        return [key for key in _rows(self.store) if key in keys]
 
 
-def listed_in(
-    docstore: Any, ids: Iterable[str], field: str = "", sources: Collection[str] = ()
-) -> Iterator[StoredChunk]:
-    """Yield the nodes with these ids in a docstore that are of some sources; of all sources if `field` is empty."""
-    from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+def listed_in(docstore: Any, ids: Iterable[str] | None, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
+    """Yield the nodes with these ids (None for all nodes) that are of some sources; of all sources without a field.
 
-    if field and isinstance(docstore, KVDocumentStore):
-        among = _rows_of_sources(docstore, field, sources) if sources else ()
-        ids = [key for key in ids if key in among]
-    yield from listed_nodes(docstore.get_nodes([*ids], raise_error=False), field, sources)
-
-
-def _rows_of_sources(docstore: Any, field: str, sources: Collection[str]) -> dict[str, Any]:
-    """Return the stored JSON of the nodes that may be of some sources, by id; of all nodes if `field` is empty.
-
-    Making a node from its JSON takes far longer than reading its source from it.
+    Sources are read from the stored JSON, which takes far less time than making nodes.
     """
     from llama_index.core.schema import Document
+    from llama_index.core.storage.docstore.utils import json_to_doc
 
-    rows = docstore._kvstore.get_all(collection=docstore._node_collection)  # noqa: SLF001
-    # Ingestion pipelines store documents next to their nodes.
-    document = Document.get_type()
-    nodes = {key: row for key, row in rows.items() if row["__type__"] != document} or rows
-    if not field:
-        return nodes
-    by_document = field in DOCUMENT_ID_FIELDS
+    stored = _rows(docstore)
+    if ids is None:
+        # Ingestion pipelines store documents next to their nodes.
+        rows = [row for row in stored.values() if row["__type__"] != Document.get_type()] or [*stored.values()]
+    else:
+        rows = [stored[key] for key in ids if key in stored]
+    nodes = (json_to_doc(row) for row in rows if not field or _may_be_of(row["__data__"], field, sources))
+    yield from listed_nodes(nodes, field, sources)
 
-    def source(data: Mapping[str, Any]) -> str | None:
-        if by_document:
-            return source_name(((data.get("relationships") or {}).get("1") or {}).get("node_id"))
-        return source_name((data.get("metadata") or {}).get(field))
 
-    # Old versions stored metadata and relationships in other forms.
-    data = ((key, row["__data__"]) for key, row in nodes.items())
-    return {key: nodes[key] for key, one in data if "extra_info" in one or source(one) in sources}
+def _rows(docstore: Any) -> dict[str, Any]:
+    # Copied: another thread may add to the dictionary.
+    return dict(docstore._kvstore.get_all(collection=docstore._node_collection))  # noqa: SLF001
+
+
+def _may_be_of(node: Mapping[str, Any], field: str, sources: Collection[str]) -> bool:
+    """Return whether a stored node may be of some sources; very old versions of LlamaIndex have another form."""
+    if "extra_info" in node:
+        return True
+    document = (node.get("relationships") or {}).get("1") or {}
+    value = document.get("node_id") if field in DOCUMENT_ID_FIELDS else (node.get("metadata") or {}).get(field)
+    return source_name(value) in sources

@@ -24,12 +24,8 @@ class LangChainFaiss(StoreAdapter):
         """Read the vectors of documents by id; empty if the index does not store exact vectors."""
         requested = set(keys)
         rows = {key: row for row, key in self.store.index_to_docstore_id.items() if key in requested}
-        documents = {key: document for key in rows if (document := self._document(key)) is not None}
-        vectors = _exact_vectors(self.store.index, [rows[key] for key in documents])
-        if vectors is None:
-            return {}
-        found = zip(documents.items(), vectors, strict=True)
-        return {key: StoredVector(vector, document.page_content) for (key, document), vector in found}
+        found = [(key, vector, self._document(key)) for key, vector in _exact_vectors(self.store.index, rows).items()]
+        return {key: StoredVector(vector, one.page_content) for key, vector, one in found if one is not None}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
@@ -39,39 +35,31 @@ class LangChainFaiss(StoreAdapter):
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks by row of the index."""
         given = self.search.get("filter")
-        if not field or self._documents is None:
-            # Copy the values: another thread may add to the dictionary.
-            keys = list(self.store.index_to_docstore_id.values())
-        else:
+        if field and sources and isinstance(getattr(self.store.docstore, "_dict", None), dict):
             with rows_of(self.store) as rows:
                 keys = rows.of_sources(self.store, field, sources)
+        else:
+            # Copy the values: another thread may add to the dictionary.
+            keys = list(self.store.index_to_docstore_id.values())
         found = ((key, document) for key in keys if (document := self._document(key)) is not None)
         listed = (StoredChunk(key, document.page_content, document.metadata) for key, document in found)
-        passes = None if given is None else self.store._create_filter_func(given)  # noqa: SLF001
-        return chunks_with(listed, field, sources, None if passes is None else lambda chunk: passes(chunk.metadata))
+        if given is not None:
+            passes = self.store._create_filter_func(given)  # noqa: SLF001
+            listed = (chunk for chunk in listed if passes(chunk.metadata))
+        return chunks_with(listed, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the documents by copies, because callers may have references to the originals."""
-        documents = self._documents
-        if documents is None:
+        documents = getattr(self.store.docstore, "_dict", None)
+        if not isinstance(documents, dict):
             # Other docstores would have to delete a document before replacing it; an interruption would lose it.
             kind = type(self.store.docstore).__name__
             raise OptionError(
                 f"oprag can write metadata to a FAISS store with an InMemoryDocstore only, got {kind}", kind
             )
         refuse_unknown(self, added, documents)
-        documents.update(
-            {
-                key: documents[key].model_copy(update={"metadata": {**documents[key].metadata, **more}})
-                for key, more in added.items()
-            }
-        )
-
-    @property
-    def _documents(self) -> dict[str, Any] | None:
-        """The documents by id; None for a docstore that is not in memory."""
-        documents = getattr(self.store.docstore, "_dict", None)
-        return documents if isinstance(documents, dict) else None
+        changed = {key: {**documents[key].metadata, **more} for key, more in added.items()}
+        documents.update({key: documents[key].model_copy(update={"metadata": about}) for key, about in changed.items()})
 
     def _document(self, key: str) -> Any:
         """Return a document; None if it is missing, for which `search` returns a message as a string."""
@@ -89,24 +77,20 @@ class LlamaIndexFaiss(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id; empty if the index does not store exact vectors."""
-        rows = self._rows_of(keys) or {}
-        found = [key for key in keys if key in rows]
-        vectors = _exact_vectors(self.store.client, [rows[key] for key in found])
-        if vectors is None:
-            return {}
-        texts = texts_in(self.docstore, found)
-        return {key: StoredVector(vector, texts.get(key)) for key, vector in zip(found, vectors, strict=True)}
+        rows = self._rows or {}
+        vectors = _exact_vectors(self.store.client, {key: rows[key] for key in keys if key in rows})
+        texts = texts_in(self.docstore, vectors)
+        return {key: StoredVector(vector, texts.get(key)) for key, vector in vectors.items()}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row of the index."""
-        rows = self._rows_of(keys) or {}
+        rows = self._rows or {}
         return sorted((key for key in keys if key in rows), key=rows.__getitem__)
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the nodes by row; None if several nodes share a row."""
-        if self._rows_of(()) is None:
-            return None
-        return listed_in(self.docstore, self.in_sequence({*self.nodes.values()}), field, sources)
+        ids = None if self._rows is None else self.in_sequence({*self.nodes.values()})
+        return None if ids is None else listed_in(self.docstore, ids, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes in the docstore; the vector store has no metadata."""
@@ -114,31 +98,29 @@ class LlamaIndexFaiss(StoreAdapter):
         refuse_unknown(self, added, rows.keys() & {*self.nodes.values()})
         put_rows(self.docstore, rows)
 
-    def _rows_of(self, keys: Collection[str]) -> Mapping[str, int] | None:
-        """The row in the index of the vectors of these nodes and perhaps of others; None if several nodes share one."""
-        # FaissMapVectorStore supports deletion and numbers the nodes differently.
-        numbered: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
-        if numbered is None:
-            requested = set(keys)
-            return {key: int(row) for row, key in self.nodes.items() if key in requested}
-        # After a deletion, it assigns numbers that other nodes already have.
-        return numbered if len({*numbered.values()}) == len(numbered) else None
+    @property
+    def _rows(self) -> Mapping[str, int] | None:
+        """The rows of the nodes in the index; None if several nodes share one."""
+        # FaissMapVectorStore numbers the nodes itself, after a deletion with numbers that other nodes already have.
+        own: Mapping[str, int] | None = getattr(self.store, "_node_id_to_faiss_id_map", None)
+        rows = {key: int(row) for row, key in self.nodes.items()} if own is None else own
+        return rows if own is None or len({*rows.values()}) == len(rows) else None
 
 
 # Index types that store exact vectors. Others silently reconstruct approximations.
 _EXACT = ("IndexFlat", "IndexFlatIP", "IndexFlatL2", "IndexHNSWFlat", "IndexIVFFlat")
 
 
-def _exact_vectors(index: Any, rows: Sequence[int]) -> Any:
-    """Return the vectors of rows, of shape (rows, dimension); None if the index cannot return exact vectors."""
+def _exact_vectors(index: Any, rows: Mapping[str, int]) -> dict[str, Any]:
+    """Return the vectors in these rows by key; none if the index cannot return exact vectors."""
     import faiss
 
     index = faiss.downcast_index(index)
     inside = faiss.downcast_index(index.index) if type(index).__name__ == "IndexIDMap2" else index
     if type(inside).__name__ not in _EXACT or not rows:
-        return None
+        return {}
     try:
-        return index.reconstruct_batch(list(rows))
+        return dict(zip(rows, index.reconstruct_batch([*rows.values()]), strict=True))
     except RuntimeError:
         # An IVF index without a direct map; building one would change the user's index.
-        return None
+        return {}

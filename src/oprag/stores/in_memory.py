@@ -29,7 +29,7 @@ class LangChainInMemory(StoreAdapter):
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks in the order of the store."""
         rows = (StoredChunk(row["id"], row["text"], row["metadata"] or {}) for row in list(self.store.store.values()))
-        return chunks_with(rows, field, sources, self._passes if self.search.get("filter") else None)
+        return chunks_with(filter(self._passes, rows) if self.search.get("filter") else rows, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Replace the entries by copies, because documents of earlier searches share their metadata."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
+from oprag.chunk import Chunk
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
 
 __all__ = ["LangChainLanceDB"]
 
@@ -35,57 +33,42 @@ class LangChainLanceDB(StoreAdapter):
         """Read the vectors of documents by text."""
         text, vector = self.store._text_key, self.store._vector_key  # noqa: SLF001 - no public attribute
         # Rows with equal texts have equal vectors.
-        rows = self._rows([_among(text, keys)], [text, vector])
+        rows = self._rows(_among(text, keys), [text, vector])
         return {row[text]: StoredVector(row[vector], row[text]) for row in rows}
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort texts by the order of the table."""
         text = self.store._text_key  # noqa: SLF001
-        return [row[text] for row in self._rows([_among(text, keys), self._filter], [text])]
+        return [row[text] for row in self._rows(_among(text, keys), [text])]
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the chunks in the order of the table, which deletions preserve."""
-        if "`" in field or not isinstance(self.search.get("filter"), str | dict | None):
+        import pyarrow as pa
+
+        table, text, key = self._table, self.store._text_key, self.store._id_key  # noqa: SLF001
+        kinds = {} if table is None else dict(zip(table.schema.names, table.schema.types, strict=True))
+        # Tables of other programs have other columns.
+        in_layout = key in kinds and isinstance(kinds.get("metadata"), pa.StructType)
+        if not in_layout or "`" in field or not isinstance(self.search.get("filter"), str | dict | None):
             return None
-        if field and not sources:
-            return ()
-        about = self._about
-        if about is None:
-            return None
-        if field and about.get_field_index(field) < 0:
+        if field and kinds["metadata"].get_field_index(field) < 0:
             return ()
         named = _among(f"CAST(metadata.`{field}` AS string)", as_texts(sources)) if field else ""
-        text, key = self.store._text_key, self.store._id_key  # noqa: SLF001
-        rows = self._rows([named, self._filter], [text, "metadata", key])
+        rows = self._rows(named, [text, "metadata", key])
         return (StoredChunk(row[text], row[text], row["metadata"] or {}, str(row[key])) for row in rows)
 
     @property
     def _table(self) -> Any:
         return self.store.get_table(self.search.get("name"))
 
-    @property
-    def _about(self) -> Any:
-        """The Arrow struct type of the metadata; None if the table does not have LangChain's layout."""
-        import pyarrow as pa
-
-        table = self._table
-        if table is None or not {"metadata", self.store._id_key} <= set(table.schema.names):  # noqa: SLF001
-            return None
-        kind = table.schema.field("metadata").type
-        return kind if pa.types.is_struct(kind) else None
-
-    @property
-    def _filter(self) -> str:
-        given = self.search.get("filter")
+    def _rows(self, condition: str, columns: list[str]) -> Iterator[dict[str, Any]]:
+        """Read columns of the rows that match a condition, unless it is empty, and the filter of the search."""
+        table, given = self._table, self.search.get("filter")
         if isinstance(given, dict):
             from langchain_community.vectorstores.lancedb import to_lance_filter
 
             given = to_lance_filter(given)
-        return given if isinstance(given, str) else ""
-
-    def _rows(self, conditions: Sequence[str], columns: list[str]) -> list[dict[str, Any]]:
-        """Read columns of the rows that match all conditions; empty conditions are ignored."""
-        table, where = self._table, " AND ".join(f"({one})" for one in conditions if one)
+        where = " AND ".join(f"({one})" for one in (condition, given) if one)
         try:
             rows = _read(table, columns, where)
         except ValueError:
@@ -94,10 +77,9 @@ class LangChainLanceDB(StoreAdapter):
             # LanceDB 0.40 cannot filter a table whose rows differ in metadata keys; filter a copy instead.
             import lancedb
 
-            whole = _read(table, [*dict.fromkeys([*columns, self.store._text_key, "metadata"])])  # noqa: SLF001
-            rows = _read(lancedb.connect("memory://").create_table("copy", whole), columns, where)
-        listed: list[dict[str, Any]] = rows.to_pylist()
-        return listed
+            copy = lancedb.connect("memory://").create_table("copy", _read(table, table.schema.names))
+            rows = _read(copy, columns, where)
+        yield from rows.to_pylist()
 
 
 def _read(table: Any, columns: list[str], where: str = "") -> Any:

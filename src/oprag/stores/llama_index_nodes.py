@@ -8,9 +8,7 @@ from typing import Any
 
 from oprag.errors import OptionError
 from oprag.masking import describe
-from oprag.positions.fields import DOCUMENT_ID_FIELDS
-from oprag.positions.sources import source_name
-from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
+from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, refuse_unknown
 
 __all__ = [
     "NODE_FIELD",
@@ -20,7 +18,6 @@ __all__ = [
     "listed_nodes",
     "nodes_in",
     "put_rows",
-    "source_in",
     "texts_in",
     "united",
     "with_metadata",
@@ -33,16 +30,13 @@ ByKey = Mapping[str, Mapping[str, Any]]
 NODE_FIELD = "_node_content"
 """The metadata key under which LlamaIndex stores the whole node as JSON in vector stores."""
 
+_HIDDEN = ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys")
+
 
 def with_metadata(node: Any, added: Mapping[str, Any]) -> Any:
     """Return a copy of a node with added metadata that is neither embedded nor shown to the model."""
-    return node.model_copy(
-        update={
-            "metadata": {**node.metadata, **added},
-            "excluded_embed_metadata_keys": united([node.excluded_embed_metadata_keys, [*added]]),
-            "excluded_llm_metadata_keys": united([node.excluded_llm_metadata_keys, [*added]]),
-        }
-    )
+    hidden = {name: united([getattr(node, name), [*added]]) for name in _HIDDEN}
+    return node.model_copy(update={"metadata": {**node.metadata, **added}, **hidden})
 
 
 def united(lists: Iterable[list[str]]) -> list[str]:
@@ -50,24 +44,13 @@ def united(lists: Iterable[list[str]]) -> list[str]:
     return list(dict.fromkeys(key for keys in lists for key in keys))
 
 
-def source_in(chunk: StoredChunk, field: str) -> str | None:
-    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
-
-    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
-    """
-    if chunk.node is not None and field in DOCUMENT_ID_FIELDS:
-        return source_name(chunk.node.ref_doc_id)
-    return source_name(chunk.metadata.get(field))
-
-
 def listed_nodes(nodes: Iterable[Any], field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:
-    """Yield the nodes of some sources as stored chunks, or all nodes if `field` is empty."""
+    """Yield the nodes of some sources as stored chunks; all nodes if `field` is empty."""
     from llama_index.core.schema import MetadataMode
 
-    for node in nodes:
-        chunk = StoredChunk(node.node_id, node.get_content(MetadataMode.NONE), node.metadata, node=node)
-        if not field or source_in(chunk, field) in sources:
-            yield chunk
+    texts = ((node, node.get_content(MetadataMode.NONE)) for node in nodes)
+    rows = (StoredChunk(node.node_id, text, node.metadata, node=node) for node, text in texts)
+    return chunks_with(rows, field, sources)
 
 
 def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:
@@ -76,21 +59,17 @@ def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:
 
 
 def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the metadata of a stored node to update: the added keys, and the node's JSON with these added.
-
-    The rest of the JSON is unchanged, whatever version of LlamaIndex wrote it.
-    """
+    """Return the metadata of a stored node to update: the added keys, and the node's JSON, otherwise unchanged."""
     if NODE_FIELD not in flat:
         raise OptionError(
-            f"the stored node {describe(key)} has no {NODE_FIELD} (very old versions of LlamaIndex do not write it), "
-            "so models would see the added metadata; nothing was written; add its documents to the store again",
+            f"the stored node {describe(key)} has no {NODE_FIELD} (LlamaIndex was very old), so nothing was written; "
+            "add its documents to the store again",
             key,
         )
     node = json.loads(flat[NODE_FIELD])
-    node["metadata"] = {**node["metadata"], **added}
-    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-        node[name] = united([node[name], [*added]])
-    return {**added, NODE_FIELD: json.dumps(node, ensure_ascii=False)}
+    hidden = {name: united([node[name], [*added]]) for name in _HIDDEN}
+    content = {**node, "metadata": {**node["metadata"], **added}, **hidden}
+    return {**added, NODE_FIELD: json.dumps(content, ensure_ascii=False)}
 
 
 def written_to_docstore(adapter: StoreAdapter, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:
@@ -133,8 +112,5 @@ def put_rows(docstore: Any, rows: Mapping[str, Any]) -> None:
     `refresh_ref_docs` decide what to re-embed.
     """
     if rows:
-        docstore._kvstore.put_all(  # noqa: SLF001
-            [*rows.items()],
-            collection=docstore._node_collection,  # noqa: SLF001
-            batch_size=docstore._batch_size,  # noqa: SLF001
-        )
+        collection, size = docstore._node_collection, docstore._batch_size  # noqa: SLF001
+        docstore._kvstore.put_all([*rows.items()], collection=collection, batch_size=size)  # noqa: SLF001

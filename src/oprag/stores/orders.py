@@ -22,9 +22,8 @@ from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts
 from oprag.positions.sources import SourceKey, field_of
 from oprag.steps import Step, Steps
-from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
+from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
-from oprag.stores.llama_index_nodes import source_in
 from oprag.warn import warn
 
 __all__ = ["PlacesOfSource", "SourceOrders"]
@@ -49,6 +48,7 @@ class _Request(NamedTuple):
     chunks: Sequence[Chunk]
     keys: Sequence[_Key]  # chunks with equal keys are interchangeable
     field: str  # the metadata key that contains the name of their source; empty if no key does
+    text: SourceText | None
 
     @property
     def source(self) -> str:
@@ -73,9 +73,8 @@ class _Decided(NamedTuple):
 
     def covers(self, request: _Request) -> bool:
         """Return whether it contains all of these chunks with the same texts."""
-        rows = map(self.rows.get, request.keys)
-        chunks = zip(rows, request.chunks, strict=True)
-        return all(row is not None and row.text == hash(chunk.text) for row, chunk in chunks)
+        both = zip(map(self.rows.get, request.keys), request.chunks, strict=True)
+        return all(row is not None and row.text == hash(chunk.text) for row, chunk in both)
 
     def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
         """Return whether the store currently has these chunks in the same sequence, given their current rows."""
@@ -142,23 +141,18 @@ class SourceOrders:
     ) -> list[_Found]:
         """Return the places of the chunks of each source that more than their metadata tells."""
         found: list[_Found] = []
-        texts: dict[str, SourceText] = {}
-        left: list[Sequence[Chunk]] = []
+        left: list[tuple[Sequence[Chunk], SourceText | None]] = []
         for group, strong, in_doubt in groups:
             text = read(group) if read is not None and in_doubt else None
-            if text is None:
-                left += [] if strong else [group]
-                continue
-            texts[group[0].source or ""] = text
-            if not around and all(len(text.places(chunk.text)) == 1 for chunk in group):
+            if text is not None and not around and all(len(text.places(chunk.text)) == 1 for chunk in group):
                 # No other chunk of the source could change these places.
                 found.append(_in_text(group, text))
-            else:
-                left.append(group)
+            elif text is not None or not strong:
+                left.append((group, text))
         # Each source is listed from the first store with all of its retrieved chunks.
         for store in stores:
             try:
-                listed = self._in_store(store, left, texts, source_key)
+                listed = self._in_store(store, left, source_key)
             except OpragWarning:
                 raise
             except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
@@ -172,24 +166,22 @@ class SourceOrders:
                     )
             found += listed
             done = {id(one.chunks) for one in listed}
-            left = [group for group in left if id(group) not in done]
-        return found + [_in_text(group, text) for group in left if (text := texts.get(group[0].source or ""))]
+            left = [(group, text) for group, text in left if id(group) not in done]
+        return found + [_in_text(group, text) for group, text in left if text is not None]
 
     def _in_store(
         self,
         store: StoreAdapter,
-        groups: Sequence[Sequence[Chunk]],
-        texts: Mapping[str, SourceText],
+        groups: Sequence[tuple[Sequence[Chunk], SourceText | None]],
         source_key: SourceKey | None,
     ) -> list[_Found]:
         """Return the places of the chunks of each source that is in one store."""
         search = filter_key(store.search)
         requests: dict[Any, _Request] = {}
-        for group in groups:
+        for group, text in groups:
             keys = _occurrences(map(store.key, group))
             if len(keys) == len(group):
-                request = _Request(group, keys, field_of(group, source_key))
-                text = texts.get(request.source)
+                request = _Request(group, keys, field_of(group, source_key), text)
                 read = None if text is None else hash(text.text)
                 requests[id(store.store), search, request.field, request.source, read] = request
         now = time.monotonic()
@@ -201,32 +193,32 @@ class SourceOrders:
         missing = {name: request for name, request in requests.items() if name not in decided}
         # Listings that were refused or too long are not tried again at once.
         failed = {request.source for name, request in missing.items() if name in cached and not cached[name].listed}
-        for name, one in zip(missing, _read(store, [*missing.values()], texts, failed), strict=True):
+        for name, one in zip(missing, _read(store, [*missing.values()], failed), strict=True):
             self._cached[name] = one
             if one.covers(missing[name]):
                 decided[name] = one
         # Copy the values: another thread may change the dictionary.
         if sum(len(one.rows) + 1 for one in list(self._cached.values())) > _CACHE_SIZE:
             self._cached.clear()
-        found: list[_Found] = []
-        for name, one in decided.items():
-            request = requests[name]
-            places = [one.rows[key].place for key in request.keys]
-            found.append(_Found(request.chunks, places, texts.get(request.source), one))
-        return found
+        return [
+            _Found(requests[name].chunks, [one.rows[key].place for key in requests[name].keys], one.place_of)
+            for name, one in decided.items()
+        ]
 
 
 class _Found(NamedTuple):
-    """The places of the retrieved chunks of a source, and the text and order that they were read from."""
+    """The places of the retrieved chunks of a source, and those of its other chunks."""
 
     chunks: Sequence[Chunk]
     places: Sequence[Place]
-    text: SourceText | None = None
-    decided: _Decided | None = None
+    place_of: Callable[[Chunk], Place | None]
 
 
 def _in_text(chunks: Sequence[Chunk], text: SourceText) -> _Found:
-    return _Found(chunks, order_of(Listing(chunks), None, text).places, text)
+    def places(chunks: Sequence[Chunk]) -> Sequence[Place]:
+        return order_of(Listing(chunks), None, text).places
+
+    return _Found(chunks, places(chunks), lambda chunk: places([chunk])[0])
 
 
 def _occurrences(keys: Iterable[str | None]) -> list[_Key]:
@@ -246,20 +238,17 @@ def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] 
     return None if keys is None else {key: row for row, key in enumerate(_occurrences(keys))}
 
 
-def _read(
-    store: StoreAdapter, requests: Sequence[_Request], texts: Mapping[str, SourceText], failed: Collection[str]
-) -> list[_Decided]:
+def _read(store: StoreAdapter, requests: Sequence[_Request], failed: Collection[str]) -> list[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
     listed = _listed(store, [one for one in requests if one.source not in failed])
     decided: list[_Decided] = []
     rows: dict[_Key, int] | None = None
     for one in requests:
         stored = list(each_once(listed.get(one.source, ())))
-        text = texts.get(one.source)
         if stored:
             chunks = [chunk_of_row(row, rank) for rank, row in enumerate(stored)]
             listing = Listing(chunks, in_sequence=store.in_insertion_order, complete=True, store=store.name)
-            decided.append(_decision(store, listing, [row.key for row in stored], text))
+            decided.append(_decision(store, listing, [row.key for row in stored], one.text))
             continue
         if rows is None:
             rows = _rows(store, requests) or {}
@@ -267,7 +256,7 @@ def _read(
         unique = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
         in_sequence = sorted((key for key in unique if key in rows), key=rows.__getitem__)
         listing = Listing([unique[key] for key in in_sequence], in_sequence=True, store=store.name)
-        decided.append(_decision(store, listing, [key for key, _ in in_sequence], text))
+        decided.append(_decision(store, listing, [key for key, _ in in_sequence], one.text))
     return decided
 
 
@@ -301,21 +290,15 @@ def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text:
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
     """Wrap a neighbor reader so that the places of the neighbors are set."""
-    of_source = {one.chunks[0].source: one for one in found}
+    of_source = {one.chunks[0].source: one.place_of for one in found}
 
     def place_of(source: str, chunk: Chunk) -> Place | None:
-        one = of_source.get(source)
-        if one is None:
-            return None
-        if one.decided is not None:
-            return one.decided.place_of(chunk)
-        return None if one.text is None else order_of(Listing([chunk]), None, one.text).places[0]
+        return of_source[source](chunk) if source in of_source else None
 
     with_places = getattr(read, "with_places", None)
     inner = read if with_places is None else with_places(place_of)
 
     def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
-        around = list(inner(chunk, number))
-        return [changed(one, place=place_of(chunk.source or "", one)) for one in around]
+        return [changed(one, place=place_of(chunk.source or "", one)) for one in inner(chunk, number)]
 
     return read_placed

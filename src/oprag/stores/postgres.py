@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from typing import Any
 
 from oprag.errors import OptionError
@@ -36,48 +35,43 @@ class LangChainPGVector(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
         """List the chunks of the collection, with the store's sync or async client."""
-        if field and not sources:
-            return ()
-        rows, given = self._with_tables.EmbeddingStore, self.search.get("filter")
+        (rows, _), given = self._tables, self.search.get("filter")
         query = self._select(rows.id, rows.document, rows.cmetadata)
         if given:
-            query = query.where(self._with_tables._create_filter_clause(given))  # noqa: SLF001
+            query = query.where(self.store._create_filter_clause(given))  # noqa: SLF001
         if field:
             query = query.where(rows.cmetadata[field].astext.in_(as_texts(sources)))
-        found = _in_transaction(self._engine, lambda connection: connection.execute(query).all())
+        found = _results(self._engine, query)
         return chunks_with((StoredChunk(key, text or "", about or {}) for key, text, about in found), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Merge the metadata in one transaction, with the store's sync or async client."""
-        changes = _JSON.format(column="cmetadata")
-        update = _UPDATE.format(table="langchain_pg_embedding", changes=changes, id="id") + _IN_COLLECTION
-        _write(self, self._engine, added, update, collection=self.store.collection_name, columns=[])
+        update = _UPDATE.format(table="langchain_pg_embedding", column="cmetadata", id="id") + _IN_COLLECTION
+        _write(self, self._engine, added, update, collection=self.store.collection_name)
 
     @property
     def _engine(self) -> Any:
         return self.store._async_engine if self.store.async_mode else self.store._engine  # noqa: SLF001
 
     @property
-    def _with_tables(self) -> Any:
-        """The store with its table classes, which an async store defines only at its first use."""
-        if hasattr(self.store, "EmbeddingStore"):
-            return self.store
-        from langchain_postgres.vectorstores import _get_embedding_collection_store
+    def _tables(self) -> tuple[Any, Any]:
+        """The tables of chunks and collections, which an async store defines only at its first use."""
+        if not hasattr(self.store, "EmbeddingStore"):
+            from langchain_postgres.vectorstores import _get_embedding_collection_store
 
-        store = copy(self.store)
-        length = store._embedding_length  # noqa: SLF001
-        store.EmbeddingStore, store.CollectionStore = _get_embedding_collection_store(length)
-        return store
+            tables = _get_embedding_collection_store(self.store._embedding_length)  # noqa: SLF001
+            self.store.EmbeddingStore, self.store.CollectionStore = tables
+        return self.store.EmbeddingStore, self.store.CollectionStore
 
     def _query(self, keys: Sequence[str]) -> Any:
-        rows = self._with_tables.EmbeddingStore
+        rows, _ = self._tables
         return self._select(rows.id, rows.embedding, rows.document).where(rows.id.in_(list(keys)))
 
     def _select(self, *columns: Any) -> Any:
         """Return a query for columns of the collection's rows."""
         from sqlalchemy import select
 
-        rows, collections = self._with_tables.EmbeddingStore, self._with_tables.CollectionStore
+        rows, collections = self._tables
         return (
             select(*columns)
             .select_from(rows)
@@ -100,21 +94,11 @@ class LangChainPGVectorStore(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of documents by id."""
-        from sqlalchemy.exc import DBAPIError
-
-        try:
-            return _stored_columns(self.store.get(ids=list(keys), include=_COLUMNS_READ))
-        except DBAPIError as error:
-            return _stored_columns(self.store.get(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
+        return _stored_columns(self.store.get(ids=list(keys), include=_COLUMNS_READ))
 
     async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Async version of `vectors`, with the async client."""
-        from sqlalchemy.exc import DBAPIError
-
-        try:
-            return _stored_columns(await self.store.aget(ids=list(keys), include=_COLUMNS_READ))
-        except DBAPIError as error:
-            return _stored_columns(await self.store.aget(ids=_as_numbers(keys, error), include=_COLUMNS_READ))
+        return _stored_columns(await self.store.aget(ids=list(keys), include=_COLUMNS_READ))
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the chunks of the table; None for a filter of a type that the store ignores."""
@@ -123,8 +107,6 @@ class LangChainPGVectorStore(StoreAdapter):
         store, given = self._inner, self.search.get("filter")
         if not isinstance(given, dict | None):
             return None
-        if field and not sources:
-            return ()
         about = column(store.metadata_json_column) if store.metadata_json_column else literal(None, JSON)
         columns = [column(name) for name in store.metadata_columns]
         query = select(column(store.id_column), column(store.content_column), about, *columns)
@@ -135,31 +117,28 @@ class LangChainPGVectorStore(StoreAdapter):
         if field:
             named = cast(column(field), String) if field in store.metadata_columns else about.op("->>")(field)
             query = query.where(named.in_(as_texts(sources)))
-        found = _in_transaction(store.engine, lambda connection: connection.execute(query).all())
         rows = (
             StoredChunk(str(key), body, {**(about or {}), **dict(zip(store.metadata_columns, values, strict=True))})
-            for key, body, about, *values in found
+            for key, body, about, *values in _results(store.engine, query)
         )
         return chunks_with(rows, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
-        """Update columns with these names, and the JSON column for the other keys, in one transaction."""
+        """Merge the metadata into the JSON column, in one transaction."""
         store = self._inner
-        quoted = store.engine.dialect.identifier_preparer.quote
-        names = {name for more in added.values() for name in more}
-        columns = sorted(names.intersection(store.metadata_columns))
-        changes = [_COLUMN.format(column=quoted(name)) for name in columns]
-        if store.metadata_json_column:
-            changes.append(_JSON.format(column=quoted(store.metadata_json_column)))
-        elif missing := sorted(names.difference(columns)):
+        columns = {name for more in added.values() for name in more}.intersection(store.metadata_columns)
+        # A column takes precedence over a key of the JSON column.
+        if columns or not store.metadata_json_column:
+            what = f"has the columns {describe(sorted(columns))}" if columns else "has no JSON column"
             raise OptionError(
-                f"cannot write metadata: the table of {self.name} has no JSON column and no columns "
-                f"{describe(missing)}; add either",
-                names,
+                f"oprag writes metadata to a JSON column only, but the table of {self.name} {what}; pass read_source= "
+                "instead, or stamp positions before you add chunks",
+                self.store,
             )
+        quoted = store.engine.dialect.identifier_preparer.quote
         place = f"{quoted(store.schema_name)}.{quoted(store.table_name)}"
-        update = _UPDATE.format(table=place, changes=", ".join(changes), id=quoted(store.id_column))
-        _write(self, store.engine, added, update, columns=columns)
+        column, key = quoted(store.metadata_json_column), quoted(store.id_column)
+        _write(self, store.engine, added, _UPDATE.format(table=place, column=column, id=key))
 
     @property
     def _inner(self) -> Any:
@@ -176,21 +155,12 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id."""
-        self.store._initialize()  # noqa: SLF001 - creates the session, as the store's own methods do
-        with self.store._session() as session:  # noqa: SLF001
-            return _stored(session.execute(self._query(keys)))
-
-    async def avectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
-        """Async version of `vectors`, with the async client."""
-        self.store._initialize()  # noqa: SLF001
-        async with self.store._async_session() as session:  # noqa: SLF001
-            return _stored(await session.execute(self._query(keys)))
-
-    def _query(self, keys: Sequence[str]) -> Any:
         from sqlalchemy import select
 
         rows = self.store._table_class  # noqa: SLF001
-        return select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
+        query = select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
+        with self._transaction() as session:
+            return _stored(session.execute(query))
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row number, which PostgreSQL assigns in insertion order."""
@@ -205,9 +175,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         """List the nodes by row number; None if the user's function customizes queries."""
         if getattr(self.store, "_customize_query_fn", None) is not None:
             return None
-        if field and not sources:
-            return ()
-        from llama_index.vector_stores.postgres.base import DBEmbeddingRow
         from sqlalchemy import select
 
         rows, filters = self.store._table_class, self.search.get("filters")  # noqa: SLF001
@@ -216,9 +183,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
             query = query.where(self.store._recursively_apply_filters(filters))  # noqa: SLF001
         if field:
             query = query.where(rows.metadata_[field].astext.in_(as_texts(sources)))
-        with self._transaction() as session:
-            found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
-        return listed_nodes(self.store._db_rows_to_query_result(found).nodes, field, sources)  # noqa: SLF001
+        return listed_nodes(self._nodes(query), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes, in one transaction."""
@@ -239,6 +204,13 @@ class LlamaIndexPGVectorStore(StoreAdapter):
                 session.execute(change, changed)
             put_rows(self.docstore, nodes)
 
+    def _nodes(self, query: Any) -> Iterator[Any]:
+        from llama_index.vector_stores.postgres.base import DBEmbeddingRow
+
+        with self._transaction() as session:
+            found = [DBEmbeddingRow(*row, custom_fields={}, similarity=0.0) for row in session.execute(query)]
+        yield from self.store._db_rows_to_query_result(found).nodes  # noqa: SLF001
+
     def _transaction(self) -> Any:
         """Return a session in a transaction that is committed at the end of the block."""
         self.store._initialize()  # noqa: SLF001
@@ -250,13 +222,11 @@ _COLUMNS_READ = ["embeddings", "documents"]
 # Chunks per UPDATE statement; the size of a JSONB value is limited.
 _BATCH = 10_000
 _UPDATE = """
-UPDATE {table} AS old SET {changes}
+UPDATE {table} AS old SET {column} = CAST(coalesce(old.{column}, '{{}}') AS jsonb) || given.value
 FROM jsonb_each(CAST(:added AS jsonb)) AS given
 WHERE CAST(old.{id} AS text) = given.key
 """
 _IN_COLLECTION = "AND old.collection_id IN (SELECT uuid FROM langchain_pg_collection WHERE name = :collection)"
-_COLUMN = "{column} = (jsonb_populate_record(old, given.value)).{column}"
-_JSON = """{column} = CAST(coalesce(old.{column}, '{{}}') AS jsonb) || (given.value - CAST(:columns AS text[]))"""
 
 
 def _write(store: StoreAdapter, engine: Any, added: Mapping[str, Any], update: str, **parameters: Any) -> None:
@@ -275,6 +245,11 @@ def _write(store: StoreAdapter, engine: Any, added: Mapping[str, Any], update: s
                 )
 
     _in_transaction(engine, in_batches)
+
+
+def _results(engine: Any, query: Any) -> Iterator[Any]:
+    """Yield the rows of a query, which runs only when the first one is needed."""
+    yield from _in_transaction(engine, lambda connection: connection.execute(query).all())
 
 
 def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
@@ -300,13 +275,6 @@ def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
     # Use a new thread: this one may already run an event loop.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, run()).result()
-
-
-def _as_numbers(keys: Sequence[str], error: Exception) -> list[int]:
-    """Convert ids to integers for an integer column: asyncpg does not accept strings there."""
-    if not all(key.isdecimal() for key in keys):
-        raise error
-    return [int(key) for key in keys]
 
 
 def _stored_columns(found: Mapping[str, Any]) -> dict[str, StoredVector]:

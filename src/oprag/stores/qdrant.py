@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from oprag.chunk import Chunk
 from oprag.positions.sources import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import NODE_FIELD, listed_nodes, written_to_docstore
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
 
 __all__ = ["LangChainQdrant", "LlamaIndexQdrant"]
 
@@ -29,8 +26,7 @@ class LangChainQdrant(StoreAdapter):
     @property
     def dense(self) -> bool:
         """Whether the search uses vectors only, like the search by vector."""
-        mode = self.store.retrieval_mode
-        return str(getattr(mode, "value", mode)) == "dense"
+        return bool(self.store.retrieval_mode == "dense")
 
     def key(self, chunk: Chunk) -> str | None:
         """Return the id of a document, which this store returns in the metadata."""
@@ -55,12 +51,9 @@ class LangChainQdrant(StoreAdapter):
         if not isinstance(given, models.Filter | None):
             return None
         text, about = self.store.content_payload_key, self.store.metadata_payload_key
-        conditions: list[Any] = [] if given is None else [given]
-        if field:
-            conditions.append(_named(f"{about}.{_path(field)}", sources))
-        points = (point for page in _pages(self.store, conditions) for point in page)
-        payloads = ((str(point.id), point.payload or {}) for point in points)
-        rows = (StoredChunk(key, payload.get(text) or "", payload.get(about) or {}) for key, payload in payloads)
+        pages = _pages(self.store, given, field and f'{about}."{field}"', sources)
+        points = ((str(point.id), point.payload or {}) for page in pages for point in page)
+        rows = (StoredChunk(key, payload.get(text) or "", payload.get(about) or {}) for key, payload in points)
         return chunks_with(rows, field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
@@ -98,12 +91,9 @@ class LlamaIndexQdrant(StoreAdapter):
         if given is None:
             query = VectorStoreQuery(node_ids=self.search.get("node_ids"), filters=self.search.get("filters"))
             given = self.store._build_query_filter(query)  # noqa: SLF001
-        conditions = [] if given is None else [given]
-        if field:
-            conditions.append(_named(_path(field), sources))
-        pages = _pages(self.store, conditions)
-        nodes = (node for page in pages for node in self.store.parse_to_query_result(page).nodes)
-        return listed_nodes(nodes, field, sources)
+        points = _pages(self.store, given, field and f'"{field}"', sources)
+        pages = map(self.store.parse_to_query_result, points)
+        return listed_nodes((node for page in pages for node in page.nodes), field, sources)
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes; atomic for each node, not for the whole call."""
@@ -132,15 +122,20 @@ class LlamaIndexQdrant(StoreAdapter):
         return vectors
 
 
-def _pages(store: Any, conditions: Sequence[Any]) -> Iterator[list[Any]]:
-    """Read all points that match all conditions, by id."""
+def _pages(store: Any, given: Any, key: str, sources: Collection[str]) -> Iterator[list[Any]]:
+    """Read the points that match the search's filter, if any, and have one of these sources under a key, if any.
+
+    The key is quoted, because it may contain a dot; a source may be stored as a number.
+    """
     from qdrant_client import models
 
+    matches = [{"match": models.MatchAny(any=[*sources])}]
+    matches += [{"range": models.Range(gte=number, lte=number)} for number in numbers_named(sources)]
+    named = models.Filter(should=[models.FieldCondition(key=key, **one) for one in matches]) if key else None
+    condition = models.Filter(must=[one for one in (given, named) if one is not None])
     following: Any = None
     while True:
-        points, following = store.client.scroll(
-            store.collection_name, models.Filter(must=list(conditions)), limit=_BATCH, offset=following
-        )
+        points, following = store.client.scroll(store.collection_name, condition, limit=_BATCH, offset=following)
         yield points
         if following is None:
             return
@@ -158,20 +153,6 @@ def _set(store: Any, payloads: Mapping[str, Mapping[str, Any]], path: str | None
 def _as_ids(keys: Iterable[str]) -> list[int | str]:
     """Convert keys (strings) to point ids, which are integers or UUIDs."""
     return [int(key) if key.isdecimal() else key for key in keys]
-
-
-def _named(key: str, sources: Collection[str]) -> Any:
-    """Return the condition that a payload key contains one of these sources, as text or number."""
-    from qdrant_client import models
-
-    numbers = [models.Range(gte=number, lte=number) for number in numbers_named(sources)]
-    named = models.FieldCondition(key=key, match=models.MatchAny(any=[*sources]))
-    return models.Filter(should=[named, *(models.FieldCondition(key=key, range=number) for number in numbers)])
-
-
-def _path(key: str) -> str:
-    """Quote a payload key for a path if needed: a dot would mean a nested key."""
-    return key if re.fullmatch(r"[\w-]+", key) else f'"{key}"'
 
 
 def _vector(point: Any, name: str | None) -> Any:

@@ -1,24 +1,22 @@
-"""LangChain's retrievers that contain their documents: BM25, TF-IDF, KNN, multi-vector and parent document."""
+"""LangChain's retrievers that contain their documents: BM25, TF-IDF, multi-vector and parent document."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
 
+from oprag.chunk import Chunk
 from oprag.positions.fields import PAGE_NUMBER_FIELDS
 from oprag.positions.values import ordinal
-from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, restrictions_of
-
-if TYPE_CHECKING:
-    from oprag.chunk import Chunk
+from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, restrictions_of
 
 __all__ = ["ListedDocuments"]
 
 
 class ListedDocuments(StoreAdapter):
-    """`BM25Retriever`, `TFIDFRetriever`, `KNNRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
+    """`BM25Retriever`, `TFIDFRetriever`, `MultiVectorRetriever` and `ParentDocumentRetriever`.
 
     Texts with their pages are the keys, because the documents need not have ids.
     """
@@ -35,10 +33,6 @@ class ListedDocuments(StoreAdapter):
         """Return the text of a document, with its page."""
         return _key(chunk.text, chunk.metadata)
 
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:  # noqa: ARG002
-        """Return nothing: these retrievers do not expose vectors."""
-        return {}
-
     def in_sequence(self, keys: Collection[str]) -> Sequence[str] | None:
         """Sort texts by the order of the documents."""
         listed = self.chunks()
@@ -46,21 +40,14 @@ class ListedDocuments(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the documents in order; None for a docstore that is not a dictionary, whose order is arbitrary."""
-        documents = self._documents
-        return None if documents is None else chunks_with(map(_stored, documents), field, sources)
-
-    @property
-    def _documents(self) -> list[Document] | None:
         listed = getattr(self.store, "docs", None)
-        if listed is not None:
-            # Copy the list: another thread may add to it.
-            return list(listed)
-        texts = getattr(self.store, "texts", None)
-        if texts is not None:
-            metadatas = getattr(self.store, "metadatas", None) or [{} for _ in texts]
-            return [Document(text, metadata=about) for text, about in zip(texts, metadatas, strict=True)]
-        parents = getattr(getattr(self.store, "docstore", None), "store", None)
-        return [one for one in list(parents.values()) if isinstance(one, Document)] if type(parents) is dict else None
+        if listed is None:
+            parents = getattr(getattr(self.store, "docstore", None), "store", None)
+            if type(parents) is not dict:
+                return None
+            listed = parents.values()
+        # Copied: another thread may add to it.
+        return chunks_with((_stored(one) for one in list(listed) if isinstance(one, Document)), field, sources)
 
 
 def _stored(document: Document) -> StoredChunk:

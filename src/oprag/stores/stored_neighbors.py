@@ -52,18 +52,13 @@ class StoredNeighbors:
         """Return the chunks of a source by key, and a reader of their neighbors."""
         stored = list(each_once(filter(self.passes, self.store.chunks(field, [source]) or ())))
         chunks = [changed(self.as_chunk(one, rank), source=source) for rank, one in enumerate(stored)]
-        places = self._places(source, chunks)
+        places: Sequence[Place | None] = [self.place_of and self.place_of(source, chunk) for chunk in chunks]
+        if None in places:
+            in_sequence = self.store_order and self.store.in_insertion_order
+            places = order_of(Listing(chunks, in_sequence, complete=True, store=self.store.name)).places
         chunks = [changed(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
         by_key: dict[str, list[Chunk]] = {}
         for one, chunk in zip(stored, chunks, strict=True):
             by_key.setdefault(one.key, []).append(chunk)
         reader = neighbors_among(chunks, source_key=self.options.source_key, position_key=self.options.position_key)
         return by_key, reader
-
-    def _places(self, source: str, chunks: Sequence[Chunk]) -> Sequence[Place | None]:
-        """Return the places that were decided for the retrieved chunks, else those of this listing."""
-        decided = [self.place_of and self.place_of(source, chunk) for chunk in chunks]
-        if None not in decided:
-            return decided
-        in_sequence = self.store_order and self.store.in_insertion_order
-        return order_of(Listing(chunks, in_sequence, complete=True, store=self.store.name)).places

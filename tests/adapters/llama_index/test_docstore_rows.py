@@ -6,8 +6,7 @@ import pytest
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag.stores.adapter import adapter_of
-from oprag.stores.llama_index_nodes import source_in
+from oprag.stores.adapter import adapter_of, source_in
 
 NAMES: list[Any] = ["a.txt", "b.txt", 7, "7", None]
 

@@ -225,7 +225,7 @@ KINDS = [
     Kind("pgvector_async", async_pgvector, ways=("async",)),
     Kind(
         "pgvectorstore_cosine",
-        partial(pgvectorstore, distance="COSINE_DISTANCE", driver="psycopg", chunk_index="INTEGER", tenant="TEXT"),
+        partial(pgvectorstore, distance="COSINE_DISTANCE", driver="psycopg", page="INTEGER", tenant="TEXT"),
     ),
     Kind("pgvectorstore_l2", partial(pgvectorstore, distance="EUCLIDEAN", driver="psycopg"), alone=True),
     Kind("pgvectorstore_ip", partial(pgvectorstore, distance="INNER_PRODUCT", driver="asyncpg")),

@@ -57,8 +57,8 @@ def check(context: Context, corpus: Corpus, question: str) -> None:
 
 
 @WAYS
-@pytest.mark.parametrize("kind", ["UUID", "TEXT", "INTEGER"])
-def test_ids_of_any_kind_in_columns_of_any_name(kind: str, way: str, engine: Any, corpus: Corpus):
+@pytest.mark.parametrize("kind", ["UUID", "TEXT"])
+def test_ids_in_columns_of_any_name(kind: str, way: str, engine: Any, corpus: Corpus):
     from langchain_postgres import Column, PGVectorStore
 
     question, *_ = corpus.questions
@@ -72,7 +72,6 @@ def test_ids_of_any_kind_in_columns_of_any_name(kind: str, way: str, engine: Any
     forms = {
         "UUID": lambda number: identify(table, "red", number),
         "TEXT": lambda number: f'it\'s "{number}"',
-        "INTEGER": lambda number: number,
     }
     store.add_documents(documents_of(corpus), ids=[forms[kind](number) for number in range(CHUNKS)])
     embeddings.forget()
@@ -270,31 +269,26 @@ def test_metadata_is_written_by_ids_of_any_kind_into_json_of_any_kind(kind: str,
     assert len(chosen) == CHUNKS
 
 
-def test_columns_of_metadata(engine: Any, corpus: Corpus):
+@pytest.mark.parametrize(("with_json", "complaint"), [(True, r"has the columns \['place'\]"), (False, "has no JSON")])
+def test_columns_of_metadata_are_read_and_not_written(with_json: bool, complaint: str, engine: Any, corpus: Corpus):
     from langchain_postgres import Column, PGVectorStore
 
-    columns = {"place": "INTEGER", "source": "VARCHAR(20)", "Part": "TEXT"}
+    columns, table = {"place": "INTEGER", "source": "VARCHAR(20)"}, f"columns_{with_json}"
     engine.init_vectorstore_table(
-        "columns",
+        table,
         corpus.vectors.shape[1],
         metadata_columns=[Column(name, kind) for name, kind in columns.items()],
-        store_metadata=False,
+        store_metadata=with_json,
         overwrite_existing=True,
     )
-    store = PGVectorStore.create_sync(engine, KnownEmbeddings(corpus), "columns", metadata_columns=list(columns))
-    documents = [Document(text, metadata={"source": "a.txt", "Part": "one"}) for text in corpus.texts[:CHUNKS]]
-    store.add_documents(documents)
-    adapter, added = adapter_of_store(store), numbered(store, corpus, 9)
+    store = PGVectorStore.create_sync(engine, KnownEmbeddings(corpus), table, metadata_columns=list(columns))
+    store.add_documents([Document(text, metadata={"source": "a.txt", "place": 7}) for text in corpus.texts[:CHUNKS]])
+    adapter, at_first = adapter_of_store(store), listed(store)
     assert len(list(adapter.chunks("source", {"a.txt"}) or ())) == CHUNKS
-    adapter.write(added)
-    places = [listed(store)[text] for text in corpus.texts[:CHUNKS]]
-    assert places[:9] == [{"place": number, "source": "a.txt", "Part": "one"} for number in range(9)]
-    assert {about["place"] for about in places[9:]} == {None}
-    with pytest.raises(OptionError, match=r"has no JSON column and no columns \['unknown'\]"):
-        adapter.write({key: {"place": 0, "unknown": 1} for key in added})
-    with pytest.raises(Exception, match="invalid input syntax"):
-        adapter.write({key: {"place": "first", "Part": "two"} for key in added})
-    assert [listed(store)[text] for text in corpus.texts[:CHUNKS]] == places
+    assert all(about == {"source": "a.txt", "place": 7} for about in at_first.values())
+    with pytest.raises(OptionError, match=complaint):
+        adapter.write(numbered(store, corpus, 9) if with_json else {key: {"chunk_index": 0} for key in at_first})
+    assert listed(store) == at_first
     assert adapter_of_store(store, filter=["place"]).chunks() is None
 
 
