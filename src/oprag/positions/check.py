@@ -102,7 +102,7 @@ def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks:
     if len(rows) > max_chunks:
         following, _, last = rows[-1]
         complete = [one for one in read if one[1] != last]
-        if listed[last] is following and 0 < len(complete) < len(read):
+        if listed[last] is following and rows[-2][2] == last and 0 < len(complete) < len(read):
             read, partial_source = complete, last
     chunks = [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(read)]
     return _Sample(chunks, listed, len(rows) > max_chunks, partial_source or "")
