@@ -200,7 +200,7 @@ def _counted_up(
             parts.append([(index, key)])
     if len(known) < _MIN_RUN * len(parts) or _are_files(parts, metadata):
         return None
-    if len(parts) > 1 and (not _is_low(parts[0][0][1], lowest) or (field.distinct and _is_edit(parts))):
+    if len(parts) > 1 and (not _is_low(parts[0][0][1], lowest) or _is_edit(parts, field)):
         return None
     moved: dict[int, int] = {}
     for number, part in enumerate(parts[1:], 1):
@@ -247,9 +247,12 @@ def _is_low(first: Key, lowest: Mapping[Any, Key]) -> bool:
     return first == lowest[_style(first)] or (number is not None and number <= 1)
 
 
-def _is_edit(parts: Sequence[_Known]) -> bool:
+def _is_edit(parts: Sequence[_Known], field: _Field) -> bool:
     """Return whether the second of two parts may be the edited first chunks of the other one."""
-    return len(parts) == 2 and len(parts[1]) < _MIN_AGAIN
+    if len(parts) != 2 or len(parts[1]) >= _MIN_AGAIN:
+        return False
+    first, second = ({key for _, key in part} for part in parts)
+    return field.distinct or not first.isdisjoint(second)
 
 
 def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:

@@ -41,6 +41,8 @@ STORE = {
     "labels that restart": (labels("i", "ii", "1", "2", "3", "1", "2", "3"), "abcdefgh", "known", ""),
     "labels with prefixes": (labels("T-1", "T-2", "i", "ii", "1", "2"), "abcdef", "known", ""),
     "labels in no order": (labels("4", "2", "6", "1", "5", "3"), "dbfaec", "assumed", "page labels alone"),
+    # The last two may be edited chunks of page 1.
+    "a few pages again at the end": (pages(1, 1, 1, 2, 2, 3, 3, 1, 2), None, "unknown", "share a page"),
     "a part that fills a gap": (pages(1, 1, 2, 2, 5, 5, 6, 6, 3, 4), "abcdijefgh", "known", ""),
     "an offset of -1": (offsets(0, 90, -1, 270, 360, 450, 540), "abcdefg", "known", ""),
     "a wrong offset": (offsets(0, 90, 180, 20, 360, 450), "abcdef", "known", ""),
