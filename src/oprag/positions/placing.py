@@ -103,6 +103,7 @@ NO_STORE = SearchedStore()
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
     """Find the source and the position of each chunk; places and positions that were found before are kept."""
     members: dict[str | int, list[int]] = {}
+    plain: set[str] = set()
     for index, chunk in enumerate(chunks):
         stated: Any = chunk.source
         for field in NAME_FIELDS:
@@ -110,10 +111,11 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
                 break
             stated = chunk.metadata.get(field)
         # Most names are a plain path or title: skipping the call for these saves most of the time.
-        plain = type(stated) is str and (stated[:1].isalpha() or stated[:1] == "/") and "t=" not in stated
-        plain = plain and stated not in PLACEHOLDERS
-        name = stated if plain and source_key is None else source_of(chunk, source_key)
-        members.setdefault(index if name is None else name, []).append(index)
+        if source_key is None and type(stated) is str and (stated in plain or _is_plain(stated)):
+            plain.add(stated)
+        else:
+            stated = source_of(chunk, source_key)
+        members.setdefault(index if stated is None else stated, []).append(index)
     placed: list[Chunk] = list(chunks)
     groups: dict[str | int, list[Chunk]] = {}
     orders: dict[str | int, SourceOrder] = {}
@@ -125,6 +127,11 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
             placed[index] = changed(chunk, source=source, position=position, span=span)
         groups[name] = [placed[index] for index in indices]
     return Placed(placed, tuple(map(_report, groups.values())), groups, orders)
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether this is the name of a source, without a page or time in it."""
+    return (name[:1].isalpha() or name[:1] == "/") and "t=" not in name and name not in PLACEHOLDERS
 
 
 def _order(group: Sequence[Chunk], source: str | None, position_key: PositionKey | None) -> SourceOrder:

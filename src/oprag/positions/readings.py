@@ -242,7 +242,7 @@ def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
 
 def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
     """Return whether any of these chunks has a number that was stamped from a store's insertion order."""
-    return any(is_by_store(chunk.metadata) for chunk in chunks)
+    return any(NUMBERING_FIELD in chunk.metadata and is_by_store(chunk.metadata) for chunk in chunks)
 
 
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
