@@ -60,7 +60,7 @@ OnMissingPosition = Literal["last", "first", "drop", "error"]
 OnUncertain = Literal["warn", "ignore", "error"]
 Header = str | Callable[[Passage], str]
 
-HEADER_FIELDS = ("number", "source", "page", "start", "end", "rank")
+HEADER_FIELDS = ("number", "source", "section", "page", "start", "end", "rank")
 
 NAME_HINTS = {
     **dict.fromkeys(("top_k", "top_n", "n_results", "limit"), "use k="),
@@ -163,7 +163,7 @@ class ContextOptions:
     )
     header: Header | None = option(
         None,
-        "Line above each passage; may contain {number}, {source}, {page}, {start}, {end} and {rank}.",
+        "Line above each passage; may contain {number}, {source}, {section}, {page}, {start}, {end} and {rank}.",
         "returns the line for a passage",
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from oprag.assembly.section import heading_levels
 from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk
 from oprag.masking import start_of
@@ -22,7 +23,6 @@ MAX_LINES = 60
 
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_PARTS = 10  # parts of a source without headings, sections and pages
-_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 _SECTION_FIELDS = ("section", "section_title", "heading", "chapter", "title")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -111,10 +111,7 @@ def _headings_in_metadata(chunks: Sequence[Chunk]) -> list[_Start]:
     starts: list[_Start] = []
     before: list[str] = [""] * 6
     for row, chunk in enumerate(chunks):
-        path = [""] * 6
-        for name, value in chunk.metadata.items():
-            if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
-                path[int(match[1]) - 1] = value
+        path = heading_levels(chunk.metadata)
         for level, heading in enumerate(path):
             if heading and path[: level + 1] != before[: level + 1]:
                 starts.append(_Start(level, _title(heading), row))

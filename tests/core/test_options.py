@@ -64,7 +64,7 @@ def test_every_option_is_tested():
 )
 def test_a_header_template_holds_plain_fields_alone(header):
     with pytest.raises(
-        OptionError, match=r"header may contain \{number\}, \{source\}, \{page\}, \{start\}, "
+        OptionError, match=r"header may contain \{number\}, \{source\}, \{section\}, \{page\}, \{start\}, "
     ) as caught:
         ContextOptions(header=header)
     assert caught.value.value == header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from oprag.assembly.section import section_of
 from oprag.assembly.stitch import Passage, each_alone, stitch
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
@@ -80,6 +81,7 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
     return header.format(
         number=number,
         source=passage.source or "",
+        section=section_of(passage.chunks[0]),
         page="" if page is None else page,
         start="" if first is None else first.start,
         end="" if last is None else last.end,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from oprag.assembly.section import section_of
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted, quoted
 from oprag.context import Context
@@ -66,6 +67,11 @@ class Citation(NamedTuple):
     page: str | int | None
     span: Span | None
 
+    @property
+    def section(self) -> str:
+        """Headings over the start of the passage, from metadata, such as "Install > On Windows"; empty if unknown."""
+        return section_of(self.passage.chunks[0])
+
     def to_dict(self) -> dict[str, Any]:
         """The citation as JSON-serializable values, including the text of the passage and the ids of its chunks."""
         return {
@@ -73,6 +79,7 @@ class Citation(NamedTuple):
             "start": self.start,
             "end": self.end,
             "source": self.source,
+            "section": self.section,
             "page": self.page,
             "span": None if self.span is None else self.span._asdict(),
             "text": self.passage.text,

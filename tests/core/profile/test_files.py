@@ -121,7 +121,7 @@ k = 32
 token_budget = "none"
 # Order of the kept chunks: source (OP-RAG), rank (vanilla), reverse_rank, edges (best at both ends) or random.
 order = "source"
-# Line above each passage; may contain {{number}}, {{source}}, {{page}}, {{start}}, {{end}} and {{rank}}.
+# Line above each passage; may contain {{number}}, {{source}}, {{section}}, {{page}}, {{start}}, {{end}} and {{rank}}.
 header = "# {{source}}\\n"
 
 [method]

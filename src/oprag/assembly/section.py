@@ -1,0 +1,48 @@
+"""The section of a chunk: the path of its headings, as splitters and parsers write it to metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oprag.chunk import Chunk
+from oprag.text_table import one_line, printable
+
+__all__ = ["heading_levels", "section_of"]
+
+_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
+# A list of headings, the outermost first: Docling, Unstructured and others.
+_LIST_FIELDS = ("headings", "dl_meta.headings")
+_PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
+_NAME_FIELDS = ("section", "section_title", "heading", "chapter")
+_MAX_LENGTH = 100  # characters of a heading
+
+
+def section_of(chunk: Chunk) -> str:
+    """Return the headings over a chunk, the outermost first, such as "Install > On Windows"; empty if unknown."""
+    metadata = chunk.metadata
+    headings = _listed(metadata) or [heading for heading in heading_levels(metadata) if heading]
+    path = metadata.get(_PATH_FIELD)
+    if not headings and isinstance(path, str):
+        headings = path.split("/")
+    if not headings:
+        headings = [metadata.get(name) for name in _NAME_FIELDS if metadata.get(name)][:1]
+    titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
+    return " > ".join(filter(None, titles))
+
+
+def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the heading of each of the six levels that Markdown and HTML splitters store, such as "Header 1"."""
+    path = [""] * 6
+    for name, value in metadata.items():
+        if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
+            path[int(match[1]) - 1] = value
+    return path
+
+
+def _listed(metadata: Mapping[str, Any]) -> Sequence[Any]:
+    inner = metadata.get("dl_meta")
+    given = [metadata.get(name) for name in _LIST_FIELDS]
+    given.append(inner.get("headings") if isinstance(inner, Mapping) else None)
+    return next((one for one in given if isinstance(one, list | tuple) and one), ())
