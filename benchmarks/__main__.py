@@ -16,16 +16,16 @@ FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
 PAGES = {
     "assembly.md": ("imports", "assembly", "adapters", "search", "cold", "inversions"),
     "answering.md": ("overhead", "first_token", "concurrency"),
-    "thresholds.md": ("second_question", "redundancy", "thresholds", "coverage", "threshold_grid"),
+    "thresholds.md": ("second_question", "redundancy", "thresholds", "coverage", "threshold_grid", "continuity"),
     "comparing.md": ("harness", "sharing", "kills", "sweep", "html_report", "orders", "infinitebench_scores"),
 }
 TITLES = {
     "assembly.md": "Benchmarks: imports, assembly, search",
     "answering.md": "Benchmarks: chains and query engines",
-    "thresholds.md": "Benchmarks: thresholds and search",
+    "thresholds.md": "Benchmarks: thresholds, continuity and search",
     "comparing.md": "Benchmarks: comparisons",
 }
-WITH_DATA = ("inversions", "coverage", "threshold_grid", "infinitebench_scores", "orders")
+WITH_DATA = ("inversions", "coverage", "threshold_grid", "continuity", "infinitebench_scores", "orders")
 """Benchmarks that need question sets."""
 PACKAGES = (
     "oprag",

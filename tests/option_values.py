@@ -19,6 +19,7 @@ OBJECT = object()
 BAD: dict[str, list[Any]] = {
     "k": ["3", 0, -1, 1.0, True, (1,), [3], float("nan")],
     "max_candidates": [True, 0, -1, 2.5, False, "3"],
+    "continuity": ["0.3", None, True, -0.1, 1.01, float("nan"), float("inf"), [0.3], OBJECT],
     "token_budget": [100.0, 0, -1, True, "100", float("inf")],
     "count_tokens": ["len", None, 5],
     "order": ["Source", None, "", "sorted", 1, ["source"], OBJECT],
@@ -32,6 +33,7 @@ BAD: dict[str, list[Any]] = {
     "redundancy_threshold": [True, 2, -1.01, float("nan"), float("-inf"), False, "0.9", (0.9,), OBJECT],
     "min_chunks": ["2", None, -1, 1.0, True],
     "neighbors": [True, None, -1, 0.5, False, "1", (1, 1)],
+    "whole_source_tokens": ["100", 0, -1, 1.0, True, float("inf")],
     "stitch": ["yes", None, 1, 0],
     "separator": [b"\n", None, 1, ["\n"]],
     "gap": [b"...", 1, ["..."], False],
@@ -41,6 +43,7 @@ BAD: dict[str, list[Any]] = {
 GOOD: dict[str, list[Any]] = {
     "k": [None, 1, 10**9, np.int64(5), np.uint8(5)],
     "max_candidates": [None, 1, np.int64(5)],
+    "continuity": [0, 0.0, np.float32(0)],  # others require k or token_budget
     "token_budget": [None, 1, np.int32(5)],
     "count_tokens": [len, approximate_tokens],
     "order": ["source", "rank", "reverse_rank", "edges", "random"],
@@ -54,6 +57,7 @@ GOOD: dict[str, list[Any]] = {
     "redundancy_threshold": [None, -1.0, 1.0, 0.95, np.float64(0.5)],
     "min_chunks": [0, 1, 500, np.int64(5)],
     "neighbors": [0, 1, 500, np.int64(5)],
+    "whole_source_tokens": [None, 1, 10**6, np.int64(5)],
     "stitch": [True, False],
     "separator": ["", "\n", "---"],
     "gap": [None, "", "[...]"],

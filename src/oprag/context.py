@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from oprag.assembly.budget import fit
+from oprag.assembly.continuity import Values
 from oprag.assembly.neighbors import NeighborReader, add_neighbors
 from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, passages_of, render
@@ -69,10 +70,10 @@ class ContextInputs:
 
     def undecided(self, options: ContextOptions) -> list[Undecided]:
         """The sources whose order their retrieved chunks do not determine; none if the options do not need it."""
-        if options.order != "source" or options.position_key is not None:
+        if options.position_key is not None or (options.order != "source" and not options.continuity):
             return []
-        # With `neighbors`, a single chunk needs a position, too.
-        return undecided(self.place(options), minimum=1 if options.neighbors or self.place_each else 2)
+        # With chunks around it, a single chunk needs a position, too.
+        return undecided(self.place(options), minimum=1 if options.reads_around or self.place_each else 2)
 
     def place(self, options: ContextOptions) -> Placed:
         """The chunks with their source and position, cached by options."""
@@ -129,6 +130,7 @@ class Context:
         certainty: How certain the order of the kept chunks is, where a source has several: "known" if two witnesses
             agree on it or one determines it, "assumed" if nothing confirms it, "unknown" if rank decides somewhere.
         doubts: Why the order is uncertain, each with its chunks. They cause the warnings.
+        values: With `continuity`, the values by which the chunks were chosen; None without it.
     """
 
     kept: tuple[Chunk, ...]
@@ -139,11 +141,20 @@ class Context:
     inputs: ContextInputs | None = field(default=None, compare=False, repr=False)
     certainty: Certainty = "known"
     doubts: tuple[Doubt, ...] = field(default=(), compare=False, repr=False)
+    values: Values | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
         """The passages (contiguous runs of source text), in order."""
         return tuple(passages_of(self.kept, self.options))
+
+    @cached_property
+    def lifted(self) -> dict[int, tuple[int, ...]]:
+        """With `continuity`, the kept chunks that are not among the first by rank.
+
+        Maps the rank of each one to the ranks of the candidates around it that lifted it, the nearest first.
+        """
+        return {} if self.values is None else self.values.lifted(self.kept)
 
     @cached_property
     def text(self) -> str:
@@ -215,7 +226,7 @@ class Context:
 
     @property
     def _has_vectors(self) -> bool:
-        candidates = [] if self.inputs is None else self.inputs.chunks[: self.options.max_candidates]
+        candidates = [] if self.inputs is None else self.inputs.chunks[: self.options.considered]
         return all(chunk.vector is not None or not chunk.text.strip() for chunk in candidates)
 
     def explain(self) -> str:
@@ -235,7 +246,7 @@ class Context:
             f"{chunks} chunk{'' if chunks == 1 else 's'} in {passages} passage{'' if passages == 1 else 's'}, "
             f"order {self.options.order}{certainty}, {tokens}; {len(self.dropped)} dropped"
         )
-        return report(summary, self.passages, self.dropped, self.sources)
+        return report(summary, self.passages, self.dropped, self.sources, self.values)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-serializable values, without vectors, metadata and framework objects.
@@ -261,6 +272,7 @@ class Context:
                 for passage in self.passages
             ],
             "kept": [chunk_to_dict(chunk) for chunk in self.kept],
+            "lifted": {rank: list(around) for rank, around in self.lifted.items()},
             "dropped": [
                 {
                     **chunk_to_dict(drop.chunk),
@@ -268,6 +280,7 @@ class Context:
                     "value": drop.value,
                     "detail": drop.detail,
                     "twin": drop.twin,
+                    "displaced_by": [] if self.values is None else self.values.displaced_by(drop, list(self.lifted)),
                 }
                 for drop in self.dropped
             ],
@@ -349,7 +362,7 @@ def build_context(
 
 def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[Context]":
     """Like `assemble`, as a separate step if neighbors are read, which may block."""
-    if not options.neighbors:
+    if not options.reads_around:
         return assemble(inputs, options)
     # Imported here, since `build_context` does not need it; adapters have imported it already.
     from oprag.steps import Step
@@ -362,21 +375,23 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
     """Build or rebuild a context; the implementation of `build_context`, `with_thresholds` and the adapters."""
     placed = inputs.place(options)
     sources = placed.sources
-    selected, dropped = select(placed.chunks, options, inputs.question_vector)
+    selected, dropped, values = select(placed.chunks, options, inputs.question_vector)
     if options.needs_vectors:
         # Cached with their similarities, for rebuilding with other thresholds.
         by_rank = {chunk.rank: chunk for chunk in (*selected, *(drop.chunk for drop in dropped))}
         inputs.placed[_placement_key(options)] = placed._replace(
             chunks=[by_rank[chunk.rank] for chunk in placed.chunks]
         )
-    if options.neighbors and selected:
-        selected, dropped, sources, orders = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
+    whole: frozenset[str | None] = frozenset()
+    if options.reads_around and selected:
+        added = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
+        selected, dropped, sources, orders, whole = added
         placed = placed._replace(orders={**placed.orders, **orders})
     fitted = None
     if options.token_budget is None or not selected:
         kept = in_order(selected, options)
     else:
-        fitted = fit(selected, options, options.token_budget, inputs.show)
+        fitted = fit(selected, options, options.token_budget, inputs.show, whole)
         kept = fitted.kept
         dropped += fitted.dropped
     affected = kept
@@ -386,7 +401,7 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
         warn_about_copies(placed.chunks, dropped, options.k)
     found, certainty = warn_about(placed, affected, options, inputs.store)
     charged = None if fitted is None else fitted.charged
-    context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs, certainty, tuple(found))
+    context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs, certainty, tuple(found), values)
     if fitted is not None:
         context.__dict__["passages"] = tuple(fitted.passages)
         # `fitted.tokens` counts the text that the framework shows, which differs from the context's own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from oprag.assembly.continuity import Values
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
 from oprag.masking import shown
@@ -18,10 +19,17 @@ __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html"
 # Limits of the HTML table in notebooks.
 _ROWS_IN_HTML = 20
 _TEXT_IN_HTML = 300  # characters of a passage
+_MAX_NAMED = 4  # chunks that displaced another one
 _NAME_WIDTH = 80  # characters of a source name, page label or position
 
 
-def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], sources: Sequence[SourceReport]) -> str:
+def report(
+    summary: str,
+    passages: Sequence[Passage],
+    dropped: Sequence[Drop],
+    sources: Sequence[SourceReport],
+    values: Values | None = None,
+) -> str:
     """The report of `Context.explain`: the summary line, then tables of sources, kept chunks and dropped chunks."""
     lines = [summary, "", "sources"]
     lines += table(
@@ -33,10 +41,12 @@ def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], s
     columns = [column for column in _COLUMNS if column.always or any(column.cell(chunk) != "-" for chunk in chunks)]
     heads = [column.head for column in columns]
     lines += ["", "kept, in order"]
+    lifted = {} if values is None else values.lifted(kept)
+    by = {rank: ", ".join(map(str, around)) for rank, around in lifted.items()}
     lines += table(
-        ["passage", *heads],
+        ["passage", *heads, *(["lifted by"] if by else [])],
         [
-            [str(number), *(column.cell(chunk) for column in columns)]
+            [str(number), *(column.cell(chunk) for column in columns), *([by.get(chunk.rank, "-")] if by else [])]
             for number, passage in enumerate(passages, 1)
             for chunk in passage.chunks
         ],
@@ -45,9 +55,20 @@ def report(summary: str, passages: Sequence[Passage], dropped: Sequence[Drop], s
         lines += ["", "dropped"]
         lines += table(
             [*heads, "reason", "detail"],
-            [[*(column.cell(drop.chunk) for column in columns), drop.reason, drop.detail] for drop in dropped],
+            [
+                [*(column.cell(drop.chunk) for column in columns), drop.reason, _detail(drop, values, list(lifted))]
+                for drop in dropped
+            ],
         )
     return "\n".join(lines)
+
+
+def _detail(drop: Drop, values: Values | None, lifted: Sequence[int]) -> str:
+    displaced_by = [] if values is None else values.displaced_by(drop, lifted)
+    if not displaced_by:
+        return drop.detail
+    more = f" and {len(displaced_by) - _MAX_NAMED} more" if len(displaced_by) > _MAX_NAMED else ""
+    return f"{drop.detail}; displaced by rank {', '.join(map(str, displaced_by[:_MAX_NAMED]))}{more}"
 
 
 def passages_html(summary: str, passages: Sequence[Passage]) -> str:

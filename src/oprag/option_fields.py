@@ -141,6 +141,7 @@ class ContextFields(OptionFields):
 
     k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
     max_candidates: SkipValidation[int | None] = Field(default=None, description=HELP["max_candidates"])
+    continuity: SkipValidation[float] = Field(default=0.0, description=HELP["continuity"])
     token_budget: SkipValidation[int | None] = Field(default=None, description=HELP["token_budget"])
     count_tokens: SkipValidation[TokenCounter] = Field(
         default=approximate_tokens, description=HELP["count_tokens"], exclude=True
@@ -157,6 +158,7 @@ class ContextFields(OptionFields):
     similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])
     redundancy_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["redundancy_threshold"])
     min_chunks: SkipValidation[int] = Field(default=0, description=HELP["min_chunks"])
+    whole_source_tokens: SkipValidation[int | None] = Field(default=None, description=HELP["whole_source_tokens"])
     neighbors: SkipValidation[int] = Field(default=0, description=HELP["neighbors"])
     stitch: SkipValidation[bool] = Field(default=False, description=HELP["stitch"])
     separator: SkipValidation[str] = Field(default="\n\n", description=HELP["separator"])

@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
+_CANDIDATES = 4  # for each chunk to keep, with continuity
 _PLAIN = (str, int, float, bool, type(None))
 
 Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
@@ -109,7 +110,13 @@ class ContextOptions:
 
     k: int | None = option(None, "Maximum number of chunks to keep; the best-ranked ones are kept.")
     max_candidates: int | None = option(
-        None, "Number of candidates to retrieve before selection; by default the same as k."
+        None,
+        "Number of candidates to retrieve before selection; by default the same as k, with continuity four times k.",
+    )
+    continuity: float = option(
+        0.0,
+        "Preference for chunks whose neighbors in the source are candidates too, from 0 to 1, for more whole passages "
+        "in the same tokens; begin with 0.3.",
     )
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
@@ -155,6 +162,11 @@ class ContextOptions:
         "Minimum number of chunks; if fewer pass the thresholds, rejected ones are added back by rank, redundant ones "
         "last.",
     )
+    whole_source_tokens: int | None = option(
+        None,
+        "Maximum number of tokens of a source that is taken whole once one of its chunks is kept, where its chunks can "
+        "be read.",
+    )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
     separator: str = option("\n\n", "Text between two passages.")
@@ -177,10 +189,12 @@ class ContextOptions:
                 f"max_candidates must be at least k, got max_candidates={self.max_candidates} and k={self.k}",
                 self.max_candidates,
             )
+        self._check_continuity()
         check_cosine("similarity_threshold", self.similarity_threshold)
         check_cosine("redundancy_threshold", self.redundancy_threshold)
         check_count("min_chunks", self.min_chunks, optional=False, minimum=0)
         check_count("neighbors", self.neighbors, optional=False, minimum=0)
+        check_count("whole_source_tokens", self.whole_source_tokens)
         for name in ("k", "max_candidates"):
             limit = getattr(self, name)
             if limit is not None and self.min_chunks > limit:
@@ -206,6 +220,34 @@ class ContextOptions:
         check_text("gap", self.gap, optional=True)
         _check_header(self.header)
 
+    def _check_continuity(self) -> None:
+        given = self.continuity
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) <= 1:
+            raise OptionError(f"continuity must be a number between 0 and 1, got {describe(given)}", given)
+        if given and self.k is None and self.token_budget is None:
+            raise OptionError(
+                "continuity chooses among more candidates than are kept, so it requires k or token_budget", given
+            )
+
+    @property
+    def candidates(self) -> int | None:
+        """Number of candidates that are retrieved from a store; None if neither `max_candidates` nor `k` is set."""
+        if self.max_candidates is not None or self.k is None:
+            return self.max_candidates
+        return _CANDIDATES * self.k if self.continuity else self.k
+
+    @property
+    def reads_around(self) -> str:
+        """The option that adds chunks around the kept ones, such as "neighbors=1"; empty if none does."""
+        if self.neighbors:
+            return f"neighbors={self.neighbors}"
+        return "" if self.whole_source_tokens is None else f"whole_source_tokens={self.whole_source_tokens}"
+
+    @property
+    def considered(self) -> int | None:
+        """Number of retrieved chunks, best first, that are considered at all; None for all of them."""
+        return self.candidates if self.continuity else self.max_candidates
+
     @property
     def needs_vectors(self) -> bool:
         """Whether a threshold is set."""
@@ -229,9 +271,9 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
 def keep_all(options: ContextOptions) -> ContextOptions:
     """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
 
-    The redundancy threshold, the token budget and neighbors are turned off.
+    The redundancy threshold, the token budget, neighbors and continuity are turned off.
     """
-    changes = {"similarity_threshold": -1, "redundancy_threshold": None, "token_budget": None, "neighbors": 0}
+    changes = {**NO_LIMITS, "k": options.k, "max_candidates": options.max_candidates, "similarity_threshold": -1}
     return as_context_options(options, changes)
 
 
@@ -367,6 +409,8 @@ NO_LIMITS = {
     "similarity_threshold": None,
     "redundancy_threshold": None,
     "neighbors": 0,
+    "whole_source_tokens": None,
+    "continuity": 0.0,
 }
 """Overrides for chunks that are already selected: no more chunks are dropped or added."""
 

@@ -45,10 +45,12 @@ Layout = Literal["delta", "compact"]
 SEARCH_OPTIONS = (
     "k",
     "max_candidates",
+    "continuity",
     "similarity_threshold",
     "redundancy_threshold",
     "min_chunks",
     "neighbors",
+    "whole_source_tokens",
 )
 _MAX_LABEL_LENGTH = 200  # characters
 _MAX_VALUE_LENGTH = 500  # characters of a metadata value

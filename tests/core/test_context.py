@@ -109,6 +109,7 @@ def test_a_dict_holds_everything_as_json_can():
             "value": 4,
             "detail": "not among the first 4",
             "twin": None,
+            "displaced_by": [],
         }
     ]
     assert data["sources"] == [

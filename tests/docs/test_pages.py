@@ -66,6 +66,7 @@ def _printed():
         "how_to/chains_and_engines.md": "Ada Brand.\n{}{}3 documents in order\n{}voyages\n".format(
             *text_blocks(DOCS / "how_to" / "chains_and_engines.md")[1:]
         ),
+        "how_to/continuity.md": "1\n",
         "how_to/neighbors.md": "3\n3\n",
         "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
         "how_to/rerankers.md": "[0, 52]\n[0, 52]\n",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from oprag.assembly.order import in_order
@@ -37,14 +37,23 @@ class Fit(NamedTuple):
     dropped: list[Drop]
 
 
-def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None = None) -> Fit:
-    """Keep the best-ranked chunks whose rendered text has at most `token_budget` tokens.
+def fit(
+    chunks: Sequence[Chunk],
+    options: ContextOptions,
+    token_budget: int,
+    show: Show | None = None,
+    whole: Collection[str | None] = (),
+) -> Fit:
+    """Keep the best chunks whose rendered text has at most `token_budget` tokens.
 
     Best first, each chunk is charged for its own text, header, gap and separator; a chunk that does not fit is dropped,
     and the next one is tried. Then the rendered text is counted, since token counts need not add up: while it exceeds
-    the budget, the worst-ranked chunk is dropped. Tokens saved by stitching are not used for more chunks.
+    the budget, the last chunk is dropped. Tokens saved by stitching are not used for more chunks.
+
+    The chunks of a source that is taken whole are charged together, with the best one; if they do not fit, only the
+    selected ones are tried.
     """
-    kept, charged, dropped = _take_fitting(chunks, options, token_budget, show)
+    kept, charged, dropped = _take_fitting(chunks, options, token_budget, show, whole)
     while kept:
         ordered = in_order(kept, options)
         passages = passages_of(ordered, options)
@@ -64,7 +73,11 @@ def fit(chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, sho
 
 
 def _take_fitting(
-    chunks: Sequence[Chunk], options: ContextOptions, token_budget: int, show: Show | None
+    chunks: Sequence[Chunk],
+    options: ContextOptions,
+    token_budget: int,
+    show: Show | None,
+    whole: Collection[str | None],
 ) -> tuple[list[Chunk], list[int], list[Drop]]:
     """Take chunks, best first, that fit into the remaining budget; return them, their charges and the drops."""
     counter = options.count_tokens
@@ -72,23 +85,43 @@ def _take_fitting(
     separator = count(between, counter) if between else 0
     mark = options.gap if options.order == "source" and show is None else None
     gap = count(mark, counter) + separator if mark else 0
+    texts = (with_header(passage, options.header) if show is None else show(passage) for passage in each_alone(chunks))
+    pairs = list(zip(chunks, (count(text, counter) for text in texts), strict=True))
     kept: list[Chunk] = []
     charged: list[int] = []
     dropped: list[Drop] = []
     sources: set[str] = set()
+    decided: set[int] = set()
     left = token_budget
-    for chunk, passage in zip(chunks, each_alone(chunks), strict=True):
-        text = with_header(passage, options.header) if show is None else show(passage)
-        charge = count(text, counter)
-        if kept:
-            charge += separator + (gap if chunk.source in sources else 0)
-        if charge > left:
-            detail = f"needs {charge:,} tokens, only {left:,} of {token_budget:,} are left"
-            dropped.append(Drop(chunk, "token_budget", charge, detail))
+    for unit in _units(pairs, whole):
+        pairs_left = [(chunk, tokens) for chunk, tokens in unit if chunk.rank not in decided]
+        charges: list[int] = []
+        for chunk, tokens in pairs_left:
+            beside = chunk.source in sources or bool(charges)
+            charges.append(tokens + (separator + (gap if beside else 0) if kept or charges else 0))
+        needed = sum(charges)
+        if needed <= left:
+            left -= needed
+            kept += [chunk for chunk, _ in pairs_left]
+            charged += charges
+            decided.update(chunk.rank for chunk, _ in pairs_left)
+            sources.update(chunk.source for chunk, _ in pairs_left if chunk.source is not None)
             continue
-        left -= charge
-        kept.append(chunk)
-        charged.append(charge)
-        if chunk.source is not None:
-            sources.add(chunk.source)
+        # Of a whole source, only the chunks that were added are dropped: the selected ones come again, one by one.
+        out = [chunk for chunk, _ in pairs_left if len(unit) == 1 or chunk.neighbor_of is not None]
+        what = "the whole source needs" if len(unit) > 1 else "needs"
+        detail = f"{what} {needed:,} tokens, only {left:,} of {token_budget:,} are left"
+        dropped += [Drop(chunk, "token_budget", needed, detail) for chunk in out]
+        decided.update(chunk.rank for chunk in out)
     return kept, charged, dropped
+
+
+def _units(pairs: Sequence[tuple[Chunk, int]], whole: Collection[str | None]) -> Iterator[list[tuple[Chunk, int]]]:
+    """Yield what is taken together: before the best chunk of a whole source, all of its chunks, then each chunk."""
+    seen: set[str | None] = set()
+    for pair in pairs:
+        source = pair[0].source
+        if source in whole and source not in seen:
+            seen.add(source)
+            yield [one for one in pairs if one[0].source == source]
+        yield [pair]

@@ -14,6 +14,7 @@ from oprag.positions.placing import SourceReport, group_by_source, place, report
 from oprag.positions.readings import PositionKey, counts_from_document
 from oprag.positions.source_order import SourceOrder
 from oprag.positions.sources import SourceKey
+from oprag.tokens import count
 from oprag.warn import warn
 
 __all__ = ["NeighborReader", "WithNeighbors", "add_neighbors", "neighbors_among"]
@@ -21,8 +22,11 @@ __all__ = ["NeighborReader", "WithNeighbors", "add_neighbors", "neighbors_among"
 NeighborReader = Callable[[Chunk, int], Iterable[Chunk]]
 """Returns up to a number of chunks before and after a given one, in any order; ranks of the result are ignored."""
 
+_EVERY = 20_000  # chunks before and after one, to read a whole source
+_MAX_SOURCES = 10  # that are read whole for a question
 # Chunks dropped for these reasons can still be added as neighbors, since these limits do not apply to neighbors.
 _CAN_RETURN = ("max_candidates", "similarity_threshold", "k")
+_CAN_RETURN_WHOLE = (*_CAN_RETURN, "redundancy_threshold")
 
 
 class WithNeighbors(NamedTuple):
@@ -33,12 +37,14 @@ class WithNeighbors(NamedTuple):
         dropped: The remaining dropped chunks.
         sources: How the positions of each source's chunks were determined.
         orders: The orders of the sources, with the neighbors.
+        whole: The sources of which all chunks were added.
     """
 
     chunks: list[Chunk]
     dropped: list[Drop]
     sources: tuple[SourceReport, ...]
     orders: Mapping[str | int, SourceOrder]
+    whole: frozenset[str | None] = frozenset()
 
 
 def add_neighbors(
@@ -48,7 +54,7 @@ def add_neighbors(
     options: ContextOptions,
     read: Callable[[Chunk, int], Sequence[Chunk]] | None,
 ) -> WithNeighbors:
-    """Read the neighbors of the selected chunks, and determine positions of all chunks together.
+    """Read the chunks around the selected ones, or all of a small source, and determine positions of all together.
 
     A neighbor that was retrieved keeps its rank and score. Chunks that were dropped because they repeat a kept chunk or
     have no position are not added again. If neighbors contradict the positions of retrieved chunks, no neighbors are
@@ -59,13 +65,17 @@ def add_neighbors(
     """
     if read is None:
         raise OptionError(
-            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            f"{options.reads_around} requires read_neighbors; pass read_neighbors=..., a function that returns "
             "the chunks around a given one",
             options.neighbors,
         )
     # Also for chunks without a position: links determine it only together with the neighbors.
-    read_for = {
-        chunk.rank: _read_checked(read, chunk, options.neighbors) for chunk in selected if chunk.source is not None
+    small = _small_sources(selected, options, read) if options.whole_source_tokens is not None else {}
+    whole = frozenset(chunk.source for chunk in selected if chunk.rank in small)
+    read_for = small | {
+        chunk.rank: _read_checked(read, chunk, options.neighbors)
+        for chunk in selected
+        if options.neighbors and chunk.source is not None and chunk.source not in whole
     }
     placed = [*selected, *(drop.chunk for drop in dropped)]
     numbered = _numbered(retrieved, {chunk.rank: chunk.source for chunk in placed}, read_for)
@@ -81,9 +91,11 @@ def add_neighbors(
         if anchor.rank in numbered.altered:
             # A text that was replaced, such as by a sentence window, may already contain the neighbors.
             around = [one for one in around if one.rank == anchor.rank or one.text.strip() not in anchor.text]
-        for neighbor in _nearest(anchor, around, options.neighbors):
+        for neighbor in _nearest(anchor, around, _EVERY if anchor.rank in small else options.neighbors):
             drop = drops.get(neighbor.rank)
-            if neighbor.rank in taken or (drop is not None and drop.reason not in _CAN_RETURN):
+            # No threshold applies to a source that is taken whole.
+            again = drop is None or drop.reason in (_CAN_RETURN_WHOLE if anchor.rank in small else _CAN_RETURN)
+            if neighbor.rank in taken or not again:
                 continue
             taken.add(neighbor.rank)
             similarity = drop.chunk.similarity if drop is not None else None
@@ -95,7 +107,29 @@ def add_neighbors(
     ]
     chunks = [*anchors, *neighbors]
     sources = report_sources([*chunks, *(drop.chunk for drop in left)])
-    return WithNeighbors(chunks, left, sources, orders)
+    return WithNeighbors(chunks, left, sources, orders, whole)
+
+
+def _small_sources(
+    selected: Sequence[Chunk], options: ContextOptions, read: Callable[[Chunk, int], Sequence[Chunk]]
+) -> dict[int, Sequence[Chunk]]:
+    """Return all chunks of each source that is taken whole, by the rank of its best selected chunk."""
+    best: dict[str, Chunk] = {}
+    for chunk in selected:
+        if chunk.source is not None:
+            best.setdefault(chunk.source, chunk)
+    found: dict[int, Sequence[Chunk]] = {}
+    for chunk in list(best.values())[:_MAX_SOURCES]:
+        around = _read_checked(read, chunk, _EVERY)
+        left = options.whole_source_tokens or 0
+        for one in around:
+            left -= count(one.text, options.count_tokens)
+            if left < 0:
+                break
+        else:
+            if around:
+                found[chunk.rank] = around
+    return found
 
 
 def _has_unique_position(chunk: Chunk) -> bool:

@@ -59,6 +59,9 @@ def arrange(chunks: Iterable[Chunk], options: ContextOptions | None = None, **ch
 
 def in_order(chunks: Sequence[Chunk], options: ContextOptions) -> list[Chunk]:
     """Arrange chunks, given best first and with positions, in the order of the options."""
+    if options.continuity:
+        # They were selected by value; neighbors come after the chunks for which they were added.
+        chunks = sorted(chunks, key=lambda chunk: (chunk.neighbor_of is not None, chunk.rank))
     match options.order:
         case "source":
             groups = group_by_source(chunks)

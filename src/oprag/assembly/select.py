@@ -1,7 +1,9 @@
-"""Select the chunks to keep: `max_candidates`, duplicates, missing positions, thresholds, `k`."""
+"""Select the chunks to keep: `max_candidates`, duplicates, missing positions, thresholds, continuity, `k`."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind, Vector
 from oprag.errors import MissingPositionError, RetrievalWarning
@@ -9,17 +11,35 @@ from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.warn import warn
 
-__all__ = ["select", "warn_about_copies", "warn_about_few", "without_missing"]
+if TYPE_CHECKING:
+    from oprag.assembly.continuity import Values
+
+__all__ = ["Selected", "select", "warn_about_copies", "warn_about_few", "without_missing"]
 
 
-def select(
-    chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None
-) -> tuple[list[Chunk], list[Drop]]:
-    """Keep the first k of the candidates that are not duplicates, have a position and pass the thresholds."""
+class Selected(NamedTuple):
+    """The selected chunks.
+
+    Attributes:
+        chunks: The chunks, best first: by rank, or by value with continuity.
+        dropped: The other chunks.
+        values: The values of the candidates; None without continuity.
+    """
+
+    chunks: list[Chunk]
+    dropped: list[Drop]
+    values: Values | None = None
+
+
+def select(chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None) -> Selected:
+    """Keep the best k of the candidates that are not duplicates, have a position and pass the thresholds."""
     kept = list(chunks)
     dropped: list[Drop] = []
-    if options.max_candidates is not None:
-        kept, dropped = _first(kept, "max_candidates", options.max_candidates)
+    values = None
+    if options.considered is not None:
+        kept, dropped = _first(kept, "max_candidates", options.considered)
+    if options.continuity and len(kept) == options.k:
+        _warn_about_candidates(options.k)
     kept, drops = _without_duplicates(kept)
     dropped += drops
     if options.on_missing_position in ("drop", "error"):
@@ -29,20 +49,34 @@ def select(
         # Imported here, since only thresholds need NumPy.
         from oprag.assembly.thresholds import apply_thresholds
 
-        kept, drops = apply_thresholds(kept, options, question_vector)
+        kept, drops, values = apply_thresholds(kept, options, question_vector)
         dropped += drops
+    elif options.continuity:
+        # Imported here, since only continuity needs it.
+        from oprag.assembly.continuity import Values
+
+        values = Values(kept, options.continuity)
+        kept = values.sorted(kept)
     if options.k is not None:
-        kept, drops = _first(kept, "k", options.k)
+        kept, drops = _first(kept, "k", options.k, " by value" if values else "")
         dropped += drops
-    return kept, dropped
+    return Selected(kept, dropped, values)
 
 
 def _first(
-    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int
+    chunks: Sequence[Chunk], reason: Literal["max_candidates", "k"], limit: int, how: str = ""
 ) -> tuple[list[Chunk], list[Drop]]:
-    return list(chunks[:limit]), [
-        Drop(chunk, reason, limit, f"not among the first {limit}") for chunk in chunks[limit:]
-    ]
+    detail = f"not among the first {limit}{how}"
+    return list(chunks[:limit]), [Drop(chunk, reason, limit, detail) for chunk in chunks[limit:]]
+
+
+def _warn_about_candidates(k: int) -> None:
+    warn(
+        f"continuity has no effect: there are only k={k} candidates to choose from; retrieve {4 * k}: raise "
+        "max_candidates, or the limit of the retriever (k in LangChain, similarity_top_k in LlamaIndex)",
+        RetrievalWarning,
+        cause=f"continuity with {k} candidates",
+    )
 
 
 def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -> tuple[list[Chunk], list[Drop]]:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
 from oprag.positions.readings import is_exact
 
-__all__ = ["Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
+__all__ = ["STRIPPED", "Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
 
 # Prefix of the page of spans that are relative to a run; no real page has such a name, so they never match other spans.
 _RUN = "\0run "
 # Maximum gap in characters that counts as whitespace stripped by the splitter; a missing chunk is rarely shorter.
-_STRIPPED = 4
+STRIPPED = 4
 # Kinds whose keys end with the number of the chunk in its source or run.
 _NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 # Matches of fewer characters may be coincidence: adjacent texts often share a letter.
@@ -157,7 +157,7 @@ class _Run:
             return follows
         if self.span is None or other.span is None or self.span.page != other.span.page:
             return False
-        return self.exact and other.exact and 0 < other.span.start - self.span.end <= _STRIPPED
+        return self.exact and other.exact and 0 < other.span.start - self.span.end <= STRIPPED
 
     def _comparable(self, chunk: Chunk, span: Span) -> bool:
         """Whether the offsets are relative to the same source and page."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.assembly.continuity import Values
 from oprag.chunk import Chunk, Drop, Vector, changed
 from oprag.embedding.cosine import unit_rows, usable_rows
 from oprag.errors import EmbeddingError
@@ -87,16 +88,18 @@ _TOLERANCE = 1e-6
 
 def apply_thresholds(
     chunks: Sequence[Chunk], options: ContextOptions, question: Vector | None
-) -> tuple[list[Chunk], list[Drop]]:
-    """Drop chunks below the similarity threshold, then chunks that repeat a better-ranked kept one.
+) -> tuple[list[Chunk], list[Drop], Values | None]:
+    """Drop chunks below the similarity threshold, then chunks that repeat a better kept one.
 
-    If fewer than `min_chunks` remain, dropped chunks are kept after all, by rank, redundant ones last. Chunks with
-    neither text nor vector are always kept, since they cannot be compared.
+    Better is the one of better rank, or with continuity of higher value; the values are returned, too. If fewer than
+    `min_chunks` remain, dropped chunks are kept after all, best first, redundant ones last. Chunks with neither text
+    nor vector are always kept, since they cannot be compared.
     """
     # Images and empty texts have no similarity.
     compared = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
     if not compared:
-        return list(chunks), []
+        values = Values(chunks, options.continuity) if options.continuity else None
+        return (values.sorted(chunks) if values else list(chunks)), [], values
     vectors = chunk_vectors(compared)
     below = np.zeros(len(compared), dtype=bool)
     if question is not None:
@@ -113,12 +116,19 @@ def apply_thresholds(
             "to the retriever",
             None,
         )
+    values = None
+    if options.continuity:
+        rejected = {compared[row].rank for row in np.flatnonzero(below).tolist()}
+        values = Values([one for one in chunks if one.rank not in rejected], options.continuity)
+        row_of = {chunk.rank: row for row, chunk in enumerate(compared)}
+        rows = [row_of[chunk.rank] for chunk in values.sorted(compared)]
+        compared, vectors, below = [compared[row] for row in rows], vectors[rows], below[rows]
     repeats = _repeats(vectors, below, options)
     dissimilar = set(np.flatnonzero(below).tolist())
     dropped = dissimilar | repeats.keys()
     missing = options.min_chunks - (len(chunks) - len(dropped))
     if missing > 0:
-        # By rank, redundant chunks last.
+        # Best first, redundant chunks last.
         dropped -= set(sorted(dropped, key=lambda row: (row in repeats, row))[:missing])
     drops: list[Drop] = []
     for row in sorted(dropped):
@@ -131,7 +141,8 @@ def apply_thresholds(
             drops.append(_redundancy_drop(chunk, compared[twin], cosine, options))
     by_rank = {chunk.rank: chunk for chunk in compared}
     dropped_ranks = {drop.chunk.rank for drop in drops}
-    return [by_rank.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in dropped_ranks], drops
+    kept = [by_rank.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in dropped_ranks]
+    return (values.sorted(kept) if values else kept), drops, values
 
 
 def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:

@@ -161,9 +161,7 @@ def _make_chain(
     )
     # Avoid the warning for a document with fewer chunks than k.
     k = None if (context_options.k or 0) > len(index) else context_options.k
-    found = DocumentIndexRetriever(
-        index=index, k=context_options.max_candidates or context_options.k or len(index), search=indexing.search
-    )
+    found = DocumentIndexRetriever(index=index, k=context_options.candidates or len(index), search=indexing.search)
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,
         retriever=OrderPreservingRetriever(

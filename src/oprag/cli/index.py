@@ -86,7 +86,7 @@ def context_of(
     misses: the second half, dropped by `max_candidates`.
     """
     index = index_sources(sources, indexing)
-    candidates = context_options.max_candidates or context_options.k or len(index)
+    candidates = context_options.candidates or len(index)
     hits = index.search(question, 2 * candidates if beyond else candidates, indexing.search)
     if beyond:
         context_options = replace(context_options, max_candidates=candidates)

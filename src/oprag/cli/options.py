@@ -50,7 +50,10 @@ __all__ = [
 # Panels of the help. Panels with --x/--no-x options need short titles, or names are cut off at 80 columns.
 MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
 _PANELS = {
-    **dict.fromkeys(("k", "max_candidates", "token_budget", "count_tokens", "neighbors"), "Selection"),
+    **dict.fromkeys(
+        ("k", "max_candidates", "continuity", "token_budget", "count_tokens", "neighbors", "whole_source_tokens"),
+        "Selection",
+    ),
     **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), "Thresholds"),
     **dict.fromkeys(
         ("order", "seed", "source_ranking", "on_missing_position", "on_uncertain", "source_key", "position_key"),

@@ -77,7 +77,7 @@ def given_with_vectors(
     if vector is None and chunks and context_options.similarity_threshold is not None:
         vector = yield from question_vector(question, sources)
     # Only candidates need vectors.
-    candidates = yield from chunks_with_vectors(chunks[: context_options.max_candidates], sources)
+    candidates = yield from chunks_with_vectors(chunks[: context_options.considered], sources)
     return replace(given, chunks=[*candidates, *chunks[len(candidates) :]], question_vector=vector)
 
 

@@ -21,6 +21,7 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
+from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import SearchType, documents_and_scores, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
@@ -133,6 +134,12 @@ class SearchFields(ContextFields):
                 "k=None with a vector store requires max_candidates; pass max_candidates=..., the number of documents "
                 "to retrieve",
                 None,
+            )
+        if self.continuity and self.search_type == "mmr":
+            raise OptionError(
+                'search_type="mmr" leaves out chunks that are similar, such as neighbors in a source, which continuity '
+                "prefers; use one of the two",
+                self.search_type,
             )
         if self.search_type == "similarity_score_threshold" and "score_threshold" not in self.search_kwargs:
             raise OptionError(
@@ -350,10 +357,11 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
         sources = self._vector_sources(filter) if options.needs_vectors else None
-        neighbors = self._neighbors(options, filter) if options.neighbors else None
+        neighbors = self._neighbors(options, filter) if options.reads_around else None
         vector = None
         if self.vectorstore is None:
-            found = yield self._wrapped_search(query, filter, patch_config(request.config, callbacks=run.get_child()))
+            config = patch_config(request.config, callbacks=run.get_child())
+            found = yield self._wrapped_search(query, filter, config, options)
         else:
             found, vector = yield from self._store_search(query, filter, options, sources)
         if _merges(self.retriever):
@@ -381,7 +389,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             return []
         return documents_of(request.context, annotate=self.annotate)
 
-    def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
+    def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig, options: ContextOptions) -> Step:
         assert isinstance(self.retriever, Runnable)  # noqa: S101 - checked at construction
         keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
         if keywords and not _takes_filter(bare(self.retriever)):
@@ -390,6 +398,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
                 f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
                 filter,
             )
+        if options.continuity and options.candidates and type(self.retriever) is DocumentIndexRetriever:
+            keywords["k"] = max(self.retriever.k, options.candidates)
         return Step(
             partial(self.retriever.invoke, query, config, **keywords),
             partial(self.retriever.ainvoke, query, config, **keywords),
@@ -404,7 +414,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             raise OptionError(
                 "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", self.search_kwargs
             )
-        kwargs = {**self._store_keywords(filter), "k": options.max_candidates or options.k}
+        kwargs = {**self._store_keywords(filter), "k": options.candidates}
         # The vector of another embedder would not match the vectors in the store.
         same_embedder = sources is not None and sources.store is not None and sources.embedder is not None
         if (

@@ -60,9 +60,9 @@ def check_sources(
     """Reject thresholds without a source of vectors, and `neighbors` without a reader, before the first question."""
     if options.needs_vectors:
         sources().check(options)
-    if options.neighbors and neighbors() is None:
+    if options.reads_around and neighbors() is None:
         raise OptionError(
-            f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., a function that returns "
+            f"{options.reads_around} requires read_neighbors; pass read_neighbors=..., a function that returns "
             "the documents around one, or a DocumentIndex; by default they are read from the store that is searched, "
             "where oprag can list its chunks with the filter of the search",
             options.neighbors,

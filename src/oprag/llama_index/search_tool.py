@@ -202,11 +202,12 @@ def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetrie
         if not isinstance(retriever, VectorStoreIndex):
             return OrderPreservingRetriever(retriever=retriever.as_retriever(), **options)
         options = {"k": _K, **options}
-        checked = ContextOptions(k=options["k"], max_candidates=options.get("max_candidates"))
-        if checked.max_candidates is None:
+        limits = {name: options[name] for name in ("k", "max_candidates", "continuity") if name in options}
+        checked = ContextOptions(**limits)
+        candidates = checked.candidates or _K
+        if candidates == checked.k:
             # `similarity_top_k` already applies this limit.
             options.pop("k")
-        candidates = checked.max_candidates or checked.k or _K
         return OrderPreservingRetriever(retriever=retriever.as_retriever(similarity_top_k=candidates), **options)
     return OrderPreservingRetriever(retriever=retriever, **options)
 

@@ -125,9 +125,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         sources = self._sources(options)
         if sources is not None:
             sources.vectors.check(options)
-        if sources is not None and options.neighbors and sources.read_neighbors is None:
+        if sources is not None and options.reads_around and sources.read_neighbors is None:
             raise OptionError(
-                f"neighbors={options.neighbors} requires read_neighbors; pass read_neighbors=..., an index, a docstore "
+                f"{options.reads_around} requires read_neighbors; pass read_neighbors=..., an index, a docstore "
                 "or a function that returns the nodes around one. By default, the index is read only with a "
                 "VectorIndexRetriever whose filter and vector_store_kwargs oprag can apply, because neighbors must "
                 "pass the filter of the search; if all nodes may be shown, set read_neighbors=index",
@@ -162,13 +162,13 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
         """The sources of vectors and neighbors; None if the options need neither."""
-        if not (options.needs_vectors or options.neighbors):
+        if not (options.needs_vectors or options.reads_around):
             return None
         # Imports NumPy.
         from oprag.embedding.vectors import VectorSources
 
         searched = self._where()
-        reader = self._neighbor_reader(options) if options.neighbors else None
+        reader = self._neighbor_reader(options) if options.reads_around else None
         if not options.needs_vectors:
             return NodeSources(VectorSources(), reader)
         used, own = self._model(), None if searched is None else searched.embed_model

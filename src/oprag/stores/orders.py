@@ -121,7 +121,7 @@ class SourceOrders:
         read = None if texts is None else texts.reading(filter)
         if read is None and not stores:
             return inputs
-        around = options.neighbors > 0 and inputs.read_neighbors is not None
+        around = bool(options.reads_around) and inputs.read_neighbors is not None
         found: list[_Found] = yield Step(lambda: self._decide(groups, stores, read, options.source_key, around=around))
         places = {chunk.rank: place for one in found for chunk, place in zip(one.chunks, one.places, strict=True)}
         if not places:

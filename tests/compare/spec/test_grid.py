@@ -72,7 +72,16 @@ def cells(grid, **changes):
 
 
 def test_every_option_is_an_axis_with_its_default():
-    documented = {"count_tokens", "on_uncertain", "prompts", "condense", "max_concurrency", "on_error"}
+    documented = {
+        "count_tokens",
+        "on_uncertain",
+        "continuity",
+        "whole_source_tokens",
+        "prompts",
+        "condense",
+        "max_concurrency",
+        "on_error",
+    }
     expected = {
         field.name: field
         for kind in (ContextOptions, MethodOptions)

@@ -202,7 +202,7 @@ def test_nothing_given_is_changed():
 
 
 def test_no_chunks_are_no_error():
-    assert apply_thresholds([], ContextOptions(similarity_threshold=0.5), None) == ([], [])
+    assert apply_thresholds([], ContextOptions(similarity_threshold=0.5), None) == ([], [], None)
 
 
 def test_a_context_decides_again():

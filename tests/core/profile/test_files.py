@@ -26,6 +26,7 @@ INTEGERS = st.integers(-(2**63), 2**63 - 1)
 ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
     "k": st.none() | st.integers(500, 10**6),
     "max_candidates": st.none() | st.integers(10**6, 10**9),
+    "continuity": st.just(0.0),
     "token_budget": st.none() | COUNTS,
     "count_tokens": st.sampled_from(["approximate", "words", "characters"]),
     "order": st.sampled_from(["source", "rank", "reverse_rank", "edges", "random"]),
@@ -39,6 +40,7 @@ ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
     "redundancy_threshold": st.none() | COSINES,
     "min_chunks": st.integers(0, 500),
     "neighbors": st.integers(0, 500),
+    "whole_source_tokens": st.none() | COUNTS,
     "stitch": st.booleans(),
     "separator": TEXTS,
     "gap": st.none() | SOME_TEXT,

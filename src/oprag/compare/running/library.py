@@ -148,4 +148,4 @@ class Library:
 def search_of(cell: Cell) -> IndexSearch:
     """The search parameters of a cell."""
     options = cell.context_options
-    return IndexSearch(cell.search, cell.store, options.max_candidates or options.k)
+    return IndexSearch(cell.search, cell.store, options.candidates)

@@ -22,8 +22,8 @@ AVERAGED = ("seed", "repeat")
 
 # Options that are not axes: functions, options for conversations, and how failures are handled.
 _FIXED = {
-    # A comparison warns of an uncertain order whatever the setting is.
-    ContextOptions: {"count_tokens", "on_uncertain"},
+    # A comparison warns of an uncertain order whatever the setting is, and does not vary these two yet.
+    ContextOptions: {"count_tokens", "on_uncertain", "continuity", "whole_source_tokens"},
     MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
 }
 

@@ -1,0 +1,192 @@
+"""Evidence and whole passages in the same number of tokens: by rank, with fixed neighbors, and by continuity."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data_sets import DataSet, Question, read_set
+from benchmarks.minilm import minilm
+from benchmarks.result import Result, Table, main
+from oprag import Chunk, ContextOptions, DocumentIndex, DualEncoder, Embedder, LocalEmbedder, build_context
+from oprag.index.document_index import SearchKind
+
+SETS = ("qmsum", "fairytaleqa_books", "chroma_spans", "cuad_leval")
+BUDGETS = (1_024, 2_048, 4_096, 8_192)
+CONTINUITY = (0.2, 0.3, 0.5)
+QUESTIONS = 600
+WHOLE = 0.95  # share of the evidence from which it counts as whole
+DRAWS = 2_000  # of the bootstrap
+RANK, DEFAULT = "by rank", "continuity 0.3"
+NEIGHBORS = {"neighbors 1": 1, "neighbors 2": 2}
+WAYS: dict[str, SearchKind] = {"static": "dense", "MiniLM": "dense", "BM25": "bm25", "hybrid": "hybrid"}
+
+
+class Search(NamedTuple):
+    """An index for each document of a set, and how it is searched."""
+
+    indexes: Mapping[str, DocumentIndex]
+    kind: SearchKind
+
+
+def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ",".join(WAYS)) -> Result:
+    """Search every set in every way, and build the contexts of each question."""
+    share_rows: list[list[str]] = []
+    whole_rows: list[list[str]] = []
+    settings = (RANK, *NEIGHBORS, *(f"continuity {one}" for one in CONTINUITY))
+    for name in SETS:
+        data_set = read_set(data / name, questions)
+        for way in ways.split(","):
+            found = _covered(data_set, _search(data_set, way, size), size, settings)
+            means = {setting: covered.mean() for setting, covered in found.shares.items()}
+            low, high = _interval(found.shares[DEFAULT].mean(1) - found.shares[RANK].mean(1), found.documents)
+            where = f"{name}, {way}"
+            gain = f"{means[DEFAULT] - means[RANK]:+.3f} [{low:+.3f}, {high:+.3f}]"
+            share_rows.append([where, f"{len(found.documents):,}", *(f"{means[one]:.3f}" for one in settings), gain])
+            whole_rows.append([where, *(_whole_and_missed(found.shares[one]) for one in settings)])
+    budgets = ", ".join(f"{budget:,}" for budget in BUDGETS)
+    return Result(
+        "Continuity",
+        f"What is in the context of a question about one document, mean over token budgets of {budgets}. Chunks are "
+        f"windows of {size} tokens of the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2, "
+        "hybrid is BM25 with the static embedder. `continuity` chooses among four times as many candidates as fit. "
+        "Neighbors are read by rank: each chunk is followed by those around it until the budget is used up. This "
+        "measures the context, not answers.",
+        tables=[
+            Table(
+                "Share of the characters of the gold evidence; the last column is the difference of continuity 0.3 to "
+                "rank, with the 95 % interval of a bootstrap over documents:",
+                ["set and search", "questions", *settings, "0.3 − rank"],
+                share_rows,
+            ),
+            Table(
+                "Share of questions whose evidence is in the context whole (at least 95 %) / not at all:",
+                ["set and search", *settings],
+                whole_rows,
+            ),
+        ],
+    )
+
+
+def _search(data_set: DataSet, way: str, size: int) -> Search:
+    embedder = _embedders()["MiniLM" if way == "MiniLM" else "static"]
+    documents = dict.fromkeys(question.document_id for question in data_set.questions)
+    tokenizer = _embedders()["static"].tokenizer  # type: ignore[attr-defined]
+    indexes = {
+        one: DocumentIndex.from_texts({one: data_set.texts[one]}, embedder, tokenizer, chunk_size=size)
+        for one in documents
+    }
+    return Search(indexes, WAYS[way])
+
+
+@cache
+def _embedders() -> dict[str, Embedder]:
+    return {"static": LocalEmbedder(), "MiniLM": DualEncoder("all-MiniLM-L6-v2", _encode)}
+
+
+def _encode(texts: Sequence[str]) -> Any:
+    return minilm().encode(list(texts), show_progress_bar=False)
+
+
+class Covered(NamedTuple):
+    """The document of each question, and for each setting the shares of its evidence, of shape (questions, budgets)."""
+
+    documents: list[str]
+    shares: dict[str, NDArray[np.float64]]
+
+
+def _covered(data_set: DataSet, search: Search, size: int, settings: Sequence[str]) -> Covered:
+    documents: list[str] = []
+    shares: dict[str, list[list[float]]] = {setting: [] for setting in settings}
+    for document, index in search.indexes.items():
+        asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
+        tokens = [len(ids) for ids in _token_ids([chunk.text for chunk in index.chunks])]
+        most = 4 * max(BUDGETS) // size
+        for question, hits in zip(asked, index.search_all([one.text for one in asked], most, search.kind), strict=True):
+            documents.append(document)
+            for setting in settings:
+                shares[setting].append(
+                    [_share(question, _kept(setting, hits, index, tokens, budget, size)) for budget in BUDGETS]
+                )
+    return Covered(documents, {setting: np.array(rows) for setting, rows in shares.items()})
+
+
+def _token_ids(texts: Sequence[str]) -> Iterator[list[int]]:
+    tokenizer: Any = _embedders()["static"].tokenizer  # type: ignore[attr-defined]
+    return (one.ids for one in tokenizer.encode_batch(list(texts), add_special_tokens=False))
+
+
+def _kept(
+    setting: str, hits: Sequence[Chunk], index: DocumentIndex, tokens: Sequence[int], budget: int, size: int
+) -> Sequence[Chunk]:
+    """The chunks in the context."""
+    if setting in NEIGHBORS:
+        return [index.chunks[number] for number in _with_neighbors(hits, tokens, budget, NEIGHBORS[setting])]
+    counts = {chunk.text: count for chunk, count in zip(index.chunks, tokens, strict=True)}
+    options = ContextOptions(
+        token_budget=budget,
+        max_candidates=4 * (budget // size),
+        continuity=0.0 if setting == RANK else float(setting.split()[1]),
+        # Passages are not joined, so only chunks are counted, and each of them once.
+        stitch=False,
+        separator="",
+        count_tokens=lambda text: counts.get(text, 0),
+    )
+    return build_context(hits, options).kept
+
+
+def _with_neighbors(hits: Sequence[Chunk], tokens: Sequence[int], budget: int, number: int) -> list[int]:
+    """The places of the chunks by rank, each followed by its neighbors, until one does not fit."""
+    kept: dict[int, None] = {}
+    left = budget
+    for hit in hits:
+        place = int(hit.id or 0)
+        for distance in sorted(range(-number, number + 1), key=abs):
+            one = place + distance
+            if 0 <= one < len(tokens) and one not in kept:
+                if tokens[one] > left:
+                    return list(kept)
+                left -= tokens[one]
+                kept[one] = None
+    return list(kept)
+
+
+def _share(question: Question, kept: Sequence[Chunk]) -> float:
+    """The share of the characters of the evidence in these chunks, which do not overlap."""
+    spans = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in kept]
+    inside = sum(
+        max(0, min(end, last) - max(start, first)) for start, end in spans for first, last in question.evidence
+    )
+    return float(inside / sum(last - first for first, last in question.evidence))
+
+
+def _whole_and_missed(shares: NDArray[np.float64]) -> str:
+    return f"{(shares >= WHOLE).mean():.3f} / {(shares == 0).mean():.3f}"
+
+
+def _interval(differences: NDArray[np.float64], documents: Sequence[str]) -> tuple[float, float]:
+    """The 95 % interval of the mean difference, from a bootstrap over documents."""
+    names = list(dict.fromkeys(documents))
+    belongs = np.array([names.index(document) for document in documents])
+    sums, counts = np.bincount(belongs, differences), np.bincount(belongs)
+    drawn = np.random.default_rng(0).integers(len(names), size=(DRAWS, len(names)))
+    means = sums[drawn].sum(1) / counts[drawn].sum(1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="maximum number of questions per set")
+    parser.add_argument("--size", type=int, default=128, help="tokens of a chunk")
+    parser.add_argument("--ways", default=",".join(WAYS), help="how to search, separated by commas")
+
+
+if __name__ == "__main__":
+    main(run, _add_arguments)

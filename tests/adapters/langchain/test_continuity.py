@@ -1,0 +1,102 @@
+"""Continuity in LangChain: how many candidates are fetched, and by whom."""
+
+import warnings
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+
+from oprag import DocumentIndex, RetrievalWarning
+from oprag.langchain import (
+    DocumentIndexRetriever,
+    OrderPreservingChain,
+    OrderPreservingCompressor,
+    OrderPreservingRetriever,
+    create_search_tool,
+)
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, numbers_of, parts, store_of
+from tests.adapters.scripted import QUESTION
+
+K = 5
+
+
+def fetched(store: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of documents that a store is asked for."""
+    asked: list[int] = []
+    search = type(store).similarity_search_with_score
+
+    def recorded(self: Any, query: str, k: int = 4, **kwargs: Any) -> Any:
+        asked.append(k)
+        return search(self, query, k, **kwargs)
+
+    monkeypatch.setattr(type(store), "similarity_search_with_score", recorded)
+    return asked
+
+
+def by_value(documents: list[Document], k: int) -> list[int]:
+    """The numbers that are kept, given the documents by rank."""
+    return numbers_of(OrderPreservingRetriever(retriever=giving(documents), k=k, continuity=0.5).invoke(QUESTION))
+
+
+def test_four_times_k_documents_are_fetched_from_a_store(monkeypatch):
+    store = store_of(parts(60))
+    ranked = store.similarity_search(QUESTION, k=4 * K)
+    asked = fetched(store, monkeypatch)
+    retriever = OrderPreservingRetriever(vectorstore=store, k=K, continuity=0.5)
+    found = numbers_of(retriever.invoke(QUESTION))
+    assert asked == [4 * K]
+    assert found == by_value(ranked, K)
+    assert found != sorted(numbers_of(ranked[:K]))
+    assert numbers_of(OrderPreservingRetriever(vectorstore=store, k=K).invoke(QUESTION)) == sorted(
+        numbers_of(ranked[:K])
+    )
+    tool = create_search_tool(store, k=K, continuity=0.5)
+    message = tool.invoke({"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"})
+    assert numbers_of(message.artifact) == found
+    assert asked == [4 * K, K, 4 * K]
+
+
+async def test_an_async_search_fetches_them_too():
+    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(60)), k=K, continuity=0.5)
+    assert numbers_of(await retriever.ainvoke(QUESTION)) == numbers_of(retriever.invoke(QUESTION))
+
+
+def test_max_candidates_says_how_many(monkeypatch):
+    store = store_of(parts(60))
+    asked = fetched(store, monkeypatch)
+    OrderPreservingRetriever(vectorstore=store, k=K, continuity=0.5, max_candidates=7).invoke(QUESTION)
+    assert asked == [7]
+
+
+def test_an_index_is_asked_for_them():
+    texts = [f"Sentence {number} of the log." for number in range(300)]
+    index = DocumentIndex(texts, [{"source": "log", "chunk_index": number} for number in range(300)])
+    inner = DocumentIndexRetriever(index=index, k=K, search="bm25")
+    retriever = OrderPreservingRetriever(retriever=inner, k=40, continuity=0.5)
+    context = retriever.get_context("Which sentence?")
+    assert len(context.kept) + len(context.dropped) == 160
+
+
+def test_a_retriever_with_a_limit_of_its_own_is_told():
+    store = store_of(parts(60))
+    retriever = OrderPreservingRetriever(retriever=store.as_retriever(search_kwargs={"k": K}), k=K, continuity=0.5)
+    with pytest.warns(RetrievalWarning, match=r"only k=5 candidates.*retrieve 20: raise max_candidates, or the limit"):
+        retriever.invoke(QUESTION)
+    wider = OrderPreservingRetriever(retriever=store.as_retriever(search_kwargs={"k": 20}), k=K, continuity=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert numbers_of(wider.invoke(QUESTION)) == by_value(store.similarity_search(QUESTION, k=20), K)
+
+
+def test_a_compressor_and_a_chain_take_it():
+    store = store_of(parts(60))
+    ranked = store.similarity_search(QUESTION, k=20)
+    compressor = OrderPreservingCompressor(k=K, continuity=0.5)
+    assert numbers_of(compressor.compress_documents(ranked, QUESTION)) == by_value(ranked, K)
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, k=K, continuity=0.5)
+    assert numbers_of(chain.invoke(QUESTION)["context"]) == by_value(ranked, K)
+
+
+def test_mmr_removes_what_continuity_prefers():
+    with pytest.raises(ValueError, match=r'search_type="mmr" leaves out chunks that are similar'):
+        OrderPreservingRetriever(vectorstore=store_of(parts(9)), search_type="mmr", k=3, continuity=0.3)
