@@ -69,6 +69,7 @@ __all__ = [
     "InputFileError",
     "LikelihoodError",
     "LocalEmbedder",
+    "Located",
     "MeasurementError",
     "MissingExtraError",
     "MissingPositionError",
@@ -109,6 +110,7 @@ __all__ = [
     "approximate_tokens",
     "arrange",
     "build_context",
+    "locate_positions",
     "neighbors_among",
     "split_recursive",
     "split_tokens",
@@ -122,6 +124,7 @@ _LOADED_LATER = {
     "DualEncoder": "oprag.embedding.embedder",
     "Embedder": "oprag.embedding.embedder",
     "LocalEmbedder": "oprag.embedding.static",
+    "Located": "oprag.positions.locate",
     "PositionCheck": "oprag.positions.check_report",
     "SourceCheck": "oprag.positions.check_report",
     "SourceFolder": "oprag.files.source_reader",
@@ -130,6 +133,7 @@ _LOADED_LATER = {
     "WorkingContext": "oprag.working_context",
     "WrittenPositions": "oprag.positions.write_plan",
     "WrittenSource": "oprag.positions.write_plan",
+    "locate_positions": "oprag.positions.locate",
     "neighbors_among": "oprag.assembly.neighbors",
     "split_recursive": "oprag.index.splitting",
     "split_tokens": "oprag.index.splitting",
@@ -144,6 +148,7 @@ if TYPE_CHECKING:
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
     from oprag.positions.check_report import PositionCheck, SourceCheck
+    from oprag.positions.locate import Located, locate_positions
     from oprag.positions.write_plan import WrittenPositions, WrittenSource
     from oprag.working_context import Cited, Delta, WorkingContext
 

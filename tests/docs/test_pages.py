@@ -58,7 +58,8 @@ def _printed():
     return {
         "concepts/alternatives.md": text_blocks(DOCS / "concepts" / "alternatives.md")[0],
         "concepts/rank_then_order.md": text_blocks(DOCS / "concepts" / "rank_then_order.md")[1],
-        "how_to/existing_stores.md": f"{table}[0, 1, 2]\n",
+        "how_to/existing_stores.md": f"{table}[0, 1, 2]\n"
+        "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
         "how_to/agents.md": "[1] book.txt\nShe left port in mid-May. \n[2] She came back with salt.\n---\n"
         "[3] book.txt\nThe captain is Ada Brand. \n\n[1] (already shown)\n---\n"
         "3 book.txt None Span(start=0, end=26, page=None)\n(7,)\n"

@@ -21,7 +21,6 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import SearchType, documents_and_scores, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
@@ -398,8 +397,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
                 f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
                 filter,
             )
-        if options.continuity and options.candidates and type(self.retriever) is DocumentIndexRetriever:
-            keywords["k"] = max(self.retriever.k, options.candidates)
+        if options.continuity and options.candidates and _index_of(self.retriever) is not None:
+            limit = getattr(self.retriever, "k", None)
+            keywords |= {} if limit is None else {"k": max(limit, options.candidates)}
         return Step(
             partial(self.retriever.invoke, query, config, **keywords),
             partial(self.retriever.ainvoke, query, config, **keywords),
