@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from oprag.assembly.stitch import STRIPPED, place_in_source
 from oprag.chunk import Chunk, Drop, PositionKind
@@ -18,7 +18,7 @@ __all__ = ["Values"]
 # Kinds whose keys end with the number of the chunk in its source or in a run of linked chunks.
 _NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 _FAR = 3  # places between chunks that do not count for each other
-_SAME = 1e-9  # values that differ by less are equal
+_PRECISION = 1e9  # values that differ by less than one part of this are equal
 
 _Part = dict[int, int]
 """A part of a source in which it is known how near chunks are: the candidate at each place."""
@@ -41,7 +41,6 @@ class Values:
         own = _own_values(len(chunks))
         self._chunks = chunks
         self._parts = _parts(chunks)
-        self._index_of = {chunk.rank: index for index, chunk in enumerate(chunks)}
         self._values = values = list(own)
         once, twice = continuity, continuity * continuity
         for part in self._parts:
@@ -54,9 +53,13 @@ class Values:
                     values[index] += twice * own[two]
                     values[two] += twice * own[index]
 
+    @cached_property
+    def _index_of(self) -> dict[int, int]:
+        return {chunk.rank: index for index, chunk in enumerate(self._chunks)}
+
     def sorted(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Return chunks of highest value first; equal values by rank, and chunks that were no candidates last."""
-        keys = [int(value / _SAME) for value in self._values]
+        keys = [int(value * _PRECISION) for value in self._values]
         if chunks is not self._chunks:
             index_of = self._index_of
             keys = [keys[index_of[chunk.rank]] if chunk.rank in index_of else -1 for chunk in chunks]
@@ -107,7 +110,7 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
             part, number = parts.setdefault(source, {}), place.number
         elif position.kind in numbered:
             part, number = parts.setdefault((source, position.key[:-1]), {}), position.key[-1]
-        elif (span := place_in_source(chunk)) is not None:
+        elif (span := chunk.span or place_in_source(chunk)) is not None:
             spans.setdefault((source, span.page), []).append((span.start, span.end, index))
             continue
         elif position.kind is PositionKind.KEY and type(position.key[-1][-1]) is int:
