@@ -25,6 +25,11 @@ WHOLE = 0.95  # share of the evidence from which it counts as whole
 DRAWS = 2_000  # of the bootstrap
 RANK, DEFAULT = "by rank", "continuity 0.3"
 NEIGHBORS = {"neighbors 1": 1, "neighbors 2": 2}
+SEGMENTS = "segments"
+# The "balanced" values of dsRAG: the fall of a chunk's value with its rank, the penalty of each chunk in a segment, the
+# minimum value of a segment, and its maximum number of chunks.
+DECAY, PENALTY, MINIMUM, LONGEST = 30, 0.18, 0.5, 15
+_TAKEN = -1e9
 WAYS: dict[str, SearchKind] = {"static": "dense", "MiniLM": "dense", "BM25": "bm25", "hybrid": "hybrid"}
 
 
@@ -39,7 +44,7 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
     """Search every set in every way, and build the contexts of each question."""
     share_rows: list[list[str]] = []
     whole_rows: list[list[str]] = []
-    settings = (RANK, *NEIGHBORS, *(f"continuity {one}" for one in CONTINUITY))
+    settings = (RANK, *NEIGHBORS, SEGMENTS, *(f"continuity {one}" for one in CONTINUITY))
     for name in SETS:
         data_set = read_set(data / name, questions)
         for way in ways.split(","):
@@ -56,8 +61,10 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
         f"What is in the context of a question about one document, mean over token budgets of {budgets}. Chunks are "
         f"windows of {size} tokens of the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2, "
         "hybrid is BM25 with the static embedder. `continuity` chooses among four times as many candidates as fit. "
-        "Neighbors are read by rank: each chunk is followed by those around it until the budget is used up. This "
-        "measures the context, not answers.",
+        "Neighbors are read by rank: each chunk is followed by those around it until the budget is used up. Segments "
+        'are those of dsRAG by its documentation, with the values of its preset "balanced" and ranks in place of a '
+        "reranker's scores: of the runs of up to 15 chunks the one of highest value first, where a chunk has "
+        "exp(-rank / 30) - 0.18. This measures the context, not answers.",
         tables=[
             Table(
                 "Share of the characters of the gold evidence; the last column is the difference of continuity 0.3 to "
@@ -106,13 +113,20 @@ def _covered(data_set: DataSet, search: Search, size: int, settings: Sequence[st
     shares: dict[str, list[list[float]]] = {setting: [] for setting in settings}
     for document, index in search.indexes.items():
         asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
+        every = len(index.chunks)
         tokens = [len(ids) for ids in _token_ids([chunk.text for chunk in index.chunks])]
         most = 4 * max(BUDGETS) // size
         for question, hits in zip(asked, index.search_all([one.text for one in asked], most, search.kind), strict=True):
             documents.append(document)
+            runs = _segments(hits, every, most)
             for setting in settings:
                 shares[setting].append(
-                    [_share(question, _kept(setting, hits, index, tokens, budget, size)) for budget in BUDGETS]
+                    [
+                        _share(question, _fitting(runs, index, tokens, budget))
+                        if setting == SEGMENTS
+                        else _share(question, _kept(setting, hits, index, tokens, budget, size))
+                        for budget in BUDGETS
+                    ]
                 )
     return Covered(documents, {setting: np.array(rows) for setting, rows in shares.items()})
 
@@ -155,6 +169,33 @@ def _with_neighbors(hits: Sequence[Chunk], tokens: Sequence[int], budget: int, n
                 left -= tokens[one]
                 kept[one] = None
     return list(kept)
+
+
+def _segments(hits: Sequence[Chunk], count: int, most: int) -> list[int]:
+    """The places of the chunks of dsRAG's segments, those of the best segment first."""
+    values = np.full(count, -PENALTY)
+    for hit in hits:
+        values[int(hit.id or 0)] += np.exp(-hit.rank / DECAY)
+    places: list[int] = []
+    while len(places) < most:
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        best, start, length = max(
+            (of_runs.max(), int(of_runs.argmax()), one)
+            for one in range(1, min(LONGEST, count) + 1)
+            for of_runs in (sums[one:] - sums[:-one],)
+        )
+        if best < MINIMUM:
+            break
+        places += range(start, start + length)
+        # No later segment overlaps this one.
+        values[start : start + length] = _TAKEN
+    return places
+
+
+def _fitting(places: Sequence[int], index: DocumentIndex, tokens: Sequence[int], budget: int) -> list[Chunk]:
+    """The chunks at these places, until one does not fit."""
+    total = np.cumsum([tokens[place] for place in places]) if places else np.array([])
+    return [index.chunks[place] for place in places[: int(np.searchsorted(total, budget, side="right"))]]
 
 
 def _share(question: Question, kept: Sequence[Chunk]) -> float:
