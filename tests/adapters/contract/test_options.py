@@ -47,6 +47,8 @@ TAKEN: list[tuple[str, Any]] = [
     ("redundancy_threshold", 1),
     ("min_chunks", 3),
     ("neighbors", 2),
+    ("continuity", 0),  # more than that requires k or token_budget
+    ("whole_source_tokens", 9),
     ("stitch", True),
     ("separator", "\n---\n"),
     ("gap", "[...]"),

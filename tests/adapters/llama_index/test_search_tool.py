@@ -685,6 +685,8 @@ def test_every_option_is_taken_by_the_search_or_by_the_working_context(name: str
         "redundancy_threshold": 0.9,
         "min_chunks": 1,
         "neighbors": 1,
+        "continuity": 0.3,
+        "whole_source_tokens": 9,
         "stitch": False,
         "separator": "\n",
         "gap": "...",

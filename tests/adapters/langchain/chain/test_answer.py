@@ -318,6 +318,7 @@ def test_citations_of_pages_and_in_a_chain_of_a_chain_type():
         "start": 3,
         "end": 6,
         "source": "b.pdf",
+        "section": "",
         "page": 4,
         "span": {"start": 10, "end": 14, "page": 4},
         "text": "One.",
