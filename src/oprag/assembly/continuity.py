@@ -122,15 +122,18 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
     # Of several chunks at one place, nothing tells which of them is next to others.
     for part, number in tied:
         part.pop(number, None)
-    return [*parts.values(), *map(_part_of_spans, spans.values())]
+    return [*parts.values(), *(_part_of_spans(of_part, chunks) for of_part in spans.values())]
 
 
-def _part_of_spans(spans: list[tuple[int, int, int]]) -> _Part:
-    """Number chunks by their offsets: those that touch or overlap are one place apart."""
+def _part_of_spans(spans: list[tuple[int, int, int]], chunks: Sequence[Chunk]) -> _Part:
+    """Number chunks by their offsets: those that touch, overlap or are linked are one place apart."""
     part: _Part = {}
     place = reached = 0
+    before: str | None = None
     for start, end, index in sorted(spans):
-        place += 1 if start <= reached + STRIPPED else _FAR
+        chunk = chunks[index]
+        near = start <= reached + STRIPPED or (before is not None and chunk.previous_id == before)
+        place += 1 if near else _FAR
         part[place] = index
-        reached = max(reached, end)
+        reached, before = max(reached, end), chunk.id
     return part

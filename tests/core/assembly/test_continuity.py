@@ -194,6 +194,16 @@ def test_links_connect():
     assert not lends(linked(1, 0), linked(8, 1), linked(5, 2))
 
 
+def test_links_connect_chunks_whose_offsets_do_not_touch():
+    def linked(number: int, rank: int) -> Chunk:
+        span = Span(100 * number, 100 * number + 36)
+        before = str(number - 1)
+        return Chunk(text("book", number), rank, "book", id=str(number), previous_id=before, span=span)
+
+    assert lends(linked(1, 0), linked(8, 1), linked(2, 2))
+    assert not lends(linked(1, 0), linked(8, 1), linked(3, 2))
+
+
 def test_numbers_of_the_users_own_connect():
     chunks = [Chunk(text("book", verse), rank, "book", {"verse": verse}) for rank, verse in enumerate([3, 9, 4])]
     context = build_context(chunks, k=2, continuity=1.0, max_candidates=3, position_key="verse")
