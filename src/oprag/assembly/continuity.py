@@ -108,13 +108,13 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
             continue
         if place is not None and place.number >= 0:
             part, number = parts.setdefault(source, {}), place.number
-        elif position.kind in numbered:
-            part, number = parts.setdefault((source, position.key[:-1]), {}), position.key[-1]
+        elif position.kind in numbered and type(number := position.key[-1]) is int:
+            part = parts.setdefault((source, position.key[:-1]), {})
         elif (span := chunk.span or place_in_source(chunk)) is not None:
             spans.setdefault((source, span.page), []).append((span.start, span.end, index))
             continue
-        elif position.kind is PositionKind.KEY and type(position.key[-1][-1]) is int:
-            part, number = parts.setdefault((source, position.key[:-1]), {}), position.key[-1][-1]
+        elif position.kind is PositionKind.KEY and type(number := position.key[-1][-1]) is int:
+            part = parts.setdefault((source, position.key[:-1]), {})
         else:
             continue
         if part.setdefault(number, index) != index:

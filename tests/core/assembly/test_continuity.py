@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, Drop, OptionError, RetrievalWarning, Span, build_context
+from oprag import (
+    Chunk,
+    ContextOptions,
+    Drop,
+    OptionError,
+    Position,
+    PositionKind,
+    RetrievalWarning,
+    Span,
+    build_context,
+)
 from oprag.positions.source_order import Listing, order_of
 from tests.helpers import ranks
 
@@ -208,6 +218,13 @@ def test_numbers_of_the_users_own_connect():
     chunks = [Chunk(text("book", verse), rank, "book", {"verse": verse}) for rank, verse in enumerate([3, 9, 4])]
     context = build_context(chunks, k=2, continuity=1.0, max_candidates=3, position_key="verse")
     assert ranks(context.kept) == [0, 2]
+
+
+@pytest.mark.parametrize("keys", [("one", "three", "two"), (2.5, 9.5, 3.5)])
+def test_positions_that_are_no_whole_numbers_connect_nothing(keys: tuple[Any, ...]):
+    places = [Position((key,), PositionKind.STAMPED) for key in keys]
+    chunks = [Chunk(f"Text {rank}.", rank, "book", position=place) for rank, place in enumerate(places)]
+    assert not lends(*chunks)
 
 
 def test_chunks_at_one_place_neither_lend_nor_borrow():
